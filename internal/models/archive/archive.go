@@ -1,59 +1,59 @@
-// Package archive is a model of how archive.Mover moves an entity X from a source S in a table to a blob D, while users write
-// at both ends. No transaction holds a blob and a row, so the protocol differs from that of package mover: the record R is a
-// row beside S, and S and R go in one transaction. A worker, per delivery of the message:
+// Package archive is a model of how archive.Mover moves an entity X from a source S in a table to a blob D, while users change
+// both. No transaction contains a blob and a row, so the protocol differs from that of package mover: the record R is a
+// row beside S, and one transaction deletes S and R. For each delivery of the message, a worker does the following:
 //
 //	read S                             gone, or another incarnation: gone
-//	put D, pending, if nothing is there  a pending blob names the move and has no content. Refused: look
+//	put D, pending, if D does not exist  a pending blob names the move and has no content. Refused: recheck
 //	insert R                           R keeps the ETag of S, the ETag of D as it is (its base), and the id w of the write to come
-//	                                   Refused: look
-//	fill D under its base              the blob gets the content, w, and a hash of the content. Refused: look
-//	commit: {delete S, delete R}       one transaction under both ETags. Refused: look
+//	                                   Refused: recheck
+//	fill D under its base              the blob gets the content, w, and a hash of the content. Refused: recheck
+//	commit: {delete S, delete R}       one transaction under both ETags. Refused: recheck
 //	delete the message
 //
-//	look: read R. None: unmarked. Then read S: gone. Then read D:
+//	recheck: read R. None: unmarked. Then read S: gone. Then read D:
 //	      the base: R was made of S as it is: fill, commit. Else replace R by one of S as it is, fill, commit.
 //	      has w: R was made of S as it is: commit. Else, if nobody has changed D: replace R with D as its base, fill, commit.
 //	      another write of this move, unchanged: replace R with D as its base, fill, commit: an older fill came late.
-//	      Else (a user has changed or deleted D): read S again: gone. Else poison, S and D are kept.
-//	unmarked: read D. None: from the start. Not pending: read R again: there: look. Then read S: gone.
-//	      D is pending for this move: insert R with D as its base. Else poison, S and D are kept; or, if the mover replaces what it finds: insert R with D as its base.
-//	gone: read R. None: X was moved, or there never was a record; delete D if it is pending for this move.
-//	      R is there, so a user deleted S. Read D: none: delete R. The base, or has w and nobody has changed it: delete D, unless
-//	      it was another's, then R. Another write of this move: R is the first of its name: it came late, after the move: keep D,
-//	      delete R; else as if it had w. Else a user has changed D: poison, D is kept.
+//	      Else (a user has changed or deleted D): read S again: gone. Else poison; S and D stay.
+//	unmarked: read D. None: start over. Not pending: read R again: it exists: recheck. Then read S: gone.
+//	      D is pending for this move: insert R with D as its base. Else poison, and S and D stay; or, with Options.Replace: insert R with D as its base.
+//	gone: read R. None: X was moved, or there never was a record: delete D if it is pending for this move.
+//	      R exists, so a user deleted S. Read D. None: delete R. D is the base, or has w and nobody has changed it: delete D, unless
+//	      it was another blob before, then R. Another write of this move: if R was inserted, it arrived after the move: keep D,
+//	      delete R; if R was replaced, as if D had w. Else a user has changed D: poison; D stays.
 //
-// Whoever poisons puts the entry on the poison queue first, then deletes R under its ETag, and then the message.
+// To poison is to put the entry on the poison queue, then delete R under its ETag, and then the message.
 //
-// Why there is a pending blob: if R were the first, and nothing were at D, a worker could not tell whether it crashed before it
-// filled D or a user has deleted D since.
+// The pending blob is needed because otherwise, if R exists and D does not, a worker could not know whether an earlier worker
+// crashed before it filled D, or a user has deleted D since.
 //
-// The walk is that of package mover. A user who updates a blob keeps its metadata or does not; one may delete a pending blob.
+// The walk is that of package mover. A user who updates a blob may keep or remove its metadata, and may delete a pending blob.
 package archive
 
-// Case is the size of a world, and the rules that it drops.
+// Case is the size of a model, and the rules that it drops.
 type Case struct {
 	Messages, SourceChanges, CopyChanges, Lates, Requeues byte
 	Replace                                               bool // the mover replaces another blob at the destination
 	Drop                                                  Rules
 }
 
-// Rules are rules of the protocol; one that is true is dropped, and each walk then finds why the rule is there.
+// Rules are the rules of the protocol. A rule that is true is dropped; the walk must then find a violation.
 type Rules struct {
-	Pending            bool // R is inserted first, and D filled where nothing is
+	Pending            bool // there is no pending blob: R is inserted first, and D filled if it does not exist
 	RecordBeforeFill   bool // D is filled before R is inserted
 	Base               bool // D is filled without its ETag
 	Unchanged          bool // a blob that has w counts as unchanged
 	SourceETag         bool // S is deleted without its ETag
 	RecordInCommit     bool // R is deleted after S, in a request of its own
-	RecordBeforeSource bool // look reads S before R
-	First              bool // R does not say whether it is the first of its name
-	SourceAgain        bool // look does not read S again before it poisons
+	RecordBeforeSource bool // recheck reads S before R
+	First              bool // R does not say whether it was inserted or replaced another R
+	SourceAgain        bool // recheck does not read S again before it poisons
 	UnmarkedAgain      bool // unmarked does not read R again
-	PoisonFirst        bool // whoever poisons deletes R first
+	PoisonFirst        bool // poison deletes R before it puts the entry on the poison queue
 	CopyETag           bool // D is deleted without its ETag
-	CleanPending       bool // gone does not delete a pending blob that has no R
+	CleanPending       bool // gone does not delete a pending blob without R
 	Incarnation        bool // the incarnation of S is not compared
-	Lease              bool // a message reappears while its holder still sends
+	Lease              bool // a message reappears while a request of its holder is under way
 }
 
 const (
@@ -63,29 +63,29 @@ const (
 	pending      // at D: the move's own blob without content
 )
 
-// record is R, or R as a worker has read it; what it says is kept as whether that is so now.
+// record is R, or R as a worker has read it. It stores what R names as flags that say whether that is still current.
 type record struct {
 	there bool
-	of    bool // its ETag of S is that of S
-	base  bool // its base is D
-	w     bool // its w is that of D
-	first bool // it was inserted, not put in place of another one
+	of    bool // the ETag of S in it is the current one
+	base  bool // the base in it is the current ETag of D
+	w     bool // the w in it is the one in D now
+	first bool // it was inserted; false if it replaced another one
 }
 
 type worker struct {
 	at      byte
 	msg     byte
-	content byte // of S as read
-	sSame   bool // S as read is S now
-	dSame   bool // D as read or written is D now
-	rSame   bool // r is R now
+	content byte // the updates in S as read
+	sSame   bool // S has not changed since it was read
+	dSame   bool // D has not changed since it was read or written
+	rSame   bool // R has not changed since it was read into r
 	r       record
-	foreign bool // D as read is another's
+	foreign bool // D as read does not belong to this move
 	gone    bool // S is gone
-	early   bool // S was read before R, by a rule that is dropped
+	early   bool // S was read before R, because the rule RecordBeforeSource is dropped
 }
 
-// request is one that is still under way although its sender has given up.
+// request is a request under way whose sender has given up.
 type request struct {
 	what byte
 	from worker
@@ -114,15 +114,15 @@ type world struct {
 	dChanged                    bool // a user has changed D since that write
 	r                           record
 	msg                         [2]byte
-	entry                       [2]bool // on the poison queue
+	entry                       [2]bool // the message is on the poison queue
 	p                           [2]worker
 	late                        request
 	sOps, dOps, lates, requeues byte
 
 	// What users were told.
-	updates, seen byte // all updates of X; those in what users deleted
-	sDel, dDel    bool // users deleted X, its copy
-	dWrote        bool // users wrote at D
+	updates, seen byte // all updates of X; the updates that were in what users deleted
+	sDel, dDel    bool // users deleted X; its copy
+	dWrote        bool // users changed D
 	poison        bool
 }
 
@@ -172,10 +172,10 @@ func (w *world) replaceRecord(q worker) bool {
 	return true
 }
 
-// fill writes the content; whoever has read the same R knows its w.
+// fill writes the content of D. A worker that has read the current R knows the new w from it.
 func (c *Case) fill(w *world, q worker) bool {
 	switch {
-	case c.Drop.Pending && q.r.there && !q.r.base: // if nothing is there
+	case c.Drop.Pending && q.r.there && !q.r.base: // if D does not exist
 		if w.d != none {
 			return false
 		}
@@ -229,7 +229,7 @@ func (w *world) deleteRecord(q worker) bool {
 	return true
 }
 
-// arrives carries out a late request.
+// arrives applies a late request.
 func (c *Case) arrives(w *world) {
 	f := w.late
 	switch f.what {

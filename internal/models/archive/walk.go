@@ -6,7 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/models"
 )
 
-// Walk walks all interleavings of the case.
+// Walk explores all interleavings of the case.
 func (c Case) Walk() models.Result {
 	start := world{s: x, sContent: 1, updates: 1, sOps: c.SourceChanges, dOps: c.CopyChanges, lates: c.Lates, requeues: c.Requeues}
 	for m := range c.Messages {
@@ -19,15 +19,15 @@ func quiet(w world) bool {
 	return w.msg == [2]byte{} && w.p == [2]worker{} && w.late.what == noRequest
 }
 
-// forbids holds what no step may do: a mover touches nothing but X.
+// forbids checks each step: a mover touches only X.
 func (c Case) forbids(from, to world) string {
 	if from.s == other && to.s != other || from.d == other && to.d != other && !c.Replace {
-		return "something that is not X was changed"
+		return "an entity or blob other than X was changed"
 	}
 	return ""
 }
 
-// wrong checks every state; at rest it checks what users were promised.
+// wrong checks every state; a final one must also keep what users were promised.
 func (c Case) wrong(w world) string {
 	places := 0
 	var kept byte
@@ -40,7 +40,7 @@ func (c Case) wrong(w world) string {
 		kept |= w.dContent
 	}
 	if places == 0 && !w.sDel && !w.dDel {
-		return "X is in neither place, and no user deleted it"
+		return "X is neither at S nor at D, and no user deleted it"
 	}
 	if !quiet(w) {
 		return ""
@@ -50,23 +50,23 @@ func (c Case) wrong(w world) string {
 	}
 	switch {
 	case w.r.there:
-		return "R is left behind"
+		return "R still exists"
 	case w.d == pending:
-		return "D is pending for good"
+		return "D is still pending"
 	case w.poison && !w.dWrote:
-		return "poison, though no user wrote at D"
+		return "an entry is on the poison queue, though no user changed D"
 	case w.poison:
 	case places > 1:
-		return "X is in both places, and no poison says so"
+		return "X is at S and at D, and no entry is on the poison queue"
 	case places == 1 && (w.sDel || w.dDel):
-		return "X was deleted by a user and is there, and no poison says so"
+		return "a user deleted X, but it exists, and no entry is on the poison queue"
 	case w.s == x:
-		return "X was not moved, and no poison says so"
+		return "X was not moved, and no entry is on the poison queue"
 	}
 	return ""
 }
 
-// users emits what users can do next. Each change has a bit of its own.
+// users emits the next steps of users. Each change has a bit of its own.
 func (c Case) users(w world, emit func(to world, who, what string)) {
 	if w.sOps > 0 {
 		c.usersAtSource(w, emit)

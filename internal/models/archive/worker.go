@@ -1,6 +1,6 @@
 package archive
 
-// Where a worker is.
+// The steps of a worker.
 const (
 	idle byte = iota
 	readsSource
@@ -9,14 +9,14 @@ const (
 	fills
 	commits
 	finishes
-	looksRecord
-	looksSource
-	looksCopy
+	rechecksRecord
+	rechecksSource
+	rechecksCopy
 	replacesRecord
 	unmarkedCopy
 	unmarkedRecord
 	unmarkedSource
-	deletesPending // then poisons
+	deletesPending // then the worker poisons
 	userChanged
 	poisons
 	deletesRecordAfter
@@ -27,7 +27,7 @@ const (
 	deletesRecord
 )
 
-// act is one step of a worker.
+// act describes one step of a worker.
 type act struct {
 	*Case
 	from world
@@ -35,7 +35,7 @@ type act struct {
 	emit func(to world, who, what string)
 }
 
-// step emits what a worker can do next.
+// step emits the next steps of a worker.
 func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	a := act{c, w, n, emit}
 	switch p := w.p[n]; {
@@ -51,7 +51,7 @@ func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	case p.at <= finishes:
 		a.moves(p)
 	case p.at <= unmarkedSource:
-		a.looks(p)
+		a.rechecks(p)
 	case p.at <= deletesRecordAfter:
 		a.refuses(p)
 	default:
@@ -59,14 +59,14 @@ func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	}
 }
 
-// does emits the world after a change that is answered at once.
+// does emits the state after a change whose response arrives.
 func (a act) does(what string, f func(*world, *worker)) {
 	y := a.from
 	f(&y, &y.p[a.n])
 	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
 }
 
-// sends is does for a request that changes something: it may arrive late.
+// sends is does for a request that changes something. It also emits the state in which the request arrives late.
 func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	a.does(what, f)
 	if a.from.lates > 0 && a.from.late.what == noRequest {
@@ -79,15 +79,15 @@ func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	}
 }
 
-// to forgets all that was read.
+// to sets the next step and discards everything that the worker has read.
 func (q *worker) to(at byte) { *q = worker{at: at, msg: q.msg} }
 
-// knows is R as read or written just now.
+// knows records R as just read or written.
 func (q *worker) knows(w *world) { q.r, q.rSame = w.r, true }
 
 func (c *Case) isX(s byte) bool { return s == x || c.Drop.Incarnation && s == other }
 
-// moves is the way of a move that meets nobody.
+// moves emits the steps of a move that no request interferes with.
 func (a act) moves(p worker) {
 	switch p.at {
 	case readsSource:
@@ -104,7 +104,7 @@ func (a act) moves(p worker) {
 	case putsPending:
 		a.sends(sendsPending, "puts D, pending", func(y *world, q *worker) {
 			if !y.putPending() {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 				return
 			}
 			q.dSame, q.at = true, insertsRecord
@@ -115,7 +115,7 @@ func (a act) moves(p worker) {
 	case insertsRecord:
 		a.sends(sendsRecord, "inserts R", func(y *world, q *worker) {
 			if !y.insertRecord(*q) {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 				return
 			}
 			q.foreign, q.at = false, fills
@@ -130,13 +130,13 @@ func (a act) moves(p worker) {
 	}
 }
 
-// ends is the rest of the way.
+// ends emits the last steps of a move.
 func (a act) ends(p worker) {
 	switch p.at {
 	case fills:
 		a.sends(sendsFill, "fills D", func(y *world, q *worker) {
 			if !a.fill(y, *q) {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 				return
 			}
 			q.at = commits
@@ -149,7 +149,7 @@ func (a act) ends(p worker) {
 	case commits:
 		a.sends(sendsCommit, "deletes S and R", func(y *world, q *worker) {
 			if !a.commit(y, *q) {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 				return
 			}
 			if a.Drop.RecordInCommit {
@@ -166,10 +166,10 @@ func (a act) ends(p worker) {
 	}
 }
 
-// looks is what a worker does after a refusal.
-func (a act) looks(p worker) {
+// rechecks emits the steps of a worker after a refusal.
+func (a act) rechecks(p worker) {
 	switch p.at {
-	case looksRecord:
+	case rechecksRecord:
 		if a.Drop.RecordBeforeSource && !p.early {
 			a.does("reads S", func(y *world, q *worker) {
 				if !a.isX(y.s) {
@@ -186,25 +186,25 @@ func (a act) looks(p worker) {
 				return
 			}
 			q.knows(y)
-			q.at = looksSource
+			q.at = rechecksSource
 			if q.early {
-				q.early, q.at = false, looksCopy
+				q.early, q.at = false, rechecksCopy
 			}
 		})
-	case looksSource:
+	case rechecksSource:
 		a.does("reads S again", func(y *world, q *worker) {
 			if !a.isX(y.s) {
 				q.to(goneRecord)
 				return
 			}
-			q.content, q.sSame, q.at = y.sContent, true, looksCopy
+			q.content, q.sSame, q.at = y.sContent, true, rechecksCopy
 		})
-	case looksCopy:
+	case rechecksCopy:
 		a.does("reads D", func(y *world, q *worker) { a.decides(y, q) })
 	case replacesRecord:
 		a.sends(sendsReplacement, "replaces R", func(y *world, q *worker) {
 			if !y.replaceRecord(*q) {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 				return
 			}
 			q.knows(y)
@@ -215,7 +215,7 @@ func (a act) looks(p worker) {
 	}
 }
 
-// decides what follows from R, S and D.
+// decides sets the next step, which depends on R, S and D.
 func (a act) decides(y *world, q *worker) {
 	q.dSame = true
 	unchanged := y.dKept && y.d == x && (!y.dChanged || a.Drop.Unchanged)
@@ -236,7 +236,7 @@ func (a act) decides(y *world, q *worker) {
 	}
 }
 
-// unmarked is for a blob that has no record.
+// unmarked emits the steps for a blob that has no record.
 func (a act) unmarked(p worker) {
 	switch p.at {
 	case unmarkedCopy:
@@ -254,7 +254,7 @@ func (a act) unmarked(p worker) {
 		a.does("reads R again", func(y *world, q *worker) {
 			q.at = unmarkedSource
 			if y.r.there {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 			}
 		})
 	case unmarkedSource:
@@ -272,14 +272,14 @@ func (a act) unmarked(p worker) {
 	}
 }
 
-// refuses is what leads to poison.
+// refuses emits the steps that lead to poison.
 func (a act) refuses(p worker) {
 	switch p.at {
 	case deletesPending:
 		a.sends(sendsDeleteCopy, "deletes D, which is pending", func(y *world, q *worker) {
 			q.at = userChanged
 			if !a.deleteCopy(y, *q) {
-				q.to(looksRecord)
+				q.to(rechecksRecord)
 			}
 		})
 	case userChanged:
@@ -309,7 +309,7 @@ func (a act) refuses(p worker) {
 	}
 }
 
-// isGone is what a worker does once S is gone.
+// isGone emits the steps of a worker after S is gone.
 func (a act) isGone(p worker) {
 	switch p.at {
 	case goneRecord:
@@ -351,7 +351,7 @@ func (a act) isGone(p worker) {
 	}
 }
 
-// decidesGone is what becomes of D once a user has deleted S.
+// decidesGone sets the next step after a user has deleted S, which depends on R and D.
 func (a act) decidesGone(y *world, q *worker) {
 	q.dSame, q.gone = true, true
 	unchanged := y.dKept && y.d == x && (!y.dChanged || a.Drop.Unchanged)
@@ -361,7 +361,7 @@ func (a act) decidesGone(y *world, q *worker) {
 	case q.r.base, q.r.w && unchanged, y.d == pending:
 		q.at = deletesCopy
 	case y.d == x && y.dKept && !q.r.w && q.r.first && !a.Drop.First:
-		q.dSame, q.at = false, deletesRecord // R came late, after the move
+		q.dSame, q.at = false, deletesRecord // the insert of R arrived after the move
 	case unchanged:
 		q.at = deletesCopy
 	default:

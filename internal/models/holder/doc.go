@@ -1,36 +1,36 @@
-// Package holder models how a copy of a source's content gets into a holder, for package denormalization. It has no I/O: a
-// test walks through every order of requests, deaths and late requests of small worlds, and drops each rule in turn.
+// Package holder is a model of how package denormalization copies a source's content into a holder. It does no I/O. A test
+// explores every order of requests, crashes and late requests in small worlds, and drops each rule of the protocol in turn.
 //
 // # What is stored
 //
-//	source   a version that changes with each write, and its content; it may be absent, or silent: it names no holder
-//	holder   an ETag, the source that it refers to, the copy, and whether an index has a row of it
-//	message  one for each change, as package eventual keeps it: whoever holds it carries it out, after a death somebody else
+//	source   a version that changes with each write, and its content; it may be absent, or exist without naming a holder
+//	holder   an ETag, the source that it refers to, the copy, and whether an index contains it
+//	message  the intent of each change (package eventual): its holder carries it out, and after a crash another process does
 //
-// # Elsewhere: the holder is in another partition than its source
+// # The holder is in another partition than its source
 //
-// A change of a source: put the message, write the source, then handle the message: find the holder, write the copy under
-// the holder's ETag, read the source again, begin again if it has changed, delete the message.
+// A change of a source puts the message, writes the source, then handles the message: it finds the holder, writes the copy
+// under the holder's ETag, reads the source again, starts over if it has changed, and deletes the message.
 //
-// A change of a holder that needs a copy: read the source, put the message, which names that source, write the holder with the
-// copy, then handle the message: write the index row, read the source again; where the holder is not as that source asks, read
-// the holder, read the source, write the copy under the holder's ETag and begin again; read the holder again, begin again if it
-// has changed, delete the message.
+// A change of a holder that needs a copy reads the source, puts the message, which names that source, and writes the holder
+// with the copy. Then it handles the message: it writes the index row and reads the source again. If the holder is not as
+// that source requires, it reads the holder and the source, writes the copy under the holder's ETag, and starts over. It reads
+// the holder again, starts over if it has changed, and deletes the message.
 //
-// # Inside: the holder is in its source's partition
+// # The holder is in its source's partition
 //
-// A change of a source: read the source and the holder, write both in one transaction under both ETags. A change of a holder that
-// needs a copy: read the source, which must be there, and write the holder together with the source, unchanged, under the
-// source's ETag. There are no messages.
+// A change of a source reads the source and the holder and writes both in one transaction under both ETags. A change of a
+// holder that needs a copy reads the source, which must exist, and writes the holder together with the source, unchanged,
+// under the source's ETag. There are no messages.
 //
-// # What must hold in the end
+// # What every final state must meet
 //
-// Once all changes are carried out: the holder has the content of its source as it is; it refers to the source that its last
-// writer gave it (where the source names its holders: to the source that names it); and it is there if it was not deleted.
+// When all changes are carried out, the holder has the current content of its source. It refers to the source that its last
+// writer set or, if sources name their holders, to the source that names it. It exists unless it was deleted.
 //
 // # Not modelled
 //
-// Several holders of one source; two sources that name one holder; lost answers; clocks. Inside a partition: an insert of a
-// source that waits while others insert the same source and a holder, and delete that source. That a row is absent has no ETag, so
-// nothing refuses the insert, and the holder stays without the copy until the source is written again.
+// Several holders of one source; two sources that name one holder; lost responses; clocks. Within a partition: an insert of a
+// source that waits while others insert the same source and a holder, and delete that source. There is no ETag for the absence
+// of a row, so the service accepts the insert, and the holder has no copy until the source is written again.
 package holder

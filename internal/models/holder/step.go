@@ -1,30 +1,30 @@
 package holder
 
-// step is where an actor is: what it does next.
+// step is the next request of an actor.
 type step int8
 
 const (
-	begin    step = iota // read what is to be changed
-	look                 // read the source of the copy
-	announce             // put the message
-	commit               // write
-	fanRead              // a source's message: read the source
-	fanFind              // find the holder
-	fanHold              // read the holder
-	fanWrite             // write the copy
-	fanAgain             // read the source again
-	ownRead              // a holder's message: read the holder
-	ownIndex             // write the index row
-	ownLook              // read the source again
-	ownHold              // read the holder
-	ownAsk               // read the source
-	ownWrite             // write the copy
-	ownAgain             // read the holder again
-	forget               // delete the message
+	begin     step = iota // read the entity to change
+	readOther             // read the other entity: the copy's source, or the holder
+	announce              // put the message
+	commit                // write
+	fanRead               // a source's message: read the source
+	fanFind               // find the holder
+	fanHold               // read the holder
+	fanWrite              // write the copy
+	fanAgain              // read the source again
+	ownRead               // a holder's message: read the holder
+	ownIndex              // write the index row
+	ownSource             // read the source again
+	ownHold               // read the holder
+	ownAsk                // read the source
+	ownWrite              // write the copy
+	ownAgain              // read the holder again
+	forget                // delete the message
 	done
 )
 
-// next does an actor's next request.
+// next returns the world after the next request of an actor.
 func (c *World) next(w world, i int) world {
 	a := &w.actors[i]
 	switch {
@@ -41,7 +41,7 @@ func (c *World) next(w world, i int) world {
 	default:
 		c.writeHolder(&w, a)
 	}
-	if a.at == done { // what was read does not tell states apart any more
+	if a.at == done { // what the actor has read no longer matters, so states that differ in it are the same
 		a.seen, a.holder = source{}, row{}
 	}
 	return w
@@ -75,7 +75,7 @@ func (w *world) setSource(n, content int8) {
 	}
 }
 
-// fanOut handles a source's message.
+// fanOut makes the next request of an actor that handles a source's message.
 func (c *World) fanOut(w *world, a *actor) {
 	switch a.at {
 	case fanRead:
@@ -103,12 +103,12 @@ func (c *World) fanOut(w *world, a *actor) {
 	}
 }
 
-// writing is the write of the copy that an actor is about to send.
+// writing returns the write of the copy that an actor is about to send.
 func (c *World) writing(a *actor) write {
 	return write{true, a.holder.etag, c.asks(a.source, a.seen, a.holder)}
 }
 
-// rewrite writes the holder, and reports whether that was accepted.
+// rewrite writes the holder and reports whether the service accepts the write.
 func (c *World) rewrite(w *world, x write) bool {
 	if w.holder.etag == 0 || c.keeps(Condition) && w.holder.etag != x.condition {
 		return false
@@ -120,11 +120,11 @@ func (c *World) rewrite(w *world, x write) bool {
 	return true
 }
 
-// writeHolder is a change of the holder by its own writer.
+// writeHolder makes the next request of an actor that changes the holder.
 func (c *World) writeHolder(w *world, a *actor) {
 	switch a.at {
 	case begin:
-		a.holder, a.at = w.holder, look
+		a.holder, a.at = w.holder, readOther
 		switch {
 		case a.kind == insertHolder:
 			a.holder = row{ref: a.source}
@@ -135,7 +135,7 @@ func (c *World) writeHolder(w *world, a *actor) {
 		default:
 			a.at = commit
 		}
-	case look:
+	case readOther:
 		a.seen = w.sources[a.source]
 		etag := a.holder.etag
 		a.holder = c.asks(a.source, a.seen, a.holder)
@@ -150,7 +150,7 @@ func (c *World) writeHolder(w *world, a *actor) {
 func (c *World) commitHolder(w *world, a *actor) {
 	if a.holder.etag != w.holder.etag {
 		a.at, a.put = begin, false
-		if a.kind == insertHolder { // there is one
+		if a.kind == insertHolder { // the holder exists
 			a.at = done
 		}
 		return
@@ -169,7 +169,7 @@ func (c *World) commitHolder(w *world, a *actor) {
 	w.holder, w.there = a.holder, true
 }
 
-// ownMessage handles a holder's message.
+// ownMessage makes the next request of an actor that handles a holder's message.
 func (c *World) ownMessage(w *world, a *actor) {
 	switch a.at {
 	case ownRead:
@@ -178,10 +178,10 @@ func (c *World) ownMessage(w *world, a *actor) {
 			a.at = forget
 		}
 	case ownIndex:
-		if a.at = ownLook; c.keeps(IndexFirst) {
+		if a.at = ownSource; c.keeps(IndexFirst) {
 			w.index()
 		}
-	case ownLook:
+	case ownSource:
 		a.seen, a.at = w.sources[a.source], ownAgain
 		named := c.keeps(Named) || a.holder.ref == a.source
 		if named && c.asks(a.source, a.seen, a.holder) != a.holder && c.keeps(SourceAgain) {
@@ -219,18 +219,18 @@ func (c *World) ownMessage(w *world, a *actor) {
 	}
 }
 
-// index writes the holder's row in the index.
+// index writes the index row of the holder.
 func (w *world) index() {
 	if w.holder.etag != 0 {
 		w.holder.indexed = true
 	}
 }
 
-// inTransaction is a change inside a partition: reads, then one transaction.
+// inTransaction makes the next request of a change within a partition: reads, then one transaction.
 func (c *World) inTransaction(w *world, a *actor) {
 	switch a.at {
 	case begin:
-		a.holder, a.seen, a.at = w.holder, w.sources[a.source], look
+		a.holder, a.seen, a.at = w.holder, w.sources[a.source], readOther
 		switch {
 		case a.kind == changeSource && c.keeps(SourceFirst):
 			a.holder = row{}
@@ -243,15 +243,15 @@ func (c *World) inTransaction(w *world, a *actor) {
 		default:
 			a.at = commit
 		}
-	case look:
-		c.lookInside(w, a)
+	case readOther:
+		c.readInside(w, a)
 	case commit:
 		c.commitInside(w, a)
 	}
 }
 
-// lookInside reads what is written beside the entity that is changed.
-func (c *World) lookInside(w *world, a *actor) {
+// readInside reads the entity that is written together with the changed one.
+func (c *World) readInside(w *world, a *actor) {
 	a.at = commit
 	if a.kind == changeSource && c.keeps(SourceFirst) {
 		a.holder = w.holder

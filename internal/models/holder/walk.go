@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Walk is what a walk through a world has seen.
+// Walk is the result of a walk through a world.
 type Walk struct {
 	States, Ends int
-	// Divergence is the shortest way to an end in which something does not hold, "" if all ends are right.
+	// Divergence is the shortest path to a final state that violates a requirement, or "" if there is none.
 	Divergence string
 }
 
-// visit is a state with the way to it.
+// visit is a reached state and the step by which it was first reached. from is the index of the previous state.
 type visit struct {
 	world world
 	from  int
 	how   string
 }
 
-// Walk visits every state that a world can come to, the nearest first, and stops at the first divergence.
+// Walk visits every state that can be reached, in the order of the number of steps, and stops at the first violation.
 func (c *World) Walk() Walk {
 	first := c.first()
 	seen, queue := map[world]bool{first: true}, []visit{{world: first, from: -1}}
@@ -46,7 +46,7 @@ func (c *World) Walk() Walk {
 	return found
 }
 
-// moves calls visit with each state that can follow.
+// moves calls visit with each state that one step can reach.
 func (c *World) moves(w world, visit func(how string, to world)) {
 	if w.late.is {
 		arrived := w
@@ -65,7 +65,7 @@ func (c *World) moves(w world, visit func(how string, to world)) {
 	}
 }
 
-// dies ends an actor's life. Whoever gets its message goes on with it.
+// dies returns the world after an actor has crashed. Another process that gets the actor's message continues.
 func (c *World) dies(w world, i int) world {
 	a := &w.actors[i]
 	w.crashes--
@@ -84,7 +84,7 @@ func (c *World) dies(w world, i int) world {
 	return w
 }
 
-// way is how a walk came to a state, a line for each step.
+// way returns the path to a state, a line for each step.
 func way(queue []visit, at int) string {
 	var lines []string
 	for ; queue[at].from >= 0; at = queue[at].from {
@@ -97,7 +97,7 @@ func way(queue []visit, at int) string {
 	return b.String()
 }
 
-// Worlds are the worlds to walk through. Between them, each rule is needed.
+// Worlds returns the worlds to walk through. For each rule there is a world that needs it.
 func Worlds() []World {
 	x, y := int8(1), int8(2)
 	to := func(content int8) actor { return actor{kind: changeSource, source: 1, content: content} }
@@ -105,23 +105,23 @@ func Worlds() []World {
 	insert, move := actor{kind: insertHolder, source: 1}, actor{kind: moveHolder, source: 2}
 	edit, remove := actor{kind: editHolder}, actor{kind: deleteHolder}
 	elsewhere := []World{
-		{Name: "inserted while the source changes there and back", before: [3]int8{0, x}, crashes: 1, actors: []actor{insert, to(y), to(x)},
+		{Name: "inserted while the source changes twice", before: [3]int8{0, x}, crashes: 1, actors: []actor{insert, to(y), to(x)},
 			Shows: []Rules{Intent, SourceAgain, RoundAgain, FanOutAgain, Lease}},
-		{Name: "inserted while the source comes and goes", crashes: 1, actors: []actor{insert, to(y), to(none)}, Shows: []Rules{Intent, SourceAgain}},
+		{Name: "inserted while the source is inserted and deleted", crashes: 1, actors: []actor{insert, to(y), to(none)}, Shows: []Rules{Intent, SourceAgain}},
 		{Name: "moved and edited while the source changes", before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, edit, to(y)},
 			Shows: []Rules{Condition}},
 		{Name: "moved while both sources change", before: [3]int8{0, x, 3}, exists: true, actors: []actor{move, to(y), other}},
 		{Name: "deleted and inserted again", before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{remove, insert, to(y)}},
 		{Name: "inserted while the source begins to name it", naming: true, before: [3]int8{0, silent}, crashes: 1, actors: []actor{insert, to(y)},
 			Shows: []Rules{Named}},
-		{Name: "edited while the source names it no more", naming: true, before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{edit, to(silent), to(y)}},
+		{Name: "edited while the source stops naming it", naming: true, before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{edit, to(silent), to(y)}},
 		{Name: "found by an index", index: true, before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, other, edit},
 			Shows: []Rules{IndexFirst}},
 	}
 	inside := []World{
 		{Name: "inside, inserted while the source changes", inside: true, naming: true, before: [3]int8{0, x}, actors: []actor{insert, to(y), to(silent)},
 			Shows: []Rules{Touch, SourceFirst}},
-		{Name: "inside, inserted while the source comes and goes", inside: true, naming: true, actors: []actor{insert, to(y), to(none)},
+		{Name: "inside, inserted while the source is inserted and deleted", inside: true, naming: true, actors: []actor{insert, to(y), to(none)},
 			Shows: []Rules{Touch, Required}},
 		{Name: "inside, deleted, inserted again and edited", inside: true, naming: true, before: [3]int8{0, x}, exists: true, actors: []actor{remove, insert, edit, to(y)},
 			Shows: []Rules{Touch}},

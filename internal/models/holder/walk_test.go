@@ -2,7 +2,7 @@ package holder
 
 import "testing"
 
-// TestWalk walks through every order of steps and deaths: in each end the holder is as its source asks.
+// TestWalk walks through every order of steps and crashes: in each final state the holder is as its source requires.
 func TestWalk(t *testing.T) {
 	states := 0
 	for _, world := range Worlds() {
@@ -16,7 +16,7 @@ func TestWalk(t *testing.T) {
 	t.Logf("%d states, 0 divergences", states)
 }
 
-// TestWalkCanFail drops each rule: a walk of the worlds that show it finds what the rule is for.
+// TestWalkCanFail drops each rule: a walk of a world that needs the rule finds a violation.
 func TestWalkCanFail(t *testing.T) {
 	shown := Rules(0)
 	for _, world := range Worlds() {

@@ -1,37 +1,37 @@
 package holder
 
-// Rules are the rules of the protocol. A walk can drop some of them.
+// Rules are rules of the protocol. A walk can drop some of them.
 type Rules uint16
 
 const (
 	// Intent: the message is put before the holder is written.
 	Intent Rules = 1 << iota
-	// Named: the message names the source that the holder was given with, also if that did not name the holder when it was read.
+	// Named: the message names the source that the holder's writer chose, even if that source did not name the holder then.
 	Named
 	// SourceAgain: the source is read again after the holder is written.
 	SourceAgain
 	// IndexFirst: the row by which a source finds the holder is written before the source is read again.
 	IndexFirst
-	// RoundAgain: whoever writes the copy for a holder's message begins again afterwards.
+	// RoundAgain: after a process has written the copy for a holder's message, it starts over.
 	RoundAgain
 	// Condition: the copy is written under the ETag with which the holder was read.
 	Condition
-	// FanOutAgain: whoever handles a source's message reads the source again after the holder.
+	// FanOutAgain: a process that handles a source's message reads the source again after the holder.
 	FanOutAgain
-	// Lease: nothing arrives that was sent for a message which is somebody else's by now.
+	// Lease: no request arrives after another process has got the message for which it was sent.
 	Lease
-	// Touch: inside a partition, a transaction that gives a holder a copy writes the source as well, under its ETag.
+	// Touch: within a partition, a transaction that gives a holder a copy also writes the source, under its ETag.
 	Touch
-	// Required: inside a partition, a holder is not written with a source that is not there.
+	// Required: within a partition, a holder whose source does not exist is not written.
 	Required
-	// SourceFirst: inside a partition, a change of a source reads the source before the holder.
+	// SourceFirst: within a partition, a change of a source reads the source before the holder.
 	SourceFirst
 )
 
-// Contents of a source. Others are 1 and more.
+// Special contents of a source. All others are positive.
 const (
-	none   = 0  // the source is absent; a holder without a copy
-	silent = -1 // the source is there and names no holder
+	none   = 0  // the source does not exist; of a holder: it has no copy
+	silent = -1 // the source exists and names no holder
 )
 
 type source struct {
@@ -41,44 +41,44 @@ type source struct {
 
 type row struct {
 	etag    int8 // 0: absent
-	ref     int8 // the source it refers to, 0 for none
+	ref     int8 // the source to which it refers, 0 for none
 	copied  int8
 	indexed bool
 }
 
-// kind is what an actor does.
+// kind is the kind of change that an actor makes.
 type kind int8
 
 const (
-	changeSource kind = iota + 1 // to content; none deletes it
-	insertHolder                 // with a reference to source
-	moveHolder                   // to source
-	editHolder                   // changes what is no copy
+	changeSource kind = iota + 1 // sets the source's content; the content none deletes it
+	insertHolder                 // inserts the holder with a reference to a source
+	moveHolder                   // changes the reference to another source
+	editHolder                   // changes properties that are not part of the copy
 	deleteHolder
 )
 
-// actor is one change, with the message of it. Whoever dies has a successor who begins with the message.
+// actor is a process that makes one change and handles its message. After a crash, a successor handles the message.
 type actor struct {
 	kind    kind
 	source  int8 // 1 or 2
 	content int8
 	at      step
-	put     bool // the message is there
+	put     bool // the message is on the queue
 
-	seen   source // as it was read
-	holder row    // as it was read or written
+	seen   source // as the actor has read it
+	holder row    // as the actor has read or written it
 }
 
-// world is a state. It is comparable: a walk visits each once.
+// world is a state. It is comparable, so that a walk visits each state once.
 type world struct {
-	sources [3]source // 0 is no source
+	sources [3]source // by number; sources[0] is unused
 	holder  row
-	given   int8 // the reference that the holder's last writer gave it
-	there   bool // whether the holder was written, and not deleted since
-	clock   int8 // of ETags and versions
+	given   int8 // the reference that the holder's last writer set
+	there   bool // the holder was inserted and not deleted since
+	clock   int8 // the last ETag or version
 	crashes int8
 	actors  [4]actor
-	late    write // with Lease dropped: what may still arrive
+	late    write // a write that may still arrive, if Lease is dropped
 }
 
 // write is a conditional write of the holder that is under way.
@@ -88,19 +88,19 @@ type write struct {
 	row       row
 }
 
-// World is a small world to walk through.
+// World is the initial state and the parameters of a model.
 type World struct {
 	Name    string
 	naming  bool // the source names its holder; otherwise the holder names its source
-	index   bool // sources find the holder by an index
+	index   bool // a change of a source finds the holder by an index
 	inside  bool // the holder is in its sources' partition
 	before  [3]int8
-	exists  bool // the holder, with a copy of source 1
+	exists  bool // the holder exists at first, with a copy of source 1
 	crashes int8
 	actors  []actor
-	// Shows are the rules without which this world goes wrong.
+	// Shows are the rules without which the walk finds a violation in this world.
 	Shows []Rules
-	// Drop are the rules that nobody keeps.
+	// Drop are the rules that the walk drops.
 	Drop Rules
 }
 
@@ -130,7 +130,7 @@ func (c *World) first() world {
 	return w
 }
 
-// asks returns what a source asks of a row that refers to ref.
+// asks returns row r as a source requires it: with the copy, without it, or unchanged if r belongs to another source.
 func (c *World) asks(of int8, s source, r row) row {
 	switch {
 	case c.naming && s.content > none:
@@ -143,20 +143,20 @@ func (c *World) asks(of int8, s source, r row) row {
 	return r
 }
 
-// wrong tells what does not hold in a quiet end.
+// wrong returns which requirement a final state violates, or "".
 func (c *World) wrong(w *world) string {
 	if w.there != (w.holder.etag != 0) {
-		return "a holder that was deleted is there, or one that was written is not"
+		return "a deleted holder exists, or a holder that was written does not"
 	}
 	if !w.there {
 		return ""
 	}
 	if !c.naming && w.holder.ref != w.given {
-		return "the reference that the last writer gave is lost"
+		return "the reference that the last writer set is lost"
 	}
 	for of := int8(1); of <= 2; of++ {
 		if want := c.asks(of, w.sources[of], w.holder); want != w.holder {
-			return "the holder is not as its source asks"
+			return "the holder is not as its source requires"
 		}
 	}
 	if w.holder.ref == 0 && w.holder.copied != none {

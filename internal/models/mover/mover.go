@@ -4,13 +4,13 @@
 //	read S                       gone, or another incarnation: gone
 //	copy: {insert D, insert M}   one transaction. The mark M is named after the move and keeps the ETag of S that the copy was
 //	                             made of. D and M carry the same write id w: while they do, no user has written to D.
-//	                             Refused: look
-//	commit: {delete S, insert T} one transaction under S's ETag. The trace T keeps w. Refused: look
+//	                             Refused: recheck
+//	commit: {delete S, insert T} one transaction under S's ETag. The trace T keeps w. Refused: recheck
 //	delete M under its ETag, then T, then the message
 //
-//	look: read M. None: unmarked. Then read S: gone. M was made of S as it is: commit.
+//	recheck: read M. None: unmarked. Then read S: gone. M was made of S as it is: commit.
 //	      Else read D: same w: {replace D, replace M} under both ETags, commit.
-//	      Else read M again: changed: look. Else users wrote at both ends: poison, S and D are kept.
+//	      Else read M again: changed: recheck. Else users wrote at both ends: poison, S and D are kept.
 //	unmarked: read D. None: from the start. Then read S: gone.
 //	      Else poison, S and D are kept; or, if the mover replaces what it finds and D is another entity:
 //	      {replace D under its ETag, insert M}, commit
@@ -18,8 +18,8 @@
 //	      Another M: a user deleted S. Read D: same w: {delete D, delete M}. None, or another entity: delete M.
 //	      Else a user changed D. Read M again: changed: gone. Else poison, D is kept.
 //
-// Whoever poisons puts the entry on the poison queue first, then deletes M under its ETag, and then the message. So a message
-// that is put back once a user has decided begins again.
+// To poison is to put the entry on the poison queue, then delete M under its ETag, and then the message. So a message
+// that is requeued after a user has decided starts over.
 //
 // The walk covers all interleavings of two messages about X, two workers, messages that reappear at any moment (any number of
 // crashes and slow holders), a request that arrives late, a poisoned message that is put back, and users who change both ends.
@@ -40,7 +40,7 @@ type Rules struct {
 	SameWrite         bool // a copy is replaced although a user has changed it
 	CopyETag          bool // the copy is replaced without its ETag
 	SourceETag        bool // S is deleted without its ETag
-	MarkBeforeSource  bool // look reads S before M
+	MarkBeforeSource  bool // recheck reads S before M
 	Trace             bool // there is no T: if S is gone and M exists, X counts as moved
 	TraceWithdraws    bool // there is no T: if S is gone and M exists, X counts as deleted by a user
 	TraceWrite        bool // T does not keep w: with any M beside a T, X counts as moved
@@ -73,7 +73,7 @@ type worker struct {
 	foreign  bool // D as read is another entity
 	hasMark  bool
 	readOnce bool // S was read before M, because the rule MarkBeforeSource is dropped
-	gone     bool // step gone, not look, decides
+	gone     bool // step gone, not recheck, decides
 }
 
 // request is a request under way whose sender has given up.

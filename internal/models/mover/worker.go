@@ -10,9 +10,9 @@ const (
 	dropsMark
 	dropsTrace
 	finishes
-	looksMark
-	looksSource
-	looksCopy
+	rechecksMark
+	rechecksSource
+	rechecksCopy
 	overwrites
 	bothChanged
 	poisons
@@ -51,7 +51,7 @@ func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
 	case p.at <= finishes:
 		a.moves(p)
 	case p.at <= firstOverwrites:
-		a.looks(p)
+		a.rechecks(p)
 	default:
 		a.isGone()
 	}
@@ -64,7 +64,7 @@ func (a act) does(what string, f func(*world, *worker)) {
 	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
 }
 
-// sends is does for a request that changes something: it may arrive late.
+// sends is does for a request that changes something. It also emits the state in which the request arrives late.
 func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	a.does(what, f)
 	if a.from.lates > 0 && a.from.late.what == noRequest {
@@ -77,12 +77,12 @@ func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	}
 }
 
-// to forgets all that was read.
+// to sets the next step and discards everything that the worker has read.
 func (q *worker) to(at byte) { *q = worker{at: at, msg: q.msg} }
 
 func (c *Case) isX(s byte) bool { return s == x || c.Drop.Incarnation && s == other }
 
-// moves is the way of a move that meets nobody.
+// moves emits the steps of a move that no request interferes with.
 func (a act) moves(p worker) {
 	switch p.at {
 	case readsSource:
@@ -100,18 +100,18 @@ func (a act) moves(p worker) {
 				q.copied(a.Case)
 				return
 			}
-			q.to(looksMark)
+			q.to(rechecksMark)
 			if a.Drop.MarkBeforeSource {
 				q.content, q.sSame, q.readOnce = content, same, true
 			}
 			if a.Drop.Mark {
-				q.at = looksSource
+				q.at = rechecksSource
 			}
 		})
 	case marks:
 		a.does("inserts M", func(y *world, q *worker) {
 			if y.m {
-				q.to(looksMark)
+				q.to(rechecksMark)
 				return
 			}
 			same := q.mW
@@ -122,7 +122,7 @@ func (a act) moves(p worker) {
 	case commits:
 		a.sends(sendsCommit, "deletes S and inserts T", func(y *world, q *worker) {
 			if !a.commit(y, q.sSame, q.mSame) {
-				q.to(looksMark)
+				q.to(rechecksMark)
 				if a.Drop.Mark {
 					q.at = readsSource
 				}
@@ -183,29 +183,29 @@ func (a act) cleansUp(p worker) {
 	}
 }
 
-// looks is what a worker does after a refusal.
-func (a act) looks(p worker) {
+// rechecks emits the steps of a worker after a refusal.
+func (a act) rechecks(p worker) {
 	switch p.at {
-	case looksMark:
+	case rechecksMark:
 		a.does("reads M", func(y *world, q *worker) {
 			if !y.m {
 				q.to(unmarkedCopy)
 				return
 			}
-			q.mSame, q.mOf, q.mW, q.hasMark, q.at = true, y.mOf, y.mW, true, looksSource
+			q.mSame, q.mOf, q.mW, q.hasMark, q.at = true, y.mOf, y.mW, true, rechecksSource
 			if q.readOnce {
 				q.readOnce = false
 				q.decides(q.sSame && y.mOf)
 			}
 		})
-	case looksSource:
+	case rechecksSource:
 		a.does("reads S again", func(y *world, q *worker) {
 			if !a.isX(y.s) {
 				q.to(goneTrace)
 				return
 			}
 			q.content, q.sSame = y.sContent, true
-			if a.Drop.Mark { // as the mover did before there was a mark
+			if a.Drop.Mark { // an earlier version of the mover had no mark
 				q.at = copies
 				if y.d == x {
 					q.at, q.dSame = overwrites, true
@@ -214,7 +214,7 @@ func (a act) looks(p worker) {
 			}
 			q.decides(q.mOf)
 		})
-	case looksCopy:
+	case rechecksCopy:
 		a.does("reads D", func(y *world, q *worker) {
 			q.at = bothChanged
 			if y.d == x && (q.mW || a.Drop.SameWrite) {
@@ -224,9 +224,9 @@ func (a act) looks(p worker) {
 	case overwrites:
 		a.sends(sendsOver, "replaces D and M", func(y *world, q *worker) {
 			if !a.over(y, q.content, q.sSame, q.dSame, q.mSame) {
-				q.to(looksMark)
+				q.to(rechecksMark)
 				if a.Drop.Mark {
-					q.at = looksSource
+					q.at = rechecksSource
 				}
 				return
 			}
@@ -237,15 +237,15 @@ func (a act) looks(p worker) {
 	}
 }
 
-// decides what follows from M and S.
+// decides sets the next step, which depends on whether M was made of the current S.
 func (q *worker) decides(madeOfS bool) {
-	q.at = looksCopy
+	q.at = rechecksCopy
 	if madeOfS {
 		q.at = commits
 	}
 }
 
-// refuses is what leads to poison, or to the replacement of another entity.
+// refuses emits the steps that lead to poison, or to the replacement of another entity.
 func (a act) refuses(p worker) {
 	switch p.at {
 	case bothChanged:
@@ -258,7 +258,7 @@ func (a act) refuses(p worker) {
 			case q.gone:
 				q.to(goneTrace)
 			default:
-				q.to(looksMark)
+				q.to(rechecksMark)
 			}
 		})
 	case poisons:
@@ -283,7 +283,7 @@ func (a act) refuses(p worker) {
 	}
 }
 
-// unmarked is for something at D that has no mark.
+// unmarked emits the steps for an entity at D that has no mark.
 func (a act) unmarked(p worker) {
 	switch p.at {
 	case unmarkedCopy:
@@ -307,7 +307,7 @@ func (a act) unmarked(p worker) {
 	case firstOverwrites:
 		a.sends(sendsFirstOver, "replaces another entity at D and inserts M", func(y *world, q *worker) {
 			if !a.firstOver(y, q.content, q.sSame, q.dSame) {
-				q.to(looksMark)
+				q.to(rechecksMark)
 				return
 			}
 			q.foreign = false
@@ -316,7 +316,7 @@ func (a act) unmarked(p worker) {
 	}
 }
 
-// isGone is what a worker does once S is gone.
+// isGone emits the steps of a worker after S is gone.
 func (a act) isGone() {
 	switch a.from.p[a.n].at {
 	case goneTrace:
@@ -358,7 +358,7 @@ func (a act) isGone() {
 	}
 }
 
-// withdrew goes on after M is gone, or was changed by another worker.
+// withdrew sets the next step after M was deleted, or after the deletion was refused because another worker changed M.
 func (q *worker) withdrew(done bool) {
 	saw := q.tSaw
 	switch {
