@@ -54,11 +54,6 @@ func labelled(op, table string, key tables.Key, err error) error {
 	return &of
 }
 
-// moved reports whether a write was certainly refused because another writer came first.
-func moved(err error) bool {
-	return !errors.Is(err, tables.ErrUnknownOutcome) && (errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound))
-}
-
 // unknownBeside returns err with ErrUnknownOutcome beside it: unsure is the error of an earlier attempt that may have
 // been applied.
 func unknownBeside(unsure, err error) error {

@@ -206,14 +206,14 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 	if _, err = x.Commit(ctx); err == nil {
 		return len(group), nil
 	}
-	if !moved(err) {
+	if !tables.LostRace(err) {
 		return 0, err
 	}
 	for _, row := range group {
 		switch err := r.rows.Delete(ctx, row); {
 		case err == nil:
 			removed++
-		case !moved(err):
+		case !tables.LostRace(err):
 			return removed, err
 		}
 	}

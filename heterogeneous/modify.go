@@ -28,23 +28,18 @@ func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tabl
 		return tables.Invalidf(op, "the change function is nil")
 	}
 	entities := r.table.Entities()
-	for n := 0; ; n++ {
+	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		bag, err := entities.Get(ctx, key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if t := r.resolve(key, bag.Properties); t != nil && !(t.alone() && t.current(bag.Properties)) {
 			err = t.merge(ctx, key, change)
 		} else {
 			err = mergeBag(ctx, entities, bag, change)
 		}
-		if !errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrUnknownOutcome) || n+1 == attempts {
-			return err
-		}
-		if err := backoff.Wait(ctx, n); err != nil {
-			return err
-		}
-	}
+		return errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome), err
+	})
 }
 
 // mergeBag changes a row by itself. Requests: 1.

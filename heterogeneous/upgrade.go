@@ -121,31 +121,28 @@ func (t *Type[T]) upgradable(p tables.Properties) bool {
 
 // upgradeOne writes one entity again, unless it is a copy, or is gone, or a rival has written it as the current version.
 func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded bool, err error) {
-	for n := 0; ; n++ {
+	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
+		if was { // a concurrent writer changed it since
+			bag, err := t.host().Table().Entities().Get(ctx, key)
+			if errors.Is(err, tables.ErrNotFound) {
+				return false, nil
+			}
+			if err != nil || !t.upgradable(bag.Properties) {
+				return false, err
+			}
+		}
 		v, err := t.host().Get(ctx, key)
 		if errors.Is(err, tables.ErrNotFound) {
-			return was, false, nil
+			return false, nil
 		}
 		if err != nil {
-			return was, false, err
+			return false, err
 		}
 		was = true
-		if err = t.host().Apply(ctx, driver.ChangeReplace, v, nil); err == nil {
-			return was, true, nil
-		}
+		err = t.host().Apply(ctx, driver.ChangeReplace, v, nil)
+		upgraded = err == nil
 		lost := errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound)
-		if !lost || errors.Is(err, tables.ErrUnknownOutcome) || n+1 == attempts {
-			return was, false, err
-		}
-		if err := backoff.Wait(ctx, n); err != nil {
-			return was, false, err
-		}
-		bag, err := t.host().Table().Entities().Get(ctx, key)
-		if errors.Is(err, tables.ErrNotFound) {
-			return was, false, nil
-		}
-		if err != nil || !t.upgradable(bag.Properties) {
-			return was, false, err
-		}
-	}
+		return lost && !errors.Is(err, tables.ErrUnknownOutcome), err
+	})
+	return was, upgraded, err
 }

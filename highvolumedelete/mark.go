@@ -89,12 +89,12 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 }
 
 // advance moves the mark forward to a period, unless it is there or beyond. Requests: 2; the very first time, 4.
-func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark, error) {
-	for n := 0; ; n++ {
+func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (m mark, err error) {
+	err = backoff.Retry(ctx, markAttempts, func() (again bool, err error) {
 		*requests++
-		m, err := s.look(ctx)
+		m, err = s.look(ctx)
 		if err != nil || m.set && !m.before.before(to) {
-			return m, err
+			return false, err
 		}
 		row := &markRow{PartitionKey: s.markKey().Partition, RowKey: s.markKey().Row}
 		write := s.control.Insert
@@ -111,18 +111,13 @@ func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (mark
 				err = write(ctx, row)
 			}
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			m = mark{before: to, set: true, asked: m.asked, row: row}
 			s.learn(m)
-			return m, nil
-		case n+1 == markAttempts || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrUnknownOutcome):
-			return mark{}, err
 		}
-		if err := backoff.Wait(ctx, n); err != nil {
-			return mark{}, err
-		}
-	}
+		return errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome), err
+	})
+	return m, err
 }
 
 // markAttempts limits the retries when another process moves the mark at the same time.

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -101,7 +102,7 @@ func writeFailure(name string, err error, ex *wire.Exchange) error {
 		return nil
 	}
 	e := tables.ServiceError("", name, err)
-	if ex.Lost() || ex.EarlierUnknown() && !moved(e) {
+	if ex.Lost() || ex.EarlierUnknown() && !driver.RowsChanged(e) {
 		e.Kind = tables.ErrUnknownOutcome
 	}
 	return e

@@ -70,14 +70,14 @@ func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliatio
 
 // agree adds the entity to one list, or removes it.
 func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error {
-	for attempt := 0; ; attempt++ {
+	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, place)
 		if err != nil {
-			return err
+			return false, err
 		}
 		at, found := slices.BinarySearchFunc(old.ids, id, compoundkey.Compare)
 		if found == in {
-			return nil
+			return false, nil
 		}
 		ids := slices.Clone(old.ids)
 		if in {
@@ -86,13 +86,8 @@ func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error
 			ids = slices.Delete(ids, at, at+1)
 		}
 		err = x.blobs.write(ctx, place, old, ids)
-		if !moved(err) || attempt == attempts {
-			return err
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-	}
+		return driver.RowsChanged(err), err
+	})
 }
 
 func (x *InBlobs[T]) place(group string, value compoundkey.Part) (string, error) {

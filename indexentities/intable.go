@@ -72,7 +72,7 @@ func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconci
 			return nil
 		case err == nil:
 			continue
-		case !moved(err) || attempt == attempts:
+		case !driver.RowsChanged(err) || attempt == attempts:
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

@@ -30,7 +30,7 @@ func (x *InPartition[T]) mend(ctx context.Context, place string, entity tables.K
 			return err
 		}
 		err = x.writeAlone(ctx, rows.table, place, entity, operations)
-		if !moved(err) {
+		if !driver.RowsChanged(err) {
 			return x.failed("Remove", err)
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

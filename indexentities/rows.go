@@ -160,12 +160,3 @@ func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.E
 		}
 	}
 }
-
-// moved reports whether a write was definitely refused because of a concurrent write.
-func moved(err error) bool {
-	var e *tables.Error
-	if !errors.As(err, &e) || errors.Is(err, tables.ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
-}

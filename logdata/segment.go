@@ -119,10 +119,7 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 			}
 			return failure("Write", s.name, err, false)
 		}
-		if !unsure(&ex) || attempt == attempts || ctx.Err() != nil {
-			return failure("Write", s.name, err, false)
-		}
-		if backoff.Wait(ctx, attempt) != nil {
+		if !unsure(&ex) || attempt == attempts || ctx.Err() != nil || backoff.Wait(ctx, attempt) != nil {
 			return failure("Write", s.name, err, false)
 		}
 	}

@@ -133,20 +133,15 @@ type piece struct {
 
 // download reads a piece of a blob. It is shorter than count only at the blob's end. Requests: 1.
 func (l *Log) download(ctx context.Context, name string, offset, count int64) (piece, error) {
-	for attempt := 0; ; attempt++ {
-		p, err := l.downloadOnce(ctx, name, offset, count)
-		switch {
-		case err == nil:
-			return p, nil
-		case wire.HasCode(err, codeInvalidRange, codeBlobNotFound):
-			return piece{size: offset}, nil
-		case !errors.Is(err, errCutOff) || attempt == readAttempts:
-			return piece{}, failure("Query", name, err, false)
-		}
-		if waitErr := backoff.Wait(ctx, attempt); waitErr != nil {
-			return piece{}, failure("Query", name, waitErr, false)
-		}
+	var p piece
+	err := backoff.Retry(ctx, readAttempts+1, func() (again bool, err error) {
+		p, err = l.downloadOnce(ctx, name, offset, count)
+		return errors.Is(err, errCutOff), err
+	})
+	if wire.HasCode(err, codeInvalidRange, codeBlobNotFound) {
+		return piece{size: offset}, nil
 	}
+	return p, failure("Query", name, err, false)
 }
 
 // errCutOff: the end of the response is missing.

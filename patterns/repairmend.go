@@ -120,22 +120,17 @@ func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding
 
 // rewrite writes the entity of a finding again with all its rows, unless the discrepancy has disappeared.
 func (v *verifier) rewrite(ctx context.Context, f *finding) error {
-	for attempt := 0; ; attempt++ {
+	return backoff.Retry(ctx, v.r.Schema.MaxAttempts, func() (again bool, err error) {
 		is, _, err := v.wrongStill(ctx, f)
 		if err != nil || is == nil {
-			return err
+			return false, err
 		}
 		if is.Kind == Spurious {
-			return v.mend(ctx, is) // the entity was deleted or changed meanwhile
+			return false, v.mend(ctx, is) // the entity was deleted or changed meanwhile
 		}
 		err = v.r.RewriteNow(ctx, v.op, f.Entity)
-		if err == nil || attempt+1 >= v.r.Schema.MaxAttempts || !conflicts(err) {
-			return err
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-	}
+		return conflicts(err), err
+	})
 }
 
 // mendOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.

@@ -171,32 +171,20 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 
 // recount counts again, and writes the number into its row where it is another, under the ETag that the row was read with before.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, scan func(context.Context) (int64, error)) (n, was int64, err error) {
-	for attempt := 0; ; attempt++ {
+	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
-			return 0, 0, err
+			return false, err
 		}
-		was, ok := numberIn(row)
-		if !ok {
+		var ok bool
+		if was, ok = numberIn(row); !ok {
 			was = -1
 		}
 		if n, err = scan(ctx); err != nil || n == was {
-			return n, was, err
+			return false, err
 		}
 		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, n))
-		if err == nil || !moved(err) || attempt == attempts-1 {
-			return n, was, err
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return 0, 0, err
-		}
-	}
-}
-
-// moved reports whether a write was definitely refused because the rows have changed.
-func moved(err error) bool {
-	if errors.Is(err, tables.ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound)
+		return driver.RowsChanged(err), err
+	})
+	return n, was, err
 }

@@ -144,23 +144,18 @@ func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], 
 		}
 		return nil // an intent of an older build names the parent that the child left: there is no row
 	}
-	for attempt := 0; ; attempt++ {
+	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
 		if err != nil || (member.ETag != "") == belongs {
-			return err
+			return false, err
 		}
 		rows, err := x.change(ctx, parent, member)
 		if err != nil {
-			return err
+			return false, err
 		}
 		err = r.Write(ctx, place, x.rows(), rows...)
-		if !moved(err) || attempt == attempts-1 {
-			return err
-		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
-			return err
-		}
-	}
+		return driver.RowsChanged(err), err
+	})
 }
 
 // change adds a missing member, or removes an existing one. The row with the number stays when it is 0: if it were

@@ -55,17 +55,12 @@ type moving[T any] struct {
 
 // rounds calls round until it returns done.
 func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (done bool, err error)) error {
-	for n := range moveRounds {
-		if n > 0 {
-			if err := backoff.Wait(ctx, n-1); err != nil {
-				return err
-			}
-		}
+	return backoff.Retry(ctx, moveRounds, func() (again bool, err error) {
 		if done, err := round(ctx); done || err != nil {
-			return err
+			return false, err
 		}
-	}
-	return w.failure(tables.ErrConflict, fmt.Errorf("concurrent writers changed the entity or its copy in each of %d attempts; the worker will retry the message", moveRounds))
+		return true, w.failure(tables.ErrConflict, fmt.Errorf("concurrent writers changed the entity or its copy in each of %d attempts; the worker will retry the message", moveRounds))
+	})
 }
 
 // read reads the entity; nil if it does not exist or another incarnation has its key.

@@ -36,6 +36,20 @@ func Jitter(limit time.Duration) time.Duration {
 // Wait waits before attempt n, or returns the context's error when it ends earlier.
 func Wait(ctx context.Context, n int) error { return Sleep(ctx, Delay(n)) }
 
+// Retry calls try up to so many times while it returns again, and waits before each repetition. It returns the last error
+// of try, or the context's error if that ends a wait.
+func Retry(ctx context.Context, attempts int, try func() (again bool, err error)) error {
+	for n := 0; ; n++ {
+		again, err := try()
+		if !again || n+1 >= attempts {
+			return err
+		}
+		if err := Wait(ctx, n); err != nil {
+			return err
+		}
+	}
+}
+
 // Sleep waits for that long, or returns the context's error when it ends earlier.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -55,6 +56,14 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	}
 	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
+}
+
+// RowsChanged reports whether a write was not applied because a row has changed. Then read the rows again and repeat.
+func RowsChanged(err error) bool {
+	if errors.Is(err, tables.ErrUnknownOutcome) {
+		return false
+	}
+	return errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound)
 }
 
 const pass = rows.Open

@@ -124,19 +124,14 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 
 // retry reads and prepares a change, carries it out, and does so again while rivals come between, with jitter.
 func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error {
-	for n := 0; ; n++ {
+	return backoff.Retry(ctx, r.Schema.MaxAttempts, func() (again bool, err error) {
 		w, err := prepare()
 		if err != nil {
-			return err
+			return false, err
 		}
 		err = r.Run(ctx, w)
-		if err == nil || n+1 >= r.Schema.MaxAttempts || !tables.LostRace(err) {
-			return err
-		}
-		if err := backoff.Wait(ctx, n); err != nil {
-			return err
-		}
-	}
+		return tables.LostRace(err), err
+	})
 }
 
 // Update is Repository.Update.
