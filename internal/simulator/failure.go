@@ -7,14 +7,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// failure is what a request meets for no fault of its own.
+// failure is a failure of a request that is not the request's fault.
 type failure struct {
 	fault   *protocol.Fault
-	applied bool // the request is carried out all the same
-	inside  bool // it is a transaction, and the failure is the part of an answer with status 202
+	applied bool // the request is carried out nevertheless
+	inside  bool // the request is a transaction, and the failure is a part of a response with status 202
 }
 
-// failure decides whether a request fails, and how; nil is not at all.
+// failure decides at random whether and how a request fails. nil means that it does not fail.
 func (s *Simulator) failure(transaction bool) *failure {
 	f := &failure{}
 	switch {
@@ -40,7 +40,7 @@ func (s *Simulator) failure(transaction bool) *failure {
 	return f
 }
 
-// answer is what the request to a service is answered with.
+// answer returns the response to the failed request.
 func (f *failure) answer(of service, c *protocol.Call) *protocol.Answer {
 	switch {
 	case f.inside:
@@ -51,7 +51,7 @@ func (f *failure) answer(of service, c *protocol.Call) *protocol.Answer {
 	return of.Refuse(c, f.fault)
 }
 
-// gatewayAnswer is the answer of something between client and service, which knows neither code nor message.
+// gatewayAnswer returns the response of a gateway between client and service: it has no code and no message.
 func gatewayAnswer(status int) *protocol.Answer {
 	a := protocol.NewAnswer(status)
 	a.Header["Content-Type"] = []string{"text/html"}

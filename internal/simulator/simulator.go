@@ -19,38 +19,38 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// Options say what to simulate. The zero Options are an account named contoso on a calm day.
+// Options configure a Simulator. The zero Options are an account named contoso without failures.
 type Options struct {
-	// Account is the account's name, Key its key in base64. Both have defaults.
+	// Account is the account's name (default contoso), and Key its key in base64 (default: a key of the simulator's own).
 	Account, Key string
-	// BearerToken, if it is not empty, is a token that is let in like the account's key.
+	// BearerToken, if not empty, is a token that authorizes like the account's key.
 	BearerToken string
-	// Start is when the virtual clock begins. The default is the same in every run.
+	// Start is the initial time of the virtual clock (default: a fixed time, the same in every run).
 	Start time.Time
-	// Seed is the seed of all chance.
+	// Seed determines all random choices.
 	Seed uint64
-	// TableDeletion is how long a dropped table's name stays taken: by default DefaultTableDeletion, below zero not
-	// at all.
+	// TableDeletion is how long the name of a deleted table stays unusable (default DefaultTableDeletion, 40 seconds). A
+	// negative value means that the name is free at once.
 	TableDeletion time.Duration
-	// Chaos is what goes wrong.
+	// Chaos configures failures (default none).
 	Chaos environment.Chaos
-	// Orderless makes ids, ETags and times of a resource tell nothing of requests to other resources, so that requests
-	// that have nothing to do with each other come to the same state in any order. Two states are compared by Snapshot.Key.
+	// Orderless makes ids, ETags and times of a resource independent of requests to other resources, so that independent
+	// requests lead to the same state in any order. Snapshot.Key compares two states.
 	Orderless bool
 }
 
-// DefaultTableDeletion is how long, at the least, the service keeps the name of a dropped table.
+// DefaultTableDeletion is the shortest time for which the service keeps the name of a deleted table.
 const DefaultTableDeletion = 40 * time.Second
 
 const (
 	defaultAccount = "contoso"
-	// A made-up key, known to everybody: it protects nothing.
+	// defaultKey is a published key; it protects nothing.
 	defaultKey = "c2ltdWxhdGVkIHNpbXVsYXRlZCBzaW11bGF0ZWQgc2ltdWxhdGVkIHNpbXVsYXRlZCBzaW11bGF0ZWQga2V5IQ=="
 	hostSuffix = ".sim.test"
 )
 
-// Simulator is one storage account. It is a policy.Transporter of the Azure SDK: requests go to it instead of a network.
-// Any number of goroutines may use it.
+// Simulator is one storage account. It is a policy.Transporter of the Azure SDK, which sends requests to it instead of the
+// network. It is safe for concurrent use.
 type Simulator struct {
 	account, key string
 	authority    *authorization.Authority
@@ -61,12 +61,12 @@ type Simulator struct {
 	blobs        *blobs.Service
 	serial       atomic.Uint64
 
-	// Whoever serves a request holds gate for reading, so that chaos changes between requests only.
+	// A request holds gate for reading while it is served, so Chaos and state are replaced only between requests.
 	gate  sync.RWMutex
 	chaos *environment.Chaos
 }
 
-// New makes an empty account. The only error is a key that is not base64.
+// New returns an empty account. It returns an error only if the key is not base64.
 func New(o Options) (*Simulator, error) {
 	if o.Account == "" {
 		o.Account = defaultAccount
@@ -76,7 +76,7 @@ func New(o Options) (*Simulator, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(o.Key)
 	if err != nil {
-		return nil, fmt.Errorf("simulator: the account key of %d characters is not base64", len(o.Key))
+		return nil, fmt.Errorf("simulator: Options.Key, of %d characters, is not valid base64", len(o.Key))
 	}
 	if o.Start.IsZero() {
 		o.Start = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
@@ -98,37 +98,37 @@ func New(o Options) (*Simulator, error) {
 	return s, nil
 }
 
-// Clock is the account's time.
+// Clock returns the account's clock.
 func (s *Simulator) Clock() *environment.Clock { return s.clock }
 
-// Account is the account's name.
+// Account returns the account's name.
 func (s *Simulator) Account() string { return s.account }
 
-// Key is the account's key in base64.
+// Key returns the account's key in base64.
 func (s *Simulator) Key() string { return s.key }
 
-// TableEndpoint is the table service's address, without a slash at its end. The same host answers https.
+// TableEndpoint returns the URL of the table service, without a slash at its end. https works with the same host.
 func (s *Simulator) TableEndpoint() string { return s.endpoint(protocol.Table) }
 
-// QueueEndpoint is the queue service's address.
+// QueueEndpoint returns the URL of the queue service.
 func (s *Simulator) QueueEndpoint() string { return s.endpoint(protocol.Queue) }
 
-// BlobEndpoint is the blob service's address.
+// BlobEndpoint returns the URL of the blob service.
 func (s *Simulator) BlobEndpoint() string { return s.endpoint(protocol.Blob) }
 
 func (s *Simulator) endpoint(name protocol.Service) string {
 	return "http://" + s.account + "." + string(name) + hostSuffix
 }
 
-// SetChaos changes what goes wrong, from the next request on. The seed's draws go on where they are.
+// SetChaos changes the failures from the next request on. It does not reset the random choices.
 func (s *Simulator) SetChaos(c environment.Chaos) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	*s.chaos = c
 }
 
-// Do serves one request. The error is that of its context, of a body that cannot be read, or of an address that is none
-// of the account's; everything else, refusals included, is an answer.
+// Do serves one request. It returns an error only if the request's context has ended, its body cannot be read, or its host is
+// not one of the account's. Everything else, including a refusal, is a response.
 func (s *Simulator) Do(req *http.Request) (*http.Response, error) {
 	body, err := readBody(req)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Simulator) Do(req *http.Request) (*http.Response, error) {
 	defer s.gate.RUnlock()
 	name, of := s.service(req.URL.Host)
 	if of == nil {
-		return nil, fmt.Errorf("simulator: no such host: %q", req.URL.Host)
+		return nil, fmt.Errorf("simulator: host %q is not one of the simulated account's; use its TableEndpoint, QueueEndpoint or BlobEndpoint", req.URL.Host)
 	}
 	s.chaos.Delay(s.dice, s.clock)
 	c := &protocol.Call{Req: req, Body: body, Now: s.clock.Now()}
@@ -166,7 +166,7 @@ func readBody(req *http.Request) ([]byte, error) {
 		err = closeErr
 	}
 	if err == nil && req.ContentLength > 0 && int64(len(body)) != req.ContentLength {
-		err = fmt.Errorf("simulator: the body has %d bytes, its header says %d", len(body), req.ContentLength)
+		err = fmt.Errorf("simulator: the body has %d bytes, but Content-Length is %d", len(body), req.ContentLength)
 	}
 	return body, err
 }
@@ -178,7 +178,7 @@ type service interface {
 	Policy(resource, id string) (authorization.Policy, bool)
 }
 
-// service finds the service that a host stands for.
+// service returns the service of a host.
 func (s *Simulator) service(host string) (protocol.Service, service) {
 	rest, ok := strings.CutPrefix(host, s.account+".")
 	name, ends := strings.CutSuffix(rest, hostSuffix)
@@ -195,7 +195,7 @@ func (s *Simulator) service(host string) (protocol.Service, service) {
 	return "", nil
 }
 
-// answer serves a request, or fails it if chance will have it so.
+// answer serves a request, or fails it if the Chaos says so.
 func (s *Simulator) answer(name protocol.Service, of service, c *protocol.Call) *protocol.Answer {
 	failure := s.failure(name == protocol.Table && strings.HasSuffix(c.Req.URL.Path, "/$batch"))
 	if failure != nil && !failure.applied {
@@ -215,9 +215,9 @@ func (s *Simulator) answer(name protocol.Service, of service, c *protocol.Call) 
 	return a
 }
 
-// Rows returns all entities of a table as they are at one moment, in the order of their keys; none for a table that is not there.
-// No request is made.
+// Rows returns all entities of a table at one moment, in the order of their keys, or none if the table does not exist. It
+// makes no request.
 func (s *Simulator) Rows(tableName string) []*entity.Stored { return s.tables.Rows(tableName) }
 
-// Tables returns the names of the tables that are there, in the order of their listing.
+// Tables returns the names of the existing tables, sorted.
 func (s *Simulator) Tables() []string { return s.tables.Names() }

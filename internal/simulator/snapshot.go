@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables"
 )
 
-// Snapshot is a whole account as it was at one moment: what is stored, what the clock says, and where ids and chance have
-// come to. What goes wrong (Chaos) is not in it.
+// Snapshot is the state of an account at one moment: the stored data, the time, and the state of ids and random choices. It
+// does not contain the Chaos.
 type Snapshot struct {
 	now    time.Time
 	serial uint64
@@ -22,16 +22,16 @@ type Snapshot struct {
 	blobs  *blobs.State
 }
 
-// Snapshot takes one. It costs a copy of the lists of all rows, messages and blobs, not of their content.
+// Snapshot takes a snapshot. It copies the lists of all rows, messages and blobs, but not their contents.
 func (s *Simulator) Snapshot() *Snapshot {
-	s.gate.Lock() // until no request is under way
+	s.gate.Lock() // waits until no request is under way
 	defer s.gate.Unlock()
 	return &Snapshot{now: s.clock.Now(), serial: s.serial.Load(), chance: s.dice.State(),
 		tables: s.tables.Snapshot(), queues: s.queues.Snapshot(), blobs: s.blobs.Snapshot()}
 }
 
-// Restore makes the account what it was when the snapshot was taken, of this account or of another with the same Options.
-// Clients notice nothing. A snapshot can be restored any number of times.
+// Restore returns the account to the state of a snapshot, taken of this account or of another with the same Options. Clients
+// do not notice. A snapshot can be restored any number of times.
 func (s *Simulator) Restore(from *Snapshot) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -43,8 +43,8 @@ func (s *Simulator) Restore(from *Snapshot) {
 	s.blobs.Restore(from.blobs)
 }
 
-// Key is equal for two snapshots of an Orderless account if no request can tell them apart, now or later; it differs if one
-// can. It does not look at how the account came to its state, nor at chance.
+// Key is equal for two snapshots of an Orderless account if and only if no request, now or later, can distinguish them. How
+// the account reached its state and the random choices do not matter.
 func (s *Snapshot) Key() [sha256.Size]byte {
 	var w snapshot.Writer
 	w.Time(s.now)
@@ -55,15 +55,15 @@ func (s *Snapshot) Key() [sha256.Size]byte {
 	return w.Sum()
 }
 
-// Now is the account's time at the snapshot.
+// Now returns the account's time at the snapshot.
 func (s *Snapshot) Now() time.Time { return s.now }
 
-// Waiting counts the messages of the queues for which of is true: those that are visible, and all. next is when the first of
-// the hidden ones becomes visible, last is when all of them are.
+// Waiting returns the number of visible messages and of all messages in the queues for which of returns true, the time next
+// at which the first hidden message becomes visible, and the time last at which all are visible.
 func (s *Snapshot) Waiting(of func(queue string) bool) (visible, all int, next, last time.Time) {
 	return s.queues.Waiting(s.now, of)
 }
 
-// GetFirst makes the next gets of messages hand out first the one that is at the given place among those visible; the
-// service promises no order. Restore makes it the one that has been visible longest again, which is place 0.
+// GetFirst makes each following get of messages return first the visible message at this position, counted from the one that
+// has been visible longest (0). The service promises no order. Restore resets the position to 0.
 func (s *Simulator) GetFirst(place int) { s.queues.GetFirst(place) }

@@ -15,10 +15,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Authority tells who sends a request and what they may do.
+// Authority identifies the sender of a request and what the sender may do.
 //
-// It does not look at the age of a request's date: clients date by their own clock, and the simulator's is virtual. Nor
-// does it know where a request comes from, so a signature's range of IP addresses is signed and not enforced.
+// It ignores the age of a request's date, because clients use their own clock and the simulator's is virtual. It does not
+// know from which IP address a request comes, so it verifies a signature's range of IP addresses but does not enforce it.
 type Authority struct {
 	account string
 	key     []byte
@@ -26,10 +26,10 @@ type Authority struct {
 	clock   *environment.Clock
 }
 
-// PolicySource finds the stored access policy of a table, queue or container.
+// PolicySource returns a stored access policy of a table, queue or container.
 type PolicySource func(resource, id string) (Policy, bool)
 
-// New makes the authority of an account. bearer, if it is not empty, is a token that is let in like the account's key.
+// New returns the Authority of an account. bearer, if not empty, is a token that authorizes like the account's key.
 func New(account string, key []byte, bearer string, clock *environment.Clock) *Authority {
 	return &Authority{account: account, key: key, bearer: bearer, clock: clock}
 }
@@ -44,17 +44,18 @@ func noAuthentication() *protocol.Fault {
 		"Please refer to the information in the www-authenticate header.")
 }
 
-// PermissionMismatch refuses a sender whose signature lacks the permission for a request.
+// PermissionMismatch returns the fault of a signature without the permission that the request needs.
 func PermissionMismatch() *protocol.Fault {
 	return protocol.Refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission.")
 }
 
-// Failure refuses a sender whose signature is for something else.
+// Failure returns the fault of a signature that does not match the request.
 func Failure() *protocol.Fault {
 	return protocol.Refuse(http.StatusForbidden, "AuthorizationFailure", "This request is not authorized to perform this operation.")
 }
 
-// Check authenticates a request to a service, whose stored access policies are those of the source.
+// Check authenticates a request to a service and returns the sender's Grant. policies returns the service's stored access
+// policies.
 func (a *Authority) Check(name protocol.Service, policies PolicySource, req *http.Request) (*Grant, *protocol.Fault) {
 	header := protocol.Header(req.Header, "Authorization")
 	if header == "" {
@@ -82,19 +83,19 @@ func (a *Authority) Check(name protocol.Service, policies PolicySource, req *htt
 	return nil, authenticationFailed()
 }
 
-// signed tells whether signature is that of text under the account's key.
+// signed reports whether signature is the signature of text with the account's key.
 func (a *Authority) signed(text, signature string) bool {
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil {
 		return false
 	}
 	h := hmac.New(sha256.New, a.key)
-	h.Write([]byte(text)) // a hash takes everything
+	h.Write([]byte(text)) // never returns an error
 	return hmac.Equal(sum, h.Sum(nil))
 }
 
-// textsToSign are the texts one of which the request's signature must be of; none for a scheme that the service does not
-// know. The likely one comes first, and the others are not made if nobody asks for them.
+// textsToSign yields the texts of which the request's signature may be one, or nothing if the service does not support the
+// scheme. It yields the likely text first, and makes the others only if needed.
 func (a *Authority) textsToSign(name protocol.Service, scheme string, req *http.Request) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		date := protocol.Header(req.Header, "x-ms-date")
@@ -113,7 +114,8 @@ func (a *Authority) textsToSign(name protocol.Service, scheme string, req *http.
 	}
 }
 
-// liteResource names what a request to the table service is about: account, path, and comp if there is one.
+// liteResource returns the resource of a request to the table service as it is signed: account, path, and the comp parameter
+// if there is one.
 func (a *Authority) liteResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
 	if strings.Contains(u.RawQuery, "comp=") {
@@ -131,8 +133,8 @@ func pathOf(u *url.URL) string {
 	return "/"
 }
 
-// fullText is the text that clients of queues and blobs sign. They put the x-ms- headers into the order of their bytes, or
-// into the one that the service is said to have, compareWithoutDashes; the two differ for few requests.
+// fullText returns the text that clients of queues and blobs sign, with the x-ms- headers sorted by order. Clients sort them
+// either by bytes or by compareWithoutDashes, which is said to be the service's order; the two differ for few requests.
 func (a *Authority) fullText(req *http.Request, order func(a, b string) int) string {
 	h := req.Header
 	length := protocol.Header(h, "Content-Length")
@@ -148,7 +150,7 @@ func (a *Authority) fullText(req *http.Request, order func(a, b string) int) str
 		protocol.Header(h, "If-Unmodified-Since"), protocol.Header(h, "Range"), canonicalHeaders(h, order), a.fullResource(req.URL)}, "\n")
 }
 
-// compareWithoutDashes orders names in lower case: dashes do not count, and underscores come before digits.
+// compareWithoutDashes compares lower-case names without their dashes; underscores sort before digits.
 func compareWithoutDashes(a, b string) int {
 	weigh := strings.NewReplacer("-", "", "_", "!")
 	return cmp.Or(strings.Compare(weigh.Replace(a), weigh.Replace(b)), strings.Compare(a, b))
@@ -170,7 +172,8 @@ func canonicalHeaders(h http.Header, order func(a, b string) int) string {
 	return strings.Join(names, "\n")
 }
 
-// fullResource names what a request to the queue or blob service is about: account, path and the whole query.
+// fullResource returns the resource of a request to the queue or blob service as it is signed: account, path and all query
+// parameters.
 func (a *Authority) fullResource(u *url.URL) string {
 	resource := "/" + a.account + pathOf(u)
 	query := protocol.Query(u)

@@ -9,22 +9,22 @@ import (
 
 // Grant is what the sender of a request may do.
 type Grant struct {
-	Owner bool // everything
+	Owner bool // the sender may do everything
 
-	permissions string // letters
-	// resources are the letters of the resource types that an account signature covers; "" is a service signature's.
+	permissions string // the letters of a signature's permissions
+	// resources are the letters of the resource types of an account signature; "" for a service signature.
 	resources string
-	table     string // of a service signature for a table
+	table     string // the table of a service signature
 	Range
 }
 
-// Need is what a request asks of a signature: the letter of a type of resources, then sets of permissions, one of which is
-// enough. So "c c|w" asks for c or for w on a table, queue or container; s is the service, and o an entity, message or blob.
-// An upper-case letter says that a service signature can allow it as well as an account's. An empty Need is for the account's
-// key alone.
+// Need is the permission that a request needs from a signature: the letter of a resource type, a space, and alternative sets
+// of permissions, separated by |. The resource types are s for the service, c for a table, queue or container, and o for an
+// entity, message or blob. So "c c|w" needs c or w on a table, queue or container. With an upper-case resource type, a
+// service signature is sufficient, too. An empty Need requires the account's key.
 type Need string
 
-// Allows tells whether the grant covers a need.
+// Allows reports whether the grant meets a need.
 func (g *Grant) Allows(n Need) bool {
 	resource, sets, _ := strings.Cut(string(n), " ")
 	lower := strings.ToLower(resource)
@@ -37,7 +37,7 @@ func (g *Grant) Allows(n Need) bool {
 	return slices.ContainsFunc(strings.Split(sets, "|"), g.Holds)
 }
 
-// Holds tells whether the grant has all permissions of a set.
+// Holds reports whether the grant has all permissions in set.
 func (g *Grant) Holds(set string) bool {
 	for i := range len(set) {
 		if strings.IndexByte(g.permissions, set[i]) < 0 {
@@ -47,7 +47,7 @@ func (g *Grant) Holds(set string) bool {
 	return true
 }
 
-// Entities checks access to entities of a table.
+// Entities returns a fault unless the grant has these permissions for entities of a table.
 func (g *Grant) Entities(table, letters string) *protocol.Fault {
 	switch {
 	case g.Owner:

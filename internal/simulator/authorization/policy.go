@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// Policy is a stored access policy of a table, a queue or a container. Start, expiry and permission are as they were written, empty
-// where the policy leaves them to the signature.
+// Policy is a stored access policy of a table, queue or container. Start, expiry and permission are as they were sent; an
+// empty one must be in the signature.
 type Policy struct {
 	ID         string `xml:"Id"`
 	Start      string `xml:"AccessPolicy>Start"`
@@ -19,7 +19,7 @@ type Policy struct {
 	Permission string `xml:"AccessPolicy>Permission"`
 }
 
-// Policies are all of one resource.
+// Policies are the stored access policies of one resource.
 type Policies []Policy
 
 const (
@@ -27,8 +27,8 @@ const (
 	maxPolicyID = 64
 )
 
-// ReadPolicies reads the body of a request that sets the policies; an empty body clears them. rights are the letters that
-// the service knows.
+// ReadPolicies parses the body of a request that sets the policies; an empty body removes all. rights are the letters of the
+// permissions that the service supports.
 func ReadPolicies(body []byte, rights string) (Policies, *protocol.Fault) {
 	if len(body) == 0 {
 		return nil, nil
@@ -58,13 +58,13 @@ func ReadPolicies(body []byte, rights string) (Policies, *protocol.Fault) {
 	return sent.Policies, nil
 }
 
-// Answer makes the policies the answer's body.
+// Answer makes the policies the body of a response.
 func (policies Policies) Answer(a *protocol.Answer) *protocol.Answer {
 	w := document.New("SignedIdentifiers")
 	for _, p := range policies {
 		w.Begin("SignedIdentifier")
 		w.Element("Id", p.ID)
-		if p.Start != "" || p.Expiry != "" || p.Permission != "" { // one that says nothing comes back without it
+		if p.Start != "" || p.Expiry != "" || p.Permission != "" { // an empty policy is returned without this element
 			w.Begin("AccessPolicy")
 			w.Optional("Start", p.Start)
 			w.Optional("Expiry", p.Expiry)
@@ -76,7 +76,7 @@ func (policies Policies) Answer(a *protocol.Answer) *protocol.Answer {
 	return w.Answer(a)
 }
 
-// Find finds the policy that a signature names.
+// Find returns the policy that a signature names.
 func (policies Policies) Find(id string) (Policy, bool) {
 	for _, p := range policies {
 		if p.ID == id {

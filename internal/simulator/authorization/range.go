@@ -7,8 +7,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// Range is the range of keys that a signature for a table covers. It is one of whole keys: a bound on rows counts only in the
-// partition that the bound names. The zero Range covers all keys.
+// Range is the range of keys that a signature for a table covers, from one whole key to another: the row key of a bound
+// applies only to the partition of that bound. The zero Range covers all keys.
 type Range struct{ from, to bound }
 
 // bound is one end of a range.
@@ -18,25 +18,25 @@ type bound struct {
 	hasRow bool
 }
 
-// RangeOf reads the range in a signature's parameters.
+// RangeOf returns the range in a signature's parameters.
 func RangeOf(q url.Values) Range {
 	return Range{from: bound{q.Get("spk"), q.Get("srk"), q.Has("spk"), q.Has("srk")}, to: bound{q.Get("epk"), q.Get("erk"), q.Has("epk"), q.Has("erk")}}
 }
 
-// Bounded tells whether there is a key that the range does not cover.
+// Bounded reports whether the range excludes any key.
 func (r *Range) Bounded() bool { return r.from.set || r.to.set }
 
-// rowless finds a bound on rows that names no partition, which no range may have.
+// rowless reports whether a bound has a row key but no partition key, which is not allowed.
 func (r *Range) rowless() bool {
 	return r.from.hasRow && !r.from.set || r.to.hasRow && !r.to.set
 }
 
-// Covers tells whether a key is within the range.
+// Covers reports whether the range contains a key.
 func (r *Range) Covers(pk, rk string) bool {
 	return !(r.from.set && r.from.compare(pk, rk) > 0) && !(r.to.set && r.to.compare(pk, rk) < 0)
 }
 
-// compare compares the bound with a key; they are equal where the bound names the key's partition alone.
+// compare compares the bound with a key. A bound without row key is equal to all keys of its partition.
 func (b *bound) compare(pk, rk string) int {
 	order := compoundkey.Compare(b.pk, pk)
 	if order == 0 && b.hasRow {
@@ -45,7 +45,7 @@ func (b *bound) compare(pk, rk string) int {
 	return order
 }
 
-// Filter is the range as a part of a $filter; a range that is not Bounded has none.
+// Filter returns the range as a $filter, or "" if it is not Bounded.
 func (r *Range) Filter() string {
 	var ends []string
 	if r.from.set {
@@ -57,7 +57,8 @@ func (r *Range) Filter() string {
 	return strings.Join(ends, " and ")
 }
 
-// filter is the bound as a part of a $filter. within and at compare without and with the bound itself.
+// filter returns the bound as a part of a $filter. within is the operator that excludes the bound itself, at the one that
+// includes it.
 func (b *bound) filter(within, at string) string {
 	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 	if !b.hasRow {

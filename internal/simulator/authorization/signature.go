@@ -9,14 +9,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// The versions of the protocol at which the text that a signature signs grew.
+// The versions of the protocol in which lines were added to the signed text of a shared access signature.
 const (
-	sasOldest          = "2018-11-09" // older ones sign less than this simulator knows
+	sasOldest          = "2018-11-09" // the oldest version that the simulator supports
 	sasEncryptionScope = "2020-12-06"
 )
 
-// checkSAS authenticates a request by the shared access signature in its address: first that the account's key made the
-// signature, then what it says.
+// checkSAS authenticates a request by the shared access signature in its URL. It verifies the signature before it interprets
+// the parameters.
 func (a *Authority) checkSAS(name protocol.Service, policies PolicySource, req *http.Request) (*Grant, *protocol.Fault) {
 	q := protocol.Query(req.URL)
 	if q.Get("sv") < sasOldest {
@@ -38,7 +38,7 @@ func (a *Authority) checkSAS(name protocol.Service, policies PolicySource, req *
 	return g, nil
 }
 
-// accountGrant reads a signature for the account.
+// accountGrant returns the grant of an account signature.
 func (a *Authority) accountGrant(name protocol.Service, q url.Values) (*Grant, *protocol.Fault) {
 	lines := []string{a.account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
 	if q.Get("sv") >= sasEncryptionScope {
@@ -56,7 +56,7 @@ func (a *Authority) accountGrant(name protocol.Service, q url.Values) (*Grant, *
 	return &Grant{permissions: q.Get("sp"), resources: q.Get("srt")}, nil
 }
 
-// serviceGrant reads a signature for one table, queue, container or blob.
+// serviceGrant returns the grant of a signature for one table, queue, container or blob.
 func (a *Authority) serviceGrant(name protocol.Service, policies PolicySource, q url.Values, path string) (*Grant, *protocol.Fault) {
 	resource, lines := a.serviceLines(name, q, path)
 	if lines == nil || !a.signed(strings.Join(lines, "\n"), q.Get("sig")) {
@@ -76,8 +76,8 @@ func (a *Authority) serviceGrant(name protocol.Service, policies PolicySource, q
 	return g, nil
 }
 
-// serviceLines are what a service signature signs, line by line, and what it is for: the table's, queue's or container's
-// name. No lines mean that the signature is not for what the request is about.
+// serviceLines returns the lines that a service signature signs, and the name of its table, queue or container. It returns no
+// lines if the signature is not for the resource of the request.
 func (a *Authority) serviceLines(name protocol.Service, q url.Values, path string) (resource string, lines []string) {
 	head := func(canonical string) []string {
 		return []string{q.Get("sp"), q.Get("st"), q.Get("se"), "/" + string(name) + "/" + a.account + "/" + canonical,
@@ -112,7 +112,8 @@ func (a *Authority) serviceLines(name protocol.Service, q url.Values, path strin
 	return resource, append(lines, q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct"))
 }
 
-// effective joins a signature with the stored policy it names. Each of the three is said once: by the one or by the other.
+// effective combines a signature with the stored policy that it names. Start, expiry and permission may each be in only one
+// of the two.
 func effective(policies PolicySource, resource string, q url.Values) (permissions, start, expiry string, ok bool) {
 	permissions, start, expiry = q.Get("sp"), q.Get("st"), q.Get("se")
 	id := q.Get("si")
@@ -135,7 +136,7 @@ func effective(policies PolicySource, resource string, q url.Values) (permission
 	return permissions, start, expiry, true
 }
 
-// within tells whether it is time: not before start, if there is one, and before expiry, which there must be.
+// within reports whether the current time is not before start, if there is one, and before expiry, which is required.
 func (a *Authority) within(start, expiry string) bool {
 	now := a.clock.Now()
 	if start != "" {
@@ -148,7 +149,7 @@ func (a *Authority) within(start, expiry string) bool {
 	return ok && now.Before(to)
 }
 
-// ParseTime reads the forms of ISO 8601 that signatures and policies may use.
+// ParseTime parses the forms of ISO 8601 that signatures and policies may use.
 func ParseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// maxAppends is the most blocks that can be appended to one blob.
+// maxAppends is the maximum number of blocks of an append blob.
 const maxAppends = 50000
 
-// appendLimit is the most bytes appended in one request.
+// appendLimit returns the maximum number of bytes of one append.
 func appendLimit() limit { return limit{{"2022-11-02", 100 * mib}, {"", 4 * mib}} }
 
-// appendBlock adds a block to an append blob. Nothing of it is visible before all of it is.
+// appendBlock appends a block to an append blob. Readers see either all of it or nothing.
 func (t *target) appendBlock(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	b := t.find()
 	switch {
@@ -48,7 +48,7 @@ func (t *target) appendBlock(c *exchange.Call) (*protocol.Answer, *protocol.Faul
 	return a, nil
 }
 
-// checkAppend holds the request's conditions against the blob, those that only an append knows among them.
+// checkAppend checks the request's conditions on the blob, including those that only an append has.
 func (b *stored) checkAppend(c *exchange.Call) *protocol.Fault {
 	if err := conditionsOf(c.Header, "").checkChange(b); err != nil {
 		return err

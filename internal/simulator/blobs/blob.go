@@ -21,7 +21,7 @@ const (
 	appendBlob = "AppendBlob"
 )
 
-// stored is one blob, or, not committed, no more than the blocks put for one.
+// stored is one blob. If it is not committed, it has only staged blocks.
 type stored struct {
 	kind              string
 	committed         bool
@@ -32,39 +32,39 @@ type stored struct {
 	copied            *origin
 
 	size   int64
-	blocks []block // a block blob's content
+	blocks []block // the content of a block blob
 	ends   []int64 // where each block ends
 
-	appended []byte // an append blob's content; only ever added to
-	appends  int    // its blocks
+	appended []byte // the content of an append blob; bytes are only appended
+	appends  int    // the number of its blocks
 
-	staged   map[string]block // blocks put and not committed
+	staged   map[string]block // uncommitted blocks, by id
 	stagedAt time.Time
 }
 
-// block is a block; content put as a whole is a block without an id.
+// block is a block of a block blob. The content of a Put Blob is one block without an id.
 type block struct {
 	id   string
 	data []byte
 }
 
-// headers are the headers that a blob is stored with and answered with, by name. They do not change once they are stored.
+// headers are the headers that are stored with a blob and returned with it, by name. They are never changed, only replaced.
 type headers map[string]string
 
-// headerNames are the names of headers, in the order of listings.
+// headerNames returns the names of these headers, in the order of listings.
 func headerNames() [6]string {
 	return [...]string{"Content-Type", "Content-Encoding", "Content-Language", md5Name, "Content-Disposition", "Cache-Control"}
 }
 
 const md5Name = "Content-MD5"
 
-// origin says where a blob was copied from.
+// origin is the source of a copied blob.
 type origin struct {
 	id, source string
 	completed  time.Time
 }
 
-// storedHeaders reads what is to be stored with a blob.
+// storedHeaders returns the request's headers that are stored with a blob.
 func storedHeaders(h http.Header) headers {
 	stored := headers{}
 	for _, name := range headerNames() {
@@ -75,7 +75,7 @@ func storedHeaders(h http.Header) headers {
 	return stored
 }
 
-// orStandard fills in the content type that blobs have unless told otherwise.
+// orStandard sets the default content type if there is none.
 func (h headers) orStandard() headers {
 	if h["Content-Type"] == "" {
 		h["Content-Type"] = "application/octet-stream"
@@ -83,7 +83,7 @@ func (h headers) orStandard() headers {
 	return h
 }
 
-// touch marks a change of the blob.
+// touch sets the blob's time of change and ETag.
 func (b *stored) touch(clock *environment.Clock) {
 	b.modified = clock.After(b.modified)
 	b.etag = newETag(b.modified)
@@ -92,7 +92,7 @@ func (b *stored) touch(clock *environment.Clock) {
 	}
 }
 
-// setBlocks makes the blocks the blob's content.
+// setBlocks sets the blob's content.
 func (b *stored) setBlocks(blocks []block) {
 	b.blocks, b.ends, b.size = blocks, make([]int64, len(blocks)), 0
 	for i, block := range blocks {
@@ -101,7 +101,7 @@ func (b *stored) setBlocks(blocks []block) {
 	}
 }
 
-// content returns the bytes from one offset up to another. They are copied only where they lie in several blocks.
+// content returns the bytes from one offset up to another. It copies them only if they are in several blocks.
 func (b *stored) content(from, to int64) []byte {
 	if from >= to {
 		return nil
@@ -123,7 +123,7 @@ func (b *stored) content(from, to int64) []byte {
 	return joined
 }
 
-// store puts the blob in its place.
+// store stores the blob under the target's name.
 func (t *target) store(b *stored) {
 	k := t.container
 	if i, found := slices.BinarySearch(k.names, t.name); !found {
@@ -146,7 +146,7 @@ func (t *target) remove() {
 	delete(k.blobs, t.name)
 }
 
-// written answers a request that changed the blob.
+// written returns the response to a request that changed the blob.
 func (b *stored) written(status int) *protocol.Answer {
 	a := protocol.NewAnswer(status)
 	a.Header.Set("ETag", b.etag)
@@ -159,7 +159,7 @@ func invalidBlobType() *protocol.Fault {
 	return protocol.Refuse(http.StatusConflict, "InvalidBlobType", "The blob type is invalid for this operation.")
 }
 
-// checkHashes compares the body with the hashes that the request gives of it, and returns them for the answer.
+// checkHashes compares the body with the hashes in the request's headers, and returns the hashes for the response.
 func checkHashes(c *exchange.Call) (http.Header, *protocol.Fault) {
 	h := http.Header{}
 	if want := c.Header.Get("Content-MD5"); want != "" {
@@ -191,13 +191,13 @@ func base64MD5(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// base64CRC64 is the checksum in the services' own polynomial and byte order.
+// base64CRC64 returns the CRC-64 in the services' own polynomial and byte order.
 func base64CRC64(data []byte) string {
 	sum := crc64.Checksum(data, crc64.MakeTable(0x9A6C9329AC4BC9B5))
 	return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, sum))
 }
 
-// addHeaders copies one header into another.
+// addHeaders copies headers.
 func addHeaders(to, from http.Header) {
 	for name, values := range from {
 		to[name] = values

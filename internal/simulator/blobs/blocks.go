@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	maxBlocks  = 50000  // in one blob
-	maxStaged  = 100000 // put and not committed
+	maxBlocks  = 50000  // blocks of one blob
+	maxStaged  = 100000 // uncommitted blocks of one blob
 	maxBlockID = 64     // bytes, before base64
-	// stagedLife is how long blocks are kept that nobody commits, after the last one was put.
+	// stagedLife is how long uncommitted blocks are kept after the last one was put.
 	stagedLife = 7 * 24 * time.Hour
 )
 
-// blockLimit is the most bytes of one block.
+// blockLimit returns the maximum number of bytes of one block.
 func blockLimit() limit {
 	return limit{{"2019-12-12", 4000 * mib}, {"2016-05-31", 100 * mib}, {"", 4 * mib}}
 }
 
-// findStaged returns the blob, committed or not, once blocks that nobody came to commit are gone. It may be nil.
+// findStaged returns the blob, committed or not, or nil. It first discards uncommitted blocks that are too old.
 func (t *target) findStaged(now time.Time) *stored {
 	b := t.container.blobs[t.name]
 	if b == nil || len(b.staged) == 0 || now.Before(b.stagedAt.Add(stagedLife)) {
@@ -40,7 +40,7 @@ func (t *target) findStaged(now time.Time) *stored {
 	return b
 }
 
-// putBlock keeps a block for a later block list; readers see nothing of it.
+// putBlock stages a block for a later block list; readers do not see it.
 func (t *target) putBlock(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	if err := checkBlock(c); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (t *target) putBlock(c *exchange.Call) (*protocol.Answer, *protocol.Fault) 
 	return a, nil
 }
 
-// checkBlock holds the rules for a block by itself.
+// checkBlock checks the rules for a single block.
 func checkBlock(c *exchange.Call) *protocol.Fault {
 	if !c.Query.Has("blockid") {
 		return exchange.MissingQuery("blockid")
@@ -98,7 +98,7 @@ func checkBlock(c *exchange.Call) *protocol.Fault {
 	return nil
 }
 
-// checkStaging holds the rules for a block beside the others: ids of one length, and a limit to their number.
+// checkStaging checks the rules for a block among others: all ids have one length, and their number is limited.
 func (b *stored) checkStaging(id string) *protocol.Fault {
 	other := ""
 	for other = range b.staged {
@@ -121,7 +121,7 @@ func invalidBlockList() *protocol.Fault {
 	return protocol.Refuse(http.StatusBadRequest, "InvalidBlockList", "The specified block list is invalid.")
 }
 
-// putBlockList makes the named blocks the blob's content; blocks put and not named are dropped.
+// putBlockList makes the listed blocks the blob's content, and discards all other staged blocks.
 func (t *target) putBlockList(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	var sent struct {
 		XMLName xml.Name `xml:"BlockList"`
@@ -169,7 +169,7 @@ func (t *target) putBlockList(c *exchange.Call) (*protocol.Answer, *protocol.Fau
 	return a, nil
 }
 
-// chooseBlock finds a block where its entry in the list says to look.
+// chooseBlock returns a block from the set that its entry in the list names.
 func chooseBlock(where, id string, committed, staged map[string]block) (block block, found bool) {
 	switch where {
 	case "Committed":

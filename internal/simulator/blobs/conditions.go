@@ -16,7 +16,7 @@ type conditions struct {
 	modifiedSince, unmodifiedSince string
 }
 
-// conditionsOf reads them; the prefix is x-ms-source- for those on the source of a copy.
+// conditionsOf reads the conditional headers; the prefix is x-ms-source- for those on the source of a copy.
 func conditionsOf(h http.Header, prefix string) conditions {
 	return conditions{
 		match: h.Get(prefix + "If-Match"), noneMatch: h.Get(prefix + "If-None-Match"),
@@ -28,7 +28,7 @@ func conditionNotMet(status int) *protocol.Fault {
 	return protocol.Refuse(status, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
 }
 
-// checkRead holds the conditions of a request that reads a blob. None can ask for a blob that is not there.
+// checkRead checks the conditions of a request that reads a blob. No condition may require that a blob does not exist.
 func (k conditions) checkRead(b *stored) *protocol.Fault {
 	if k.noneMatch == "*" {
 		return protocol.Refuse(http.StatusBadRequest, "UnsatisfiableCondition",
@@ -37,7 +37,7 @@ func (k conditions) checkRead(b *stored) *protocol.Fault {
 	return k.check(b.etag, b.modified, true)
 }
 
-// check holds the conditions against something that exists. A read that finds nothing new is answered 304, all else 412.
+// check checks the conditions on an existing resource. If a read finds nothing new, the status is 304, otherwise 412.
 func (k conditions) check(etag string, modified time.Time, read bool) *protocol.Fault {
 	failed := conditionNotMet(http.StatusPreconditionFailed)
 	unmodifiedSince, err := conditionTime("If-Unmodified-Since", k.unmodifiedSince)
@@ -48,7 +48,7 @@ func (k conditions) check(etag string, modified time.Time, read bool) *protocol.
 	if err != nil {
 		return err
 	}
-	// Times in headers are whole seconds, and so is the blob's own where it is compared with them.
+	// Times in headers are whole seconds, so the blob's time is truncated before the comparison.
 	modified = modified.Truncate(time.Second)
 	if k.match != "" {
 		if !matchesETag(k.match, etag) {
@@ -71,7 +71,7 @@ func (k conditions) check(etag string, modified time.Time, read bool) *protocol.
 	return nil
 }
 
-// checkReplace holds the conditions of a request that writes a blob whole, against the blob there is or nil.
+// checkReplace checks the conditions of a request that writes a whole blob; b is the existing blob or nil.
 func (k conditions) checkReplace(b *stored) *protocol.Fault {
 	if b == nil {
 		if k.match != "" {
@@ -85,7 +85,7 @@ func (k conditions) checkReplace(b *stored) *protocol.Fault {
 	return k.checkChange(b)
 }
 
-// checkChange holds the conditions of a request that changes a blob. Only reads may list several ETags.
+// checkChange checks the conditions of a request that changes a blob. Only a read may list several ETags.
 func (k conditions) checkChange(b *stored) *protocol.Fault {
 	if strings.Contains(k.match, ",") || strings.Contains(k.noneMatch, ",") {
 		return protocol.Refuse(http.StatusBadRequest, "MultipleConditionHeadersNotSupported",
@@ -103,7 +103,7 @@ func matchesETag(list, etag string) bool {
 	return false
 }
 
-// conditionTime parses the time of a condition; without one it is zero.
+// conditionTime parses the time of a condition; without one it returns the zero Time.
 func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 	if text == "" {
 		return time.Time{}, nil
@@ -115,14 +115,14 @@ func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 	return t, nil
 }
 
-// ticksToUnix is how many ticks of 100 ns lie between the year 1 and the Unix epoch.
+// ticksToUnix is the number of ticks of 100 ns between the year 1 and the Unix epoch.
 const ticksToUnix = 621355968000000000
 
-// newETag makes an ETag of a change's time: in ticks, as the services' own. No two stamps of a Clock are equal, so no two
+// newETag makes an ETag from the time of a change, in ticks as on the service. No two stamps of a Clock are equal, so no two
 // ETags are.
 func newETag(stamp time.Time) string {
 	return fmt.Sprintf(`"0x%X"`, ticksToUnix+stamp.Unix()*1e7+int64(stamp.Nanosecond()/100))
 }
 
-// sameETag compares as the services do, which take an ETag without its quotes too.
+// sameETag compares ETags as the services do, which also accept an ETag without quotes.
 func sameETag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, `"`) }

@@ -85,12 +85,12 @@ func (s *Service) setContainer(c *exchange.Call, k *storedContainer, comp string
 	return k.describe(protocol.NewAnswer(http.StatusOK), false), nil
 }
 
-// check holds the request's conditions against the container.
+// check checks the request's conditions on the container.
 func (k *storedContainer) check(c *exchange.Call) *protocol.Fault {
 	return conditionsOf(c.Header, "").check(k.etag, k.modified, false)
 }
 
-// describe puts the container's properties among the headers.
+// describe adds the container's properties to the headers of a response.
 func (k *storedContainer) describe(a *protocol.Answer, all bool) *protocol.Answer {
 	a.Header.Set("ETag", k.etag)
 	a.Header.Set("Last-Modified", exchange.Time(k.modified))

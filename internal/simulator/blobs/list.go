@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// entry is one entry of a listing: a blob, or the prefix that several names share.
+// entry is an entry of a listing: a blob, or the common prefix of several names.
 type entry struct {
 	name string
 	blob *stored // nil for a prefix
@@ -46,7 +46,7 @@ func (s *Service) listBlobs(c *exchange.Call, container string, k *storedContain
 	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }
 
-// page collects the page's entries and, if there is one, the entry after it.
+// page returns the page's entries and the entry after it, if there is one.
 func (k *storedContainer) page(p *exchange.Page, delimiter string, uncommitted bool) []entry {
 	var entries []entry
 	for i := p.Start(k.names); i < len(k.names) && len(entries) <= p.Most; i++ {
@@ -68,7 +68,7 @@ func (k *storedContainer) page(p *exchange.Page, delimiter string, uncommitted b
 		}
 		shared := name[:len(p.Prefix)+at+len(delimiter)]
 		entries = append(entries, entry{name: shared})
-		// All names with the prefix lie together; go on behind them.
+		// All names with the prefix are adjacent; continue after them.
 		i += sort.Search(len(k.names)-i, func(j int) bool { return !strings.HasPrefix(k.names[i+j], shared) }) - 1
 	}
 	return entries
@@ -82,7 +82,7 @@ func (e entry) write(w *document.Writer, metadata bool) {
 	if b.committed {
 		w.Element("Creation-Time", exchange.Time(b.created))
 		w.Element("Last-Modified", exchange.Time(b.modified))
-		w.Element("Etag", strings.Trim(b.etag, `"`)) // without quotes here, unlike everywhere else
+		w.Element("Etag", strings.Trim(b.etag, `"`)) // listings have no quotes around an ETag
 	}
 	w.Element("Content-Length", itoa(b.size))
 	for _, name := range headerNames() {

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// needs says what a request asks of a signature.
+// needs returns the permission that a request needs.
 func needs(req *http.Request) authorization.Need {
 	container, blob := cutPath(req.URL.Path)
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
@@ -42,7 +42,7 @@ func needs(req *http.Request) authorization.Need {
 	return "O w"
 }
 
-// permit checks what the sender of a request may do. The permission to create is not enough to overwrite.
+// permit checks that the sender may make a request. The permission to create does not allow overwriting.
 func (s *Service) permit(req *http.Request, g *authorization.Grant) *protocol.Fault {
 	switch {
 	case g.Owner:
@@ -53,7 +53,7 @@ func (s *Service) permit(req *http.Request, g *authorization.Grant) *protocol.Fa
 	return s.permitCopy(req)
 }
 
-// overwrites tells whether a request puts a blob in the place of one that is there.
+// overwrites reports whether a request would overwrite an existing blob.
 func (s *Service) overwrites(req *http.Request) bool {
 	comp := protocol.Query(req.URL).Get("comp")
 	if req.Method != http.MethodPut || comp != "" && comp != "blocklist" {
@@ -66,8 +66,8 @@ func (s *Service) overwrites(req *http.Request) bool {
 	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
 }
 
-// permitCopy checks that the address of a copy's source lets its content be read. The copy itself refuses an address that is
-// not one of a blob.
+// permitCopy checks that the URL of a copy's source allows reading it. Whether the URL names a blob is checked by the copy
+// itself.
 func (s *Service) permitCopy(req *http.Request) *protocol.Fault {
 	text := protocol.Header(req.Header, "x-ms-copy-source")
 	source, err := url.Parse(text)

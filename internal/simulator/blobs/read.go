@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// rangeHashLimit is the most bytes of a range whose hash the service works out.
+// rangeHashLimit is the maximum size of a range, in bytes, for which the service computes a hash.
 const rangeHashLimit = 4 * mib
 
 // get reads the blob, or a range of it.
@@ -48,8 +48,8 @@ func (b *stored) get(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	return a, nil
 }
 
-// rangeOf reads the range asked for, as offsets from and up to. The service knows no others than bytes=from- and
-// bytes=from-to, and answers any other with the whole blob.
+// rangeOf returns the requested range as two offsets; the second is exclusive. The service supports only bytes=from- and
+// bytes=from-to, and returns the whole blob for any other range.
 func rangeOf(h http.Header) (from, to int64, ok bool) {
 	text := h.Get("x-ms-range")
 	if text == "" {
@@ -73,7 +73,7 @@ func rangeOf(h http.Header) (from, to int64, ok bool) {
 	return from, to + 1, true
 }
 
-// properties answers with the blob's headers alone.
+// properties returns only the blob's headers.
 func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	if err := conditionsOf(c.Header, "").checkRead(b); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (b *stored) properties(c *exchange.Call) (*protocol.Answer, *protocol.Fault
 	return a, nil
 }
 
-// describe puts the blob's properties among the headers.
+// describe adds the blob's properties to the headers of a response.
 func (b *stored) describe(status int) *protocol.Answer {
 	a := protocol.NewAnswer(status)
 	h := a.Header
@@ -102,7 +102,7 @@ func (b *stored) describe(status int) *protocol.Answer {
 		h.Set("x-ms-blob-committed-block-count", strconv.Itoa(b.appends))
 	}
 	for name, value := range b.headers {
-		if name != md5Name { // of the whole content: an answer may be a part of it
+		if name != md5Name { // it is the hash of the whole content, but a response may have only a part
 			h.Set(name, value)
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// rights are the letters of the rights that a policy of a container may give.
+// rights are the letters of the permissions that a policy of a container may contain.
 const rights = "racwdxyltmeopi"
 
-// deleteDelay is how long the name of a deleted container cannot be taken again.
+// deleteDelay is how long the name of a deleted container cannot be used again.
 const deleteDelay = 30 * time.Second
 
-// Service is the blob service of one account. Contents are never changed once written, only added to or replaced: what
-// a request has read stays as it was.
+// Service is the blob service of one account. Stored contents are never changed, only appended to or replaced, so what a
+// request has read remains valid.
 type Service struct {
 	exchange.Service
-	authority   *authorization.Authority // of the sources of copies
+	authority   *authorization.Authority // authenticates the requests that read the sources of copies
 	containers  map[string]*storedContainer
-	deleted     map[string]time.Time // when names of deleted containers were given up
+	deleted     map[string]time.Time // when each deleted container was deleted, by name
 	deleteDelay time.Duration
 }
 
@@ -34,24 +34,24 @@ type storedContainer struct {
 	etag     string
 	modified time.Time
 	blobs    map[string]*stored
-	names    []string             // of blobs, sorted
-	graves   map[string]time.Time // last stamps of blobs that are gone, under a still clock
+	names    []string             // the names of blobs, sorted
+	graves   map[string]time.Time // the last stamp of each deleted blob, for a still clock
 }
 
-// touch marks a change of the container itself; changes to its blobs are none.
+// touch sets the container's time of change and ETag. Changes of its blobs do not count as changes of the container.
 func (k *storedContainer) touch(clock *environment.Clock) {
 	k.modified = clock.After(k.modified)
 	k.etag = newETag(k.modified)
 }
 
-// New makes an empty service. authority checks who may read the source of a copy.
+// New returns a service without containers. authority decides whether the source of a copy may be read.
 func New(authority *authorization.Authority, clock *environment.Clock, d *environment.Dice, chaos *environment.Chaos) *Service {
 	return &Service{Service: exchange.Service{Clock: clock, Dice: d, Chaos: chaos}, authority: authority, containers: map[string]*storedContainer{},
 		deleted: map[string]time.Time{}, deleteDelay: deleteDelay}
 }
 
-// Serve answers one request whose sender has the grant. The path begins with the container's name. The body becomes the blob's
-// content as it is: the caller must not write to it afterwards.
+// Serve serves one request of a sender with this grant. The path begins with the container's name. The service keeps the body
+// as the blob's content, so the caller must not change it afterwards.
 func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
 	if fault := s.permit(c.Req, g); fault != nil {
 		return s.Refuse(c, fault)
@@ -59,7 +59,7 @@ func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answ
 	return s.Answer(c, s.dispatch)
 }
 
-// Policy finds a stored access policy, for a signature that names one.
+// Policy returns the stored access policy that a signature names.
 func (s *Service) Policy(container, id string) (authorization.Policy, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Service) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault)
 	return t.dispatch(c)
 }
 
-// cutPath splits a path into a container's name and a blob's, which may hold slashes.
+// cutPath splits a path into the names of container and blob; the latter may contain slashes.
 func cutPath(path string) (container, name string) {
 	container, name, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return container, name
@@ -116,7 +116,8 @@ func containerNotFound() *protocol.Fault {
 	return protocol.Refuse(http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 }
 
-// unsupported refuses what would be ignored otherwise, and be missed only in production.
+// unsupported refuses requests that use features which the simulator does not implement, so that a test does not pass by
+// ignoring them.
 func unsupported(c *exchange.Call) *protocol.Fault {
 	for _, name := range [...]string{"x-ms-tags", "x-ms-if-tags", "x-ms-structured-body", "x-ms-encryption-key",
 		"x-ms-encryption-scope", "x-ms-copy-source-authorization"} {
@@ -130,7 +131,7 @@ func unsupported(c *exchange.Call) *protocol.Fault {
 				"One of the query parameters specified in the request URI is not supported.").With("QueryParameterName", name)
 		}
 	}
-	// Nobody can hold a lease here, so a request that names one has lost it.
+	// The simulator has no leases of blobs, so a request with a lease id has lost the lease.
 	if c.Header.Get("x-ms-lease-id") != "" {
 		return protocol.Refuse(http.StatusPreconditionFailed, "LeaseNotPresentWithBlobOperation",
 			"There is currently no lease on the blob.")
@@ -138,7 +139,7 @@ func unsupported(c *exchange.Call) *protocol.Fault {
 	return nil
 }
 
-// target is the place that a request on a blob names, with or without a blob in it.
+// target is the name of a blob in a container; the blob may not exist.
 type target struct {
 	service   *Service
 	container *storedContainer

@@ -8,28 +8,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// State is what is stored in the service at one moment.
+// State is the stored state of the service at one moment.
 type State struct {
 	containers map[string]*storedContainer
-	deleted    map[string]time.Time // when names of deleted containers were given up
+	deleted    map[string]time.Time // when each deleted container was deleted, by name
 	serial     uint64
 }
 
-// Snapshot copies what is stored.
+// Snapshot copies the stored state.
 func (s *Service) Snapshot() *State {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return &State{snapshot.Cloned(s.containers, (*storedContainer).clone), maps.Clone(s.deleted), s.Serial}
 }
 
-// Restore makes what is stored what it was at a snapshot.
+// Restore returns the service to the state of a snapshot.
 func (s *Service) Restore(from *State) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.containers, s.deleted, s.Serial = snapshot.Cloned(from.containers, (*storedContainer).clone), maps.Clone(from.deleted), from.serial
 }
 
-// clone copies the container and its blobs, which change in their places; their contents are shared.
+// clone copies the container and its blobs, because these are changed in place. The copies share the contents.
 func (k *storedContainer) clone() *storedContainer {
 	return &storedContainer{metadata: k.metadata, policies: k.policies, etag: k.etag, modified: k.modified,
 		blobs: snapshot.Cloned(k.blobs, (*stored).clone), names: slices.Clone(k.names), graves: maps.Clone(k.graves)}
@@ -38,12 +38,12 @@ func (k *storedContainer) clone() *storedContainer {
 func (b *stored) clone() *stored {
 	c := *b
 	c.staged = maps.Clone(b.staged)
-	// Cut off, so that both may grow: neither writes where the other does.
+	// Clipped, so that an append to one of them does not write into the other's memory.
 	c.appended = slices.Clip(b.appended)
 	return &c
 }
 
-// Fingerprint writes what requests can tell of the state, at a time.
+// Fingerprint writes the parts of the state that requests can observe at a time.
 func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Times(s.deleted)
 	k.Number(s.serial)

@@ -10,7 +10,7 @@ import (
 
 const mib = 1 << 20
 
-// limit is a limit that grew with the versions of the protocol: the first whose version the request speaks counts.
+// limit is a limit that was raised in later versions of the protocol: the first entry whose version the request has applies.
 type limit []struct {
 	version string
 	most    int64
@@ -25,12 +25,12 @@ func (l limit) of(c *exchange.Call) int64 {
 	return l[len(l)-1].most
 }
 
-// putLimit is the most bytes put in one request.
+// putLimit returns the maximum number of bytes of one Put Blob.
 func putLimit() limit {
 	return limit{{"2019-12-12", 5000 * mib}, {"2016-05-31", 256 * mib}, {"", 64 * mib}}
 }
 
-// put writes a blob whole: a block blob with its content, an append blob empty.
+// put writes a whole blob: a block blob with its content, or an empty append blob.
 func (t *target) put(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	kind := c.Header.Get("x-ms-blob-type")
 	switch {
@@ -59,7 +59,7 @@ func (t *target) put(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 		if len(c.Body) > 0 {
 			b.setBlocks([]block{{data: c.Body}})
 		}
-		// The service works out the hash of what is put whole, and stores it unless it is told another.
+		// The service computes and stores the hash of a whole blob, unless the request has one.
 		if hashes.Get("Content-MD5") == "" {
 			hashes.Set("Content-MD5", base64MD5(c.Body))
 		}
@@ -73,7 +73,7 @@ func (t *target) put(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	return a, nil
 }
 
-// replace makes the blob that takes the place of the one there is, if the request's conditions allow it. Nothing is stored yet.
+// replace returns the blob that will replace the existing one, if the request's conditions allow it. It stores nothing.
 func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Fault) {
 	if err := c.CheckMetadata(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Faul
 	}
 	b := &stored{kind: kind, committed: true, metadata: c.Metadata, modified: t.container.graves[t.name]}
 	if old != nil {
-		// A blob's type is fixed until it is deleted.
+		// The type of a blob cannot change until it is deleted.
 		if old.kind != kind {
 			return nil, invalidBlobType()
 		}
@@ -93,7 +93,7 @@ func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Faul
 	return b, nil
 }
 
-// commit stores a blob that replace made.
+// commit stores a blob that replace returned.
 func (t *target) commit(b *stored) {
 	b.touch(t.service.Clock)
 	t.store(b)
@@ -126,7 +126,7 @@ func (t *target) delete(c *exchange.Call, b *stored) (*protocol.Answer, *protoco
 	return a, nil
 }
 
-// copy makes the blob one with the same content as another of the account, at once.
+// copy replaces the blob by a copy of another blob of the account, synchronously.
 func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	text := c.Header.Get("x-ms-copy-source")
 	source, parseErr := url.Parse(text)
@@ -152,10 +152,10 @@ func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 		b.metadata = from.metadata
 	}
 	b.headers, b.size, b.blocks, b.ends = from.headers, from.size, from.blocks, from.ends
-	// Cut off, so that both may grow: neither writes where the other does.
+	// Clipped, so that an append to one of them does not write into the other's memory.
 	b.appended, b.appends = from.appended[:len(from.appended):len(from.appended)], from.appends
 	t.commit(b)
-	// What comes after the path may be a signature.
+	// The query may contain a signature.
 	source.RawQuery = ""
 	b.copied = &origin{id: exchange.ID("copy", t.service.Serial), source: source.String(), completed: b.modified}
 	a := b.written(http.StatusAccepted)
@@ -164,7 +164,7 @@ func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	return a, nil
 }
 
-// source finds the blob to copy.
+// source returns the blob to copy.
 func (s *Service) source(path string) (*stored, *protocol.Fault) {
 	container, name := cutPath(path)
 	k := s.containers[container]

@@ -1,5 +1,5 @@
-// Package document reads and writes documents in XML as the services do, down to the byte order mark and the characters that
-// are escaped.
+// Package document reads and writes XML documents as the services do, including the byte order mark and the choice of escaped
+// characters.
 //
-// It is given texts and names of elements. What a document means is for its callers; the package imports protocol alone.
+// It handles only texts and names of elements; callers interpret documents. It imports only package protocol.
 package document

@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Parse reads a request's body. It refuses, as the services do, what is no well-formed document of UTF-8: characters
-// that XML cannot hold, written out or as references, among them.
+// Parse parses a request's body. Like the services, it refuses a body that is not well-formed UTF-8, including characters
+// that XML does not allow, literal or as references.
 func Parse(body []byte, document any) *protocol.Fault {
 	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(string(body), "\ufeff")))
 	if err := d.Decode(document); err != nil {
@@ -32,13 +32,13 @@ func Parse(body []byte, document any) *protocol.Fault {
 	}
 }
 
-// Invalid refuses a document, and says why.
+// Invalid returns the refusal of a document, with a reason.
 func Invalid(reason string) *protocol.Fault {
 	return protocol.Refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid.").
 		With("Reason", reason)
 }
 
-// InvalidNode refuses the text of an element.
+// InvalidNode returns the refusal of the text of an element.
 func InvalidNode(name, value string) *protocol.Fault {
 	return protocol.Refuse(http.StatusBadRequest, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.").
 		With("XmlNodeName", name).With("XmlNodeValue", value)

@@ -11,15 +11,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Writer writes one document. A document begins with a byte order mark, as the services' do: a reader that trips over it
-// would trip in production.
+// Writer writes one document. A document begins with a byte order mark, as the services' documents do, so that a reader that
+// cannot handle it fails in tests, too.
 type Writer struct {
 	buf   bytes.Buffer
 	open  []string
-	empty bool // the element opened last holds nothing yet, and its start tag is not closed
+	empty bool // the element opened last has no content yet, and its start tag is not closed
 }
 
-// New begins a document; attributes are names and values in turn.
+// New begins a document; attributes are alternating names and values.
 func New(root string, attributes ...string) *Writer {
 	w := &Writer{}
 	w.buf.WriteString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
@@ -27,7 +27,7 @@ func New(root string, attributes ...string) *Writer {
 	return w
 }
 
-// Begin opens an element; attributes are names and values in turn.
+// Begin opens an element; attributes are alternating names and values.
 func (w *Writer) Begin(name string, attributes ...string) {
 	w.fill()
 	w.buf.WriteString("<" + name)
@@ -39,7 +39,7 @@ func (w *Writer) Begin(name string, attributes ...string) {
 	w.open, w.empty = append(w.open, name), true
 }
 
-// fill closes the start tag of the element opened last, since something goes into the element.
+// fill closes the start tag of the element opened last, before content is written.
 func (w *Writer) fill() {
 	if w.empty {
 		w.buf.WriteByte('>')
@@ -47,7 +47,7 @@ func (w *Writer) fill() {
 	w.empty = false
 }
 
-// End closes the element opened last. One that holds nothing is written as <Name />.
+// End closes the element opened last. An element without content is written as <Name />.
 func (w *Writer) End() {
 	last := len(w.open) - 1
 	if w.empty {
@@ -58,7 +58,7 @@ func (w *Writer) End() {
 	w.open, w.empty = w.open[:last], false
 }
 
-// Element writes an element that holds text only.
+// Element writes an element that contains only text.
 func (w *Writer) Element(name, text string) {
 	w.Begin(name)
 	if text != "" {
@@ -74,7 +74,8 @@ func (w *Writer) Optional(name, text string) {
 	}
 }
 
-// Name writes a blob's name, or a prefix of names. Names may hold what XML cannot: such are escaped, and say so.
+// Name writes a blob's name, or a prefix of names. A name with characters that XML does not allow is percent-encoded, and an
+// attribute says so.
 func (w *Writer) Name(name string) {
 	if legal(name) {
 		w.Element("Name", name)
@@ -85,7 +86,7 @@ func (w *Writer) Name(name string) {
 	w.End()
 }
 
-// Metadata writes metadata in the order of their names.
+// Metadata writes metadata sorted by name.
 func (w *Writer) Metadata(m map[string]string) {
 	w.Begin("Metadata")
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -100,11 +101,11 @@ func (w *Writer) text(s string) {
 	w.escape(s, false)
 }
 
-// escape writes text with what must be escaped and nothing more, as the services do: some clients read a numeric reference as
-// the characters that it is written with. Only a carriage return has no other form in which a reader keeps it. What XML cannot
-// hold becomes a replacement character.
+// escape writes text and escapes only what must be escaped, as the services do, because some clients do not decode numeric
+// references. A carriage return is the exception: a reader keeps it only as a numeric reference. A character that XML does
+// not allow becomes a replacement character.
 func (w *Writer) escape(s string, inAttribute bool) {
-	for _, r := range s { // what is no UTF-8 is a replacement character already
+	for _, r := range s { // range already replaces invalid UTF-8
 		switch {
 		case r == '&':
 			w.buf.WriteString("&amp;")
@@ -124,7 +125,7 @@ func (w *Writer) escape(s string, inAttribute bool) {
 	}
 }
 
-// Answer closes all that is open and makes the document a's body.
+// Answer closes all open elements and makes the document a's body.
 func (w *Writer) Answer(a *protocol.Answer) *protocol.Answer {
 	for len(w.open) > 0 {
 		w.End()
@@ -134,7 +135,7 @@ func (w *Writer) Answer(a *protocol.Answer) *protocol.Answer {
 	return a
 }
 
-// legal says whether a document can hold s.
+// legal reports whether XML allows all characters of s.
 func legal(s string) bool {
 	for i, r := range s {
 		if r == utf8.RuneError {

@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// Clock is the simulator's virtual time. It stands still but for Advance, and for one tick of 100 ns at each Stamp, so
-// that no two requests have one timestamp. The rows of one change set share theirs: see stamps.
+// Clock is the simulator's virtual time. Only Advance moves it, and each Stamp moves it by a tick of 100 ns, so that no two
+// requests have the same timestamp. The rows of one change set share a timestamp: see stamps in package tables.
 //
-// A still clock does not tick: a stamp is later than the one before it of the same resource, and says nothing of others.
+// On a still clock, Stamp does not move the time: the stamp of a resource is later than its previous one, and independent of
+// other resources.
 type Clock struct {
 	mu    sync.Mutex
 	now   time.Time
 	still bool // set once, before the clock is used
 }
 
-// tick is the least time between two stamps.
+// tick is the shortest time between two stamps.
 const tick = 100 * time.Nanosecond
 
-// NewStillClock is NewClock for a still clock.
+// NewStillClock returns a still clock that begins at start.
 func NewStillClock(start time.Time) *Clock {
 	c := NewClock(start)
 	c.still = true
 	return c
 }
 
-// Still tells whether the clock is a still one.
+// Still reports whether the clock is a still clock.
 func (c *Clock) Still() bool { return c.still }
 
-// Restore takes the time back to now.
+// Restore sets the time back to now.
 func (c *Clock) Restore(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = now
 }
 
-// NewClock begins at start, in UTC, to the tick.
+// NewClock returns a clock that begins at start, in UTC, rounded to a tick.
 func NewClock(start time.Time) *Clock {
 	return &Clock{now: start.UTC().Truncate(tick)}
 }
@@ -47,14 +48,14 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the time on.
+// Advance moves the time forward by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d.Truncate(tick))
 }
 
-// After returns the stamp that follows last, which is the zero Time for a resource that has none.
+// After returns the stamp after last, the previous stamp of the same resource, or the zero Time if it has none.
 func (c *Clock) After(last time.Time) time.Time {
 	if !c.still {
 		return c.Stamp()

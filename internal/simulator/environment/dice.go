@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// Dice are the simulator's only source of chance, safe for concurrent use.
+// Dice makes all random choices of the simulator. It is safe for concurrent use.
 type Dice struct {
 	mu     sync.Mutex
 	source rand.PCG
 	rng    *rand.Rand // of source
 }
 
-// NewDice makes the dice of a seed.
+// NewDice returns Dice with this seed.
 func NewDice(seed uint64) *Dice {
 	d := &Dice{source: *rand.NewPCG(seed, 0x9E3779B97F4A7C15)}
 	d.rng = rand.New(&d.source)
 	return d
 }
 
-// Chance is true at the given rate. A rate of 0 draws nothing, so that switching one kind of chaos on does not change
-// what another kind draws where it is off.
+// Chance returns true at the given rate. A rate of 0 draws nothing, so enabling one kind of failure does not change the draws
+// of a disabled one.
 func (d *Dice) Chance(rate float64) bool {
 	if rate <= 0 {
 		return false
@@ -40,14 +40,14 @@ func (d *Dice) Below(n int) int {
 	return d.rng.IntN(n)
 }
 
-// State is where chance has come to.
+// State returns the current state of the random generator.
 func (d *Dice) State() rand.PCG {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.source
 }
 
-// Restore takes chance back to where it was.
+// Restore sets the random generator back to a state.
 func (d *Dice) Restore(from rand.PCG) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

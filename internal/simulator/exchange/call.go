@@ -11,18 +11,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// metaPrefix begins the names of headers that hold metadata.
+// metaPrefix is the beginning of the names of metadata headers.
 const metaPrefix = "x-ms-meta-"
 
 // Call is one request to the queue or the blob service.
 type Call struct {
 	*protocol.Call
-	Header   http.Header // the request's, with canonical names: a transport sees them as the SDK spelled them
+	Header   http.Header // the request's headers, with canonical names: a transport gets them as the SDK wrote them
 	Query    url.Values
-	Metadata map[string]string // x-ms-meta-*, names as they were sent
+	Metadata map[string]string // x-ms-meta-*, with the names as sent
 }
 
-// newCall reads the request. The body is kept, not copied, by services that store it.
+// newCall returns the Call of a request. Services that store the body keep it without a copy.
 func newCall(call *protocol.Call) *Call {
 	c := &Call{Call: call, Header: make(http.Header, len(call.Req.Header)), Query: protocol.Query(call.Req.URL)}
 	for name, values := range call.Req.Header {
@@ -40,13 +40,14 @@ func newCall(call *protocol.Call) *Call {
 
 func (c *Call) requestID() string { return ID("request", c.Serial) }
 
-// ID makes an id of the usual shape. It tells nothing of the order ids were made in, and a seeded run makes the same ones.
+// ID returns an id in the services' format. It does not show the order in which ids were made, and a run with the same seed
+// makes the same ids.
 func ID(kind string, serial uint64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", kind, serial))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// finish adds the headers that every answer has.
+// finish adds the headers that every response has.
 func (c *Call) finish(a *protocol.Answer) *protocol.Answer {
 	a.Header.Set("x-ms-request-id", c.requestID())
 	a.Header.Set("Date", Time(c.Now))
@@ -59,13 +60,13 @@ func (c *Call) finish(a *protocol.Answer) *protocol.Answer {
 	return a
 }
 
-// Since says whether the request speaks the given version of the protocol or a later one; one that names none, the newest.
+// Since reports whether the request's protocol version is the given one or later. A request without a version has the newest.
 func (c *Call) Since(version string) bool {
 	v := c.Header.Get("x-ms-version")
 	return v == "" || v >= version
 }
 
-// Number reads a query parameter between two bounds; absent, it is standard.
+// Number returns a query parameter, which must be between least and most, or standard if it is absent.
 func (c *Call) Number(name string, standard, least, most int64) (int64, *protocol.Fault) {
 	if !c.Query.Has(name) {
 		return standard, nil
@@ -81,7 +82,7 @@ func (c *Call) Number(name string, standard, least, most int64) (int64, *protoco
 	return n, nil
 }
 
-// HeaderNumber reads a header that holds a number not below zero; absent, it is -1.
+// HeaderNumber returns a header that must be a number of 0 or more, or -1 if it is absent.
 func (c *Call) HeaderNumber(name string) (int64, *protocol.Fault) {
 	text := c.Header.Get(name)
 	if text == "" {
@@ -94,7 +95,7 @@ func (c *Call) HeaderNumber(name string) (int64, *protocol.Fault) {
 	return n, nil
 }
 
-// Includes says whether a listing was asked for something more.
+// Includes reports whether the include parameter of a listing contains what.
 func (c *Call) Includes(what string) bool {
 	for _, item := range strings.Split(c.Query.Get("include"), ",") {
 		if strings.TrimSpace(item) == what {
@@ -104,10 +105,10 @@ func (c *Call) Includes(what string) bool {
 	return false
 }
 
-// maxMetadata is the most bytes of metadata, names and values together.
+// maxMetadata is the maximum size of metadata in bytes, names and values together.
 const maxMetadata = 8 << 10
 
-// CheckMetadata holds the rules for names and for size.
+// CheckMetadata checks the names and the size of metadata.
 func (c *Call) CheckMetadata() *protocol.Fault {
 	total := 0
 	for name, value := range c.Metadata {
@@ -128,7 +129,7 @@ func (c *Call) CheckMetadata() *protocol.Fault {
 	return nil
 }
 
-// metadataName says whether name is an identifier: headers cannot hold others than ASCII ones.
+// metadataName reports whether name is an ASCII identifier; headers cannot contain others.
 func metadataName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -149,7 +150,7 @@ func metadataValue(value string) bool {
 	return true
 }
 
-// SetMetadata puts metadata among an answer's headers.
+// SetMetadata adds metadata to the headers of a response.
 func SetMetadata(h http.Header, m map[string]string) {
 	for name, value := range m {
 		h.Set(metaPrefix+name, value)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// refuse answers with a fault: its code in a header, and again in a body unless the request or the status allows none.
+// refuse returns the response for a fault: its code is in a header, and in the body unless method or status allow none.
 func (c *Call) refuse(f *protocol.Fault) *protocol.Answer {
 	a := protocol.NewAnswer(f.Status)
 	a.Header.Set("x-ms-error-code", f.Code)
@@ -26,7 +26,7 @@ func (c *Call) refuse(f *protocol.Fault) *protocol.Answer {
 	return w.Answer(a)
 }
 
-// InvalidQuery refuses the value of a query parameter, and says why.
+// InvalidQuery returns the fault of an invalid query parameter, with a reason.
 func InvalidQuery(name, value, reason string) *protocol.Fault {
 	return protocol.InvalidQueryValue().
 		With("QueryParameterName", name).With("QueryParameterValue", value).With("Reason", reason)
@@ -39,41 +39,41 @@ func queryOutOfRange(name string, value, least, most int64) *protocol.Fault {
 		With("MinimumAllowed", strconv.FormatInt(least, 10)).With("MaximumAllowed", strconv.FormatInt(most, 10))
 }
 
-// MissingQuery refuses a request without a query parameter.
+// MissingQuery returns the fault of a missing query parameter.
 func MissingQuery(name string) *protocol.Fault {
 	return protocol.Refuse(http.StatusBadRequest, "MissingRequiredQueryParameter",
 		"A query parameter that's mandatory for this request is not specified.").With("QueryParameterName", name)
 }
 
-// InvalidHeader refuses the value of a header.
+// InvalidHeader returns the fault of an invalid header.
 func InvalidHeader(name, value string) *protocol.Fault {
 	return protocol.InvalidHeaderValue().With("HeaderName", name).With("HeaderValue", value)
 }
 
-// MissingHeader refuses a request without a header.
+// MissingHeader returns the fault of a missing header.
 func MissingHeader(name string) *protocol.Fault {
 	return protocol.MissingHeader().With("HeaderName", name)
 }
 
-// UnsupportedHeader refuses a header that the simulator does not implement.
+// UnsupportedHeader returns the fault of a header that the simulator does not implement.
 func UnsupportedHeader(name string) *protocol.Fault {
 	return protocol.Refuse(http.StatusBadRequest, "UnsupportedHeader",
 		"One of the HTTP headers specified in the request is not supported.").With("HeaderName", name)
 }
 
-// UnsupportedVerb refuses a method.
+// UnsupportedVerb returns the fault of a method that is not supported.
 func UnsupportedVerb(method string) *protocol.Fault {
 	return protocol.Refuse(http.StatusMethodNotAllowed, "UnsupportedHttpVerb",
 		"The resource doesn't support specified Http Verb.").With("Verb", method)
 }
 
-// BodyTooLarge refuses a body of more bytes than the limit.
+// BodyTooLarge returns the fault of a body of more bytes than the limit.
 func BodyTooLarge(limit int64) *protocol.Fault {
 	return protocol.BodyTooLarge().With("MaxLimit", strconv.FormatInt(limit, 10))
 }
 
-// CheckName holds the rule that names of queues and containers share: 3 to 63 lower-case letters, digits and single
-// dashes, with a letter or digit first and last.
+// CheckName checks the name of a queue or container: 3 to 63 lower-case letters, digits and single dashes, beginning and
+// ending with a letter or digit.
 func CheckName(name string) *protocol.Fault {
 	if len(name) < 3 || len(name) > 63 {
 		return protocol.Refuse(http.StatusBadRequest, "OutOfRangeInput",
@@ -90,5 +90,5 @@ func CheckName(name string) *protocol.Fault {
 	return nil
 }
 
-// Time is a time as headers and bodies of both services have it: to the second.
+// Time formats a time as in headers and bodies of both services, in whole seconds.
 func Time(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

@@ -12,23 +12,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// maxPage is the most entries of one page, whatever is asked for.
+// maxPage is the maximum number of entries of a page, even if a request asks for more.
 const maxPage = 5000
 
-// markerMark begins every marker, so that a name is not taken for one.
+// markerMark is the beginning of every marker; it distinguishes markers from names.
 const markerMark = "2!"
 
-// Page is one page of a listing: what was asked for, and where it begins.
+// Page is one page of a listing: the parameters of the request, and the position of the page.
 type Page struct {
 	Prefix  string
 	Most    int // entries
 	marker  string
-	from    string // the name at which the page begins
-	asked   int    // maxresults, 0 if the request leaves it open
+	from    string // the first name of the page
+	asked   int    // maxresults; 0 if the request has none
 	service *Service
 }
 
-// Page reads the parameters that all listings share.
+// Page reads the parameters that all listings have.
 func (s *Service) Page(c *Call) (*Page, *protocol.Fault) {
 	most, err := c.Number("maxresults", 0, 1, math.MaxInt64)
 	if err != nil {
@@ -50,13 +50,13 @@ func (s *Service) Page(c *Call) (*Page, *protocol.Fault) {
 	return p, nil
 }
 
-// Start finds the page's first name among sorted ones.
+// Start returns the index of the page's first name in sorted names.
 func (p *Page) Start(names []string) int {
 	i, _ := slices.BinarySearch(names, max(p.from, p.Prefix))
 	return i
 }
 
-// take cuts the page out of sorted names, and makes the marker of the next.
+// take returns the names of the page, from sorted names, and the marker of the next page.
 func (p *Page) take(names []string) (page []string, next string) {
 	for i := p.Start(names); i < len(names) && strings.HasPrefix(names[i], p.Prefix); i++ {
 		page = append(page, names[i])
@@ -70,7 +70,7 @@ func (p *Page) take(names []string) (page []string, next string) {
 	return page, ""
 }
 
-// Keep says how many of n entries the page holds. A service may end a page wherever it likes, even before its first entry.
+// Keep returns how many of n entries the page contains. A service may end a page anywhere, even before its first entry.
 func (p *Page) Keep(n int) int {
 	n = min(n, p.Most)
 	switch {
@@ -82,12 +82,12 @@ func (p *Page) Keep(n int) int {
 	return n
 }
 
-// NewMarker makes the marker of a page that begins at a name.
+// NewMarker returns the marker of a page that begins at a name.
 func NewMarker(name string) string {
 	return markerMark + base64.RawURLEncoding.EncodeToString([]byte(name))
 }
 
-// Begin begins the answer, which repeats what was asked for; attributes are further names and values in turn.
+// Begin begins the response, which repeats the request's parameters; attributes are alternating names and values.
 func (p *Page) Begin(c *Call, attributes ...string) *document.Writer {
 	w := document.New("EnumerationResults", append([]string{"ServiceEndpoint", c.Endpoint() + "/"}, attributes...)...)
 	w.Optional("Prefix", p.Prefix)
@@ -98,8 +98,8 @@ func (p *Page) Begin(c *Call, attributes ...string) *document.Writer {
 	return w
 }
 
-// List answers with a page of a listing of queues or containers by their sorted names. of is one of them; write writes what
-// there is to say of it beside its name and returns its metadata.
+// List returns a page of a listing of queues or containers, from their sorted names. of is the element of one entry. write
+// writes what the entry contains besides its name, and returns its metadata.
 func (s *Service) List(c *Call, of string, names []string, write func(w *document.Writer, name string) map[string]string) (*protocol.Answer, *protocol.Fault) {
 	p, err := s.Page(c)
 	if err != nil {

@@ -7,33 +7,34 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Service is what the queue and the blob service of an account have in common. One request is served at a time.
+// Service is the common part of the queue and blob services of an account. It serves one request at a time.
 type Service struct {
 	Clock *environment.Clock
 	Dice  *environment.Dice
 	Chaos *environment.Chaos
 
 	Mu     sync.Mutex
-	Serial uint64 // of requests and what they make
+	Serial uint64 // the number of requests, and of things made by them
 }
 
-// Count numbers a request or a message, but under a still clock, where ids must not tell what came before.
+// Count increments Serial for a request or message. On a still clock it does not, because ids must not show the order of
+// requests.
 func (s *Service) Count() {
 	if !s.Clock.Still() {
 		s.Serial++
 	}
 }
 
-// Refuse answers a request with a fault.
+// Refuse returns the response for a fault.
 func (s *Service) Refuse(c *protocol.Call, f *protocol.Fault) *protocol.Answer { return Refuse(c, f) }
 
-// Refuse answers a request with a fault.
+// Refuse returns the response for a fault.
 func Refuse(call *protocol.Call, f *protocol.Fault) *protocol.Answer {
 	c := newCall(call)
 	return c.finish(c.refuse(f))
 }
 
-// Answer serves one request.
+// Answer serves one request by dispatch.
 func (s *Service) Answer(call *protocol.Call, dispatch func(*Call) (*protocol.Answer, *protocol.Fault)) *protocol.Answer {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -1,6 +1,6 @@
 package probe
 
-// Part is one operation on the table Employees; target is what follows the table's name.
+// Part returns one operation of a transaction on the table Employees; target is the part of the URL after the table's name.
 func Part(method, target, body string, headers ...string) string {
 	text := "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" + method + " /Employees" + target + " HTTP/1.1\r\n"
 	for i := 0; i < len(headers); i += 2 {
@@ -9,7 +9,7 @@ func Part(method, target, body string, headers ...string) string {
 	return text + "Content-Type: application/json\r\n\r\n" + body + "\r\n"
 }
 
-// Batch is the body of a transaction of parts; its boundary is b.
+// Batch returns the body of a transaction with these parts; its boundary is b.
 func Batch(parts string) string {
 	return "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + parts + "--c--\r\n--b--\r\n"
 }

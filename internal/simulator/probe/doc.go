@@ -1,5 +1,5 @@
-// Package probe is for tests of the simulator's packages: it sends requests that are written out by hand to one service, as its
-// owner, and checks the answers.
+// Package probe helps to test the simulator's packages: it sends hand-written requests to one service, as the account's
+// owner, and checks the responses.
 //
-// It is given a service's Serve. It must not import a service, whose own tests use it.
+// It calls the service's Serve function. It must not import a service, because the services' own tests import it.
 package probe

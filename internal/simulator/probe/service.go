@@ -19,13 +19,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Start is when the tests' clocks begin: a whole second, so that a header holds it without loss.
+// Start is the initial time of the tests' clocks: a whole second, so that a header represents it exactly.
 func Start() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // Service is a service's entry point.
 type Service func(*protocol.Call, *authorization.Grant) *protocol.Answer
 
-// Do makes a service a transport for the SDK, without any check of who asks.
+// Do serves a request of the SDK without authorization.
 func (f Service) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -37,24 +37,24 @@ func (f Service) Do(req *http.Request) (*http.Response, error) {
 	return f.serve(req, body).Response(req), nil
 }
 
-// serve serves a request that its sender may make.
+// serve serves a request as the account's owner.
 func (f Service) serve(req *http.Request, body []byte) *protocol.Answer {
 	return f(&protocol.Call{Req: req, Body: body}, &authorization.Grant{Owner: true})
 }
 
-// Options are those of an SDK client on the service: nothing is sent twice.
+// Options returns options for an SDK client of the service, without retries.
 func (f Service) Options() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{MaxRetries: -1}}
 }
 
-// Call is one request written out by hand.
+// Call is one hand-written request.
 type Call struct {
 	Method, Target string
 	Header         map[string]string
 	Body           string
 }
 
-// NewCall makes a Call of all its parts.
+// NewCall returns a Call with these parts.
 func NewCall(method, target string, header map[string]string, body string) Call {
 	return Call{Method: method, Target: target, Header: header, Body: body}
 }
@@ -70,13 +70,13 @@ func (f Service) SendBytes(t testing.TB, call Call, body []byte) *protocol.Answe
 	t.Helper()
 	req := httptest.NewRequest(call.Method, "http://contoso.sim.test"+call.Target, http.NoBody)
 	for name, value := range call.Header {
-		// As the SDK sets them, past the canonical spelling.
+		// Set directly, as the SDK does, so that the name does not change to its canonical form.
 		req.Header[name] = []string{value}
 	}
 	return f.serve(req, body)
 }
 
-// Want sends the request and checks status and error code; wantCode is empty for a success.
+// Want sends the request and checks status and error code; code is empty for a success.
 func (f Service) Want(t testing.TB, call Call, status int, code string) *protocol.Answer {
 	t.Helper()
 	a := f.Send(t, call)
@@ -84,7 +84,7 @@ func (f Service) Want(t testing.TB, call Call, status int, code string) *protoco
 	return a
 }
 
-// CheckAnswer checks status, error code and the headers of every answer.
+// CheckAnswer checks status, error code and the headers that every response has.
 func CheckAnswer(t testing.TB, call Call, a *protocol.Answer, status int, code string) {
 	t.Helper()
 	if a.Status != status || a.Header.Get("x-ms-error-code") != code {
@@ -114,7 +114,7 @@ func WantError(t testing.TB, err error, status int, code string) {
 	}
 }
 
-// NoError ends the test on an error.
+// NoError ends the test if err is not nil.
 func NoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -122,7 +122,7 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// Context bounds a test's calls: nothing here waits for anything.
+// Context returns a context with a short deadline, because no call of these tests waits.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -130,13 +130,13 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// MetadataRule is a rule for metadata, as headers and the error code they lead to.
+// MetadataRule is a rule for metadata: headers that break it, and the error code of the refusal.
 type MetadataRule struct {
 	Header map[string]string
 	Code   string
 }
 
-// MetadataRules are the rules for metadata.
+// MetadataRules returns the rules for metadata.
 func MetadataRules() map[string]MetadataRule {
 	return map[string]MetadataRule{
 		"letters and digits": {map[string]string{"x-ms-meta-A_1": "x"}, ""},
@@ -160,7 +160,7 @@ func BenchCall(b *testing.B, f Service, call Call, status int) {
 	}
 }
 
-// Together runs work in several goroutines at once.
+// Together runs work concurrently in n goroutines.
 func Together(n int, work func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {

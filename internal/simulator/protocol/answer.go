@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// Answer is what a service says to one request, before it is an *http.Response.
+// Answer is a service's response to one request, before it is converted to an *http.Response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// NewAnswer makes an answer without a body.
+// NewAnswer returns a response without a body.
 func NewAnswer(status int) *Answer { return &Answer{Status: status, Header: http.Header{}} }
 
-// Response makes the answer an *http.Response to req, as net/http would hand it over.
+// Response converts the response to an *http.Response for req, as net/http would return it.
 func (a *Answer) Response(req *http.Request) *http.Response {
 	if a.Header == nil {
 		a.Header = http.Header{}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Service is the part of a host that tells the services of an account apart.
+// Service is the part of a host name that identifies a service of the account.
 type Service string
 
 // The services of an account.
@@ -17,7 +17,7 @@ const (
 	Blob  Service = "blob"
 )
 
-// Call is one request on its way to a service: the Serial-th of its account, at a time of the account's clock.
+// Call is one request to a service. Serial is its number within the account, and Now the account's time.
 type Call struct {
 	Req    *http.Request
 	Body   []byte
@@ -25,10 +25,10 @@ type Call struct {
 	Now    time.Time
 }
 
-// Endpoint is the service's address as the request has it, without a slash at its end.
+// Endpoint returns the service's URL from the request, without a slash at its end.
 func (c *Call) Endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
 
-// Header reads a header that clients spell in the canonical way or as it is spelled here.
+// Header returns a header that clients write in the canonical form or as it is written here.
 func Header(h http.Header, name string) string {
 	if value := h.Get(name); value != "" {
 		return value
@@ -39,19 +39,19 @@ func Header(h http.Header, name string) string {
 	return ""
 }
 
-// Query reads an address's query.
+// Query returns the query parameters of a URL.
 func Query(u *url.URL) url.Values { return ParseQuery(u.RawQuery) }
 
-// ParseQuery reads a query. A semicolon is a character like any other, though Go's reader drops what holds one.
+// ParseQuery parses a query. A semicolon is an ordinary character; net/url drops parameters that contain one.
 func ParseQuery(raw string) url.Values {
 	if strings.IndexByte(raw, ';') >= 0 {
 		raw = strings.ReplaceAll(raw, ";", "%3B")
 	}
-	// What is malformed is left out, as url.URL.Query leaves it out.
+	// Malformed parameters are omitted, as in url.URL.Query.
 	values, _ := url.ParseQuery(raw)
 	return values
 }
 
-// SameName compares names of tables, which know no difference in case. They are ASCII: what Unicode folds to a letter of it
-// is longer.
+// SameName compares names of tables, ignoring case. Names are ASCII, and a character that Unicode folds to an ASCII letter
+// has more bytes than the letter.
 func SameName(a, b string) bool { return len(a) == len(b) && strings.EqualFold(a, b) }

@@ -1,6 +1,6 @@
-// Package protocol holds what all services of the simulated account speak: the Call that comes in, the Answer that goes out, the
-// Fault that refuses a request, the versions of the protocol, and how headers and queries are read.
+// Package protocol has what all services of the simulated account have in common: the Call (request), the Answer (response),
+// the Fault (error response), the versions of the protocol, and functions that read headers and queries.
 //
-// A service is given a Call and returns an Answer; which form a Fault takes, JSON or XML, is for the service to say. The package
-// knows nothing of any service, of time or of chance: it imports no other package of this project.
+// A service gets a Call and returns an Answer, and decides whether a Fault is written as JSON or XML. The package depends on
+// no service, clock or random choice, and imports no other package of this project.
 package protocol

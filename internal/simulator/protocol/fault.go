@@ -4,21 +4,21 @@ import (
 	"net/http"
 )
 
-// Fault is a refusal, with the service's status, code and message. Clients act on the code alone; the message is worded as the
-// service words it, so that a test's log looks like one of production.
+// Fault is an error response, with the service's status, code and message. Clients depend only on the code; the message has
+// the service's wording, so that a test's log resembles one of production.
 type Fault struct {
 	Status        int
 	Code, Message string
-	Details       [][2]string // further elements of a body in XML, in order: name, text
+	Details       [][2]string // further elements of an XML body, in order: name, text
 }
 
 // Error returns code and message.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
-// TimeFormat is the form of times in refusals and policies.
+// TimeFormat is the format of times in error responses and policies.
 const TimeFormat = "2006-01-02T15:04:05.0000000Z"
 
-// WithoutCode is the fault as half of the failing transactions tell it.
+// WithoutCode returns the fault without code, as it is reported for half of the failing transactions.
 func (f *Fault) WithoutCode() *Fault {
 	told := *f
 	told.Code = ""
@@ -31,47 +31,47 @@ func (f *Fault) With(name, text string) *Fault {
 	return f
 }
 
-// Refuse makes a fault.
+// Refuse returns a fault.
 func Refuse(status int, code, message string) *Fault {
 	return &Fault{Status: status, Code: code, Message: message}
 }
 
 // The faults that more than one place finds.
 
-// InvalidInput refuses a request for a reason that the message gives.
+// InvalidInput returns the fault of a request, with a message that gives the reason.
 func InvalidInput(message string) *Fault {
 	return Refuse(http.StatusBadRequest, "InvalidInput", message)
 }
 
-// InvalidSyntax refuses an address or a query that cannot be parsed.
+// InvalidSyntax returns the fault of a URL or query that cannot be parsed.
 func InvalidSyntax() *Fault { return InvalidInput("Bad Request - Error in query syntax.") }
 
-// MethodNotAllowed refuses a method.
+// MethodNotAllowed returns the fault of a method that is not allowed.
 func MethodNotAllowed() *Fault {
 	return Refuse(http.StatusMethodNotAllowed, "MethodNotAllowed", "The requested method is not allowed on the specified resource.")
 }
 
-// InvalidQueryValue refuses the value of a query parameter.
+// InvalidQueryValue returns the fault of an invalid query parameter.
 func InvalidQueryValue() *Fault {
 	return Refuse(http.StatusBadRequest, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
 }
 
-// InvalidHeaderValue refuses the value of a header.
+// InvalidHeaderValue returns the fault of an invalid header.
 func InvalidHeaderValue() *Fault {
 	return Refuse(http.StatusBadRequest, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
 }
 
-// ServerBusy refuses any request: the service is overloaded.
+// ServerBusy returns the fault of an overloaded service.
 func ServerBusy() *Fault {
 	return Refuse(http.StatusServiceUnavailable, "ServerBusy", "The server is busy.")
 }
 
-// BodyTooLarge refuses a body that is longer than its limit.
+// BodyTooLarge returns the fault of a body that is too long.
 func BodyTooLarge() *Fault {
 	return Refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit.")
 }
 
-// MissingHeader refuses a request without a header.
+// MissingHeader returns the fault of a request without a required header.
 func MissingHeader() *Fault {
 	return Refuse(http.StatusBadRequest, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")
 }

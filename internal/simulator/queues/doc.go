@@ -1,6 +1,6 @@
-// Package queues is the queue service of the simulated account: queues, their messages and receipts, and their stored access
-// policies.
+// Package queues implements the queue service of the simulated account: queues, their messages and receipts, and their stored
+// access policies.
 //
-// A Service is given calls with the Grant of their sender, and a Clock, Dice and Chaos to serve them by. It must not import
-// another service, nor the account that they are parts of.
+// A Service gets calls with the Grant of their sender, and uses a Clock, Dice and Chaos. It must not import another service
+// or package simulator.
 package queues

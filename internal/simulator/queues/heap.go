@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// never is when messages without an end expire.
+// never is the expiry time of messages that do not expire.
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
-// queued is one message. Its receipt says which message it is for and its how-manieth, so that a stale receipt can be
-// told from one that never was.
+// queued is one message. A receipt contains the message's number and the receipt's own, so that an outdated receipt can be
+// distinguished from an invalid one.
 type queued struct {
 	id       string
-	number   uint64 // the messages' order of arrival, where they become visible at one time
+	number   uint64 // the order of arrival, for messages that become visible at the same time
 	text     string
 	inserted time.Time
 	expires  time.Time
 	visible  time.Time
-	handed   int64  // how often a get has handed it out
-	receipts uint64 // receipts given out; the last one counts
-	at       int    // its place in the heap
+	handed   int64  // the number of times that a get has returned it
+	receipts uint64 // the number of receipts issued; only the last one is valid
+	at       int    // its index in the heap
 }
 
-// newReceipt gives out a receipt; the one before is stale.
+// newReceipt issues a receipt, which makes the previous one outdated.
 func (m *queued) newReceipt() string {
 	m.receipts++
 	return m.receipt()
@@ -38,12 +38,12 @@ func (m *queued) receipt() string {
 	return base64.StdEncoding.EncodeToString(b[:])
 }
 
-// receiptState says what a receipt is worth for the message now.
+// receiptState is the validity of a receipt for a message.
 type receiptState int
 
 const (
 	receiptMalformed receiptState = iota
-	receiptForeign                // none of this message's
+	receiptForeign                // not a receipt of this message
 	receiptStale
 	receiptValid
 )
@@ -63,13 +63,13 @@ func (m *queued) state(receipt string) receiptState {
 	return receiptValid
 }
 
-// messageHeap has the message that is visible soonest on top.
+// messageHeap is a heap whose first message becomes visible next.
 type messageHeap []*queued
 
-// Len is for package heap.
+// Len implements heap.Interface.
 func (h messageHeap) Len() int { return len(h) }
 
-// Less is for package heap.
+// Less implements heap.Interface.
 func (h messageHeap) Less(i, j int) bool {
 	if !h[i].visible.Equal(h[j].visible) {
 		return h[i].visible.Before(h[j].visible)
@@ -77,20 +77,20 @@ func (h messageHeap) Less(i, j int) bool {
 	return h[i].number < h[j].number
 }
 
-// Swap is for package heap.
+// Swap implements heap.Interface.
 func (h messageHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].at, h[j].at = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (h *messageHeap) Push(x any) {
 	m := x.(*queued)
 	m.at = len(*h)
 	*h = append(*h, m)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (h *messageHeap) Pop() any {
 	last := len(*h) - 1
 	m := (*h)[last]
@@ -109,13 +109,13 @@ func (q *queue) remove(m *queued) {
 	heap.Remove(&q.byTime, m.at)
 }
 
-// hide makes the message visible at another time.
+// hide sets the time at which a message becomes visible.
 func (q *queue) hide(m *queued, until time.Time) {
 	m.visible = until
 	heap.Fix(&q.byTime, m.at)
 }
 
-// find returns a message that has not expired, or nil.
+// find returns the message with an id, or nil if there is none or it has expired.
 func (q *queue) find(id string, now time.Time) *queued {
 	m := q.byID[id]
 	if m != nil && !now.Before(m.expires) {
@@ -125,7 +125,7 @@ func (q *queue) find(id string, now time.Time) *queued {
 	return m
 }
 
-// next takes the message out of the heap that has been visible longest, or returns nil.
+// next removes the message that has been visible longest from the heap and returns it, or nil.
 func (q *queue) next(now time.Time) *queued {
 	for len(q.byTime) > 0 && !now.Before(q.byTime[0].visible) {
 		m := heap.Pop(&q.byTime).(*queued)
@@ -137,7 +137,7 @@ func (q *queue) next(now time.Time) *queued {
 	return nil
 }
 
-// those returns the messages for which is holds and that have not expired, in no order worth relying on.
+// those returns the unexpired messages for which is returns true, in no particular order.
 func (q *queue) those(now time.Time, is func(*queued) bool) []*queued {
 	var found []*queued
 	for _, m := range q.byTime {
@@ -148,7 +148,7 @@ func (q *queue) those(now time.Time, is func(*queued) bool) []*queued {
 	return found
 }
 
-// count counts the messages, visible or not, as the service's approximate count does.
+// count returns the number of unexpired messages, visible or not, like the service's approximate count.
 func (q *queue) count(now time.Time) string {
 	return strconv.Itoa(len(q.those(now, func(*queued) bool { return true })))
 }

@@ -26,7 +26,7 @@ const (
 	maxGet        = 32 // messages in one get or peek
 )
 
-// messages serves the requests on a queue's messages as a whole.
+// messages serves requests on a queue's messages that name no message.
 func (s *Service) messages(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.Fault) {
 	switch c.Req.Method {
 	case http.MethodPost:
@@ -43,7 +43,7 @@ func (s *Service) messages(c *exchange.Call, q *queue) (*protocol.Answer, *proto
 	return nil, exchange.UnsupportedVerb(c.Req.Method)
 }
 
-// parseMessage reads a message's text out of a request's body.
+// parseMessage returns the message's text in a request's body.
 func parseMessage(body []byte) (string, *protocol.Fault) {
 	var sent struct {
 		XMLName xml.Name `xml:"QueueMessage"`
@@ -82,7 +82,7 @@ func (s *Service) put(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.F
 	}
 	m := &queued{text: text, inserted: c.Now, visible: c.Now.Add(seconds(hidden)), expires: never()}
 	s.name(q, m)
-	// A Duration ends at 292 years; what is to live longer lives for ever.
+	// A time.Duration is at most 292 years. A message with a longer time to live never expires.
 	if left := int64(never().Sub(c.Now) / time.Second); ttl > 0 && ttl < left {
 		m.expires = c.Now.Add(seconds(ttl))
 	}
@@ -93,8 +93,8 @@ func (s *Service) put(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.F
 	return w.Answer(protocol.NewAnswer(http.StatusCreated)), nil
 }
 
-// name gives a message its id and its number. Under a still clock both follow from its text, and so do not tell in which
-// order messages came.
+// name sets a message's id and number. On a still clock both depend on its text, so that they do not show in which order
+// messages arrived.
 func (s *Service) name(q *queue, m *queued) {
 	s.Count()
 	m.id, m.number = exchange.ID("message", s.Serial), s.Serial
@@ -145,7 +145,7 @@ func (s *Service) peek(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.
 	return w.Answer(protocol.NewAnswer(http.StatusOK)), nil
 }
 
-// choose takes up to count messages out of the heap: the visible ones, longest visible first, but where chaos says
+// choose removes up to count visible messages from the heap, those that have been visible longest first unless the Chaos says
 // otherwise.
 func (s *Service) choose(q *queue, count int, now time.Time, get bool) []*queued {
 	held := func(m *queued) bool { return m.handed > 0 && now.Before(m.visible) }
@@ -154,7 +154,7 @@ func (s *Service) choose(q *queue, count int, now time.Time, get bool) []*queued
 	for len(chosen) < count {
 		var m *queued
 		if get && s.Dice.Chance(s.Chaos.QueueTwice) {
-			// Another receiver holds the message; its receipt becomes stale.
+			// Another receiver has the message; its receipt becomes outdated.
 			m = s.any(q, now, held)
 		}
 		if m == nil && s.Dice.Chance(s.Chaos.QueueOutOfOrder) {
@@ -174,7 +174,7 @@ func (s *Service) choose(q *queue, count int, now time.Time, get bool) []*queued
 	return chosen
 }
 
-// turn takes the message out of the heap of which a test has said that it comes first, or returns nil.
+// turn removes from the heap the message at the position that a test has set by GetFirst, or returns nil.
 func (s *Service) turn(q *queue, now time.Time, is func(*queued) bool) *queued {
 	found := q.those(now, is)
 	if s.first >= len(found) {
@@ -185,30 +185,31 @@ func (s *Service) turn(q *queue, now time.Time, is func(*queued) bool) *queued {
 	return found[s.first]
 }
 
-// compareTurns orders messages as they become visible.
+// compareTurns orders messages by the time at which they become visible.
 func compareTurns(a, b *queued) int {
 	return cmp.Or(a.visible.Compare(b.visible), cmp.Compare(a.number, b.number))
 }
 
-// any takes a message out of the heap for which is holds, whichever chance picks, or returns nil.
+// any removes from the heap a random message for which is returns true, or returns nil.
 func (s *Service) any(q *queue, now time.Time, is func(*queued) bool) *queued {
 	found := q.those(now, is)
 	if len(found) == 0 {
 		return nil
 	}
-	// Sorted, so that the same draw picks the same message.
+	// Sorted, so that the same draw selects the same message.
 	slices.SortFunc(found, func(a, b *queued) int { return cmp.Compare(a.number, b.number) })
 	m := found[s.Dice.Below(len(found))]
 	heap.Remove(&q.byTime, m.at)
 	return m
 }
 
-// staleAsMismatch says which of the service's two answers to a stale receipt this one gets. Calm, it is the documented one.
+// staleAsMismatch selects which of the service's two responses an outdated receipt gets. Without Chaos it is the documented
+// one.
 func (s *Service) staleAsMismatch() bool {
 	return (s.Chaos.QueueTwice > 0 || s.Chaos.QueueOutOfOrder > 0) && s.Dice.Chance(0.5)
 }
 
-// message serves the requests on one message.
+// message serves requests on one message.
 func (s *Service) message(c *exchange.Call, q *queue, id string) (*protocol.Answer, *protocol.Fault) {
 	if c.Req.Method != http.MethodPut && c.Req.Method != http.MethodDelete {
 		return nil, exchange.UnsupportedVerb(c.Req.Method)
@@ -275,7 +276,7 @@ func (q *queue) update(c *exchange.Call, m *queued) (*protocol.Answer, *protocol
 	return a, nil
 }
 
-// messageView says which answer a message is written into.
+// messageView selects the response for which a message is written.
 type messageView int
 
 const (

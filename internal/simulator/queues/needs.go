@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// needs says what a request asks of a signature.
+// needs returns the permission that a request needs.
 func needs(req *http.Request) authorization.Need {
 	query := protocol.Query(req.URL)
 	name, rest, _ := strings.Cut(strings.Trim(req.URL.Path, "/"), "/")
@@ -32,7 +32,7 @@ func needs(req *http.Request) authorization.Need {
 		return "O a"
 	case req.Method == http.MethodPut:
 		return "O u"
-	case req.Method == http.MethodDelete && rest == "messages": // all of them
+	case req.Method == http.MethodDelete && rest == "messages": // clears the queue
 		return "o d"
 	case req.Method != http.MethodDelete && query.Get("peekonly") == "true":
 		return "O r"

@@ -14,19 +14,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// rights are the letters of the rights that a policy of a queue may give.
+// rights are the letters of the permissions that a policy of a queue may contain.
 const rights = "raup"
 
-// deleteDelay is how long the name of a deleted queue cannot be taken again.
+// deleteDelay is how long the name of a deleted queue cannot be used again.
 const deleteDelay = 40 * time.Second
 
 // Service is the queue service of one account.
 type Service struct {
 	exchange.Service
 	queues      map[string]*queue
-	deleted     map[string]time.Time // when names of deleted queues were given up
+	deleted     map[string]time.Time // when each deleted queue was deleted, by name
 	deleteDelay time.Duration
-	first       int // the place, among the visible messages, of the one that the next get hands out first
+	first       int // the position, among the visible messages, of the one that the next get returns first
 }
 
 // queue is one queue with its messages.
@@ -35,16 +35,16 @@ type queue struct {
 	policies authorization.Policies
 	byID     map[string]*queued
 	byTime   messageHeap
-	puts     map[string]uint64 // how often a text was put, under a still clock
+	puts     map[string]uint64 // how often each text was put, for a still clock
 }
 
-// New makes an empty service.
+// New returns a service without queues.
 func New(clock *environment.Clock, d *environment.Dice, chaos *environment.Chaos) *Service {
 	return &Service{Service: exchange.Service{Clock: clock, Dice: d, Chaos: chaos}, queues: map[string]*queue{}, deleted: map[string]time.Time{},
 		deleteDelay: deleteDelay}
 }
 
-// Serve answers one request whose sender has the grant. The path begins with the queue's name.
+// Serve serves one request of a sender with this grant. The path begins with the queue's name.
 func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
 	if !g.Allows(needs(c.Req)) {
 		return s.Refuse(c, authorization.PermissionMismatch())
@@ -52,7 +52,7 @@ func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answ
 	return s.Answer(c, s.dispatch)
 }
 
-// Policy finds a stored access policy, for a signature that names one.
+// Policy returns the stored access policy that a signature names.
 func (s *Service) Policy(queueName, id string) (authorization.Policy, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Service) drop(c *exchange.Call, name string) (*protocol.Answer, *protoc
 	return protocol.NewAnswer(http.StatusNoContent), nil
 }
 
-// attributes reads and writes what belongs to the queue itself.
+// attributes serves requests on the queue's metadata and policies.
 func (q *queue) attributes(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	comp := c.Query.Get("comp")
 	if comp != "metadata" && comp != "acl" {
@@ -163,7 +163,7 @@ func (s *Service) list(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 	return s.List(c, "Queue", slices.Sorted(maps.Keys(s.queues)), func(_ *document.Writer, name string) map[string]string { return s.queues[name].metadata })
 }
 
-// sameMetadata compares names as the services do, which know no difference in case.
+// sameMetadata compares metadata as the services do, which ignore the case of names.
 func sameMetadata(a, b map[string]string) bool {
 	lower := make(map[string]string, len(b))
 	for name, value := range b {

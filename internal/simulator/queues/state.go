@@ -9,35 +9,35 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// State is what is stored in the service at one moment.
+// State is the stored state of the service at one moment.
 type State struct {
 	queues  map[string]*queue
-	deleted map[string]time.Time // when names of deleted queues were given up
+	deleted map[string]time.Time // when each deleted queue was deleted, by name
 	serial  uint64
 }
 
-// Snapshot copies what is stored.
+// Snapshot copies the stored state.
 func (s *Service) Snapshot() *State {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return &State{snapshot.Cloned(s.queues, (*queue).clone), maps.Clone(s.deleted), s.Serial}
 }
 
-// Restore makes what is stored what it was at a snapshot.
+// Restore returns the service to the state of a snapshot.
 func (s *Service) Restore(from *State) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.queues, s.deleted, s.Serial, s.first = snapshot.Cloned(from.queues, (*queue).clone), maps.Clone(from.deleted), from.serial, 0
 }
 
-// GetFirst makes the next gets of messages hand out first the one that is at the given place among those visible.
+// GetFirst makes each following get of messages return first the visible message at this position.
 func (s *Service) GetFirst(place int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.first = place
 }
 
-// clone copies the queue and its messages, which change in their places.
+// clone copies the queue and its messages, because messages are changed in place.
 func (q *queue) clone() *queue {
 	c := &queue{metadata: q.metadata, policies: q.policies, puts: maps.Clone(q.puts),
 		byID: make(map[string]*queued, len(q.byID)), byTime: make(messageHeap, len(q.byTime))}
@@ -49,7 +49,7 @@ func (q *queue) clone() *queue {
 	return c
 }
 
-// Fingerprint writes what requests can tell of the state, at a time.
+// Fingerprint writes the parts of the state that requests can observe at a time.
 func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Times(s.deleted)
 	k.Number(s.serial)
@@ -75,8 +75,8 @@ func (q *queue) fingerprint(k *snapshot.Writer, now time.Time) {
 	snapshot.EachSorted(k, q.puts, func(_ string, n uint64) { k.Number(n) })
 }
 
-// Waiting counts the messages of the queues for which of is true: those that are visible, and all. next is when the first of
-// the hidden ones becomes visible, last is when all of them are.
+// Waiting returns the number of visible messages and of all messages in the queues for which of returns true, the time next
+// at which the first hidden message becomes visible, and the time last at which all are visible.
 func (s *State) Waiting(now time.Time, of func(queue string) bool) (visible, all int, next, last time.Time) {
 	for name, q := range s.queues {
 		if !of(name) {

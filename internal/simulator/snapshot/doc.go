@@ -1,6 +1,5 @@
-// Package snapshot holds what services need to copy their state and to compare states: a Writer that makes equal states into
-// equal sums, and Cloned, which copies a map with what it points to.
+// Package snapshot helps services to copy and compare their states. Writer turns equal states into equal sums, and Cloned
+// copies a map together with the values to which it points.
 //
-// It is given values of Go's own types alone, and imports no other package of this project: each service says itself what makes
-// its state.
+// It takes only values of Go's own types and imports no other package of this project: each service writes its own state.
 package snapshot

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Writer collects what makes a state. Everything is preceded by its length, or has a fixed one.
+// Writer collects the parts of a state. Each part has a fixed length or is preceded by its length.
 type Writer struct{ buf []byte }
 
 // Number writes a number.
 func (w *Writer) Number(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
 
-// Flag writes a truth value.
+// Flag writes a boolean.
 func (w *Writer) Flag(b bool) {
 	if b {
 		w.Number(1)
@@ -41,17 +41,17 @@ func (w *Writer) Time(t time.Time) {
 	w.Number(uint64(t.Nanosecond()))
 }
 
-// Times writes times by name.
+// Times writes a map of times in the order of its keys.
 func (w *Writer) Times(m map[string]time.Time) {
 	EachSorted(w, m, func(_ string, at time.Time) { w.Time(at) })
 }
 
-// Texts writes texts by name.
+// Texts writes a map of texts in the order of its keys.
 func (w *Writer) Texts(m map[string]string) {
 	EachSorted(w, m, func(_, value string) { w.Text(value) })
 }
 
-// EachSorted writes the names of a map in their order, each with what write adds.
+// EachSorted writes the keys of a map, sorted, each followed by what write writes.
 func EachSorted[T any](w *Writer, m map[string]T, write func(name string, value T)) {
 	w.Number(uint64(len(m)))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -60,10 +60,10 @@ func EachSorted[T any](w *Writer, m map[string]T, write func(name string, value 
 	}
 }
 
-// Sum is equal for equal states.
+// Sum returns a hash that is equal for equal states.
 func (w *Writer) Sum() [sha256.Size]byte { return sha256.Sum256(w.buf) }
 
-// Cloned copies a map and what it points to.
+// Cloned copies a map and the values to which it points.
 func Cloned[T any](from map[string]*T, clone func(*T) *T) map[string]*T {
 	to := make(map[string]*T, len(from))
 	for name, value := range from {

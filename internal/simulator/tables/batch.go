@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// serveBatch carries a transaction out, or the one query that a batch may hold instead.
+// serveBatch serves a transaction, or a batch that contains one query.
 func (s *Service) serveBatch(c *request.Call, g *authorization.Grant) (*protocol.Answer, *protocol.Fault) {
 	if c.Req.Method != http.MethodPost {
 		return nil, protocol.MethodNotAllowed()
@@ -38,7 +38,7 @@ func (s *Service) serveBatch(c *request.Call, g *authorization.Grant) (*protocol
 	return c.RefuseOperation(b, index, fault), nil
 }
 
-// parts are the answers to a transaction's operations.
+// parts returns the responses to a transaction's operations.
 func (s *Service) parts(c *request.Call, changes []change) []*protocol.Answer {
 	parts := make([]*protocol.Answer, len(changes))
 	for i, made := range changes {
@@ -56,7 +56,7 @@ func (s *Service) parts(c *request.Call, changes []change) []*protocol.Answer {
 	return parts
 }
 
-// serveBatchQuery answers a batch that is one query.
+// serveBatchQuery serves a batch that contains one query.
 func (s *Service) serveBatchQuery(c *request.Call, g *authorization.Grant, p *request.Part) (*protocol.Answer, *protocol.Fault) {
 	target, err := url.ParseRequestURI(c.Endpoint() + p.Target)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// change is what an operation makes of its entity: another one, or none.
+// change is the effect of an operation on its entity.
 type change struct {
 	op     *request.Operation
-	entity *entity.Stored // nil for a delete
+	entity *entity.Stored // the new entity; nil for a delete
 }
 
-// plan finds what an operation would change, without changing anything.
+// plan returns what an operation would change. It changes nothing.
 func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
 	old := t.rows.Get(op.Partition, op.Row)
 	if op.IfMatch != "" {
@@ -37,7 +37,7 @@ func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
 	case op.Verb == request.Insert && old != nil:
 		return change{}, protocol.Refuse(http.StatusConflict, "EntityAlreadyExists", "The specified entity already exists.")
 	case op.Verb == request.Insert:
-		return change{op, e}, nil // keeps the order of its request
+		return change{op, e}, nil // the properties keep the order of the request
 	case op.Verb == request.Merge && old != nil:
 		e.Properties = entity.Merged(old.Properties, op.Properties)
 		if fault := entity.Check(e.Partition, e.Row, e.Properties); fault != nil {
@@ -48,15 +48,15 @@ func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
 	return change{op, e}, nil
 }
 
-// stamps are the timestamps of one change set, as recorded answers of the service have them: one for all inserts, and one
-// for all replaces and merges, those among them that insert a row included.
+// stamps are the timestamps of one change set. According to recorded responses of the service, all inserts have one
+// timestamp, and all replaces and merges have another, including those that insert a row.
 type stamps struct {
 	clock           *environment.Clock
 	insert, replace time.Time // zero until a row needs it
 }
 
-// of returns the stamp of a row whose last stamp was last, the zero Time for a row that never had one. Two stamps of one
-// row differ, since conditions rely on that.
+// of returns the stamp of a row whose last stamp was last, or the zero Time if it never had one. Two stamps of one row always
+// differ, because conditions depend on that.
 func (s *stamps) of(v request.Verb, last time.Time) time.Time {
 	if s.clock.Still() {
 		return s.clock.After(last)
@@ -71,7 +71,7 @@ func (s *stamps) of(v request.Verb, last time.Time) time.Time {
 	return *set
 }
 
-// apply carries a change of a change set out.
+// apply applies one change of a change set.
 func (t *table) apply(c change, set *stamps) {
 	if c.entity == nil {
 		if set.clock.Still() {
@@ -84,7 +84,7 @@ func (t *table) apply(c change, set *stamps) {
 	t.rows.Put(c.entity)
 }
 
-// lastStamp is the last stamp of the row with the key, also of one that is gone, where the clock is still.
+// lastStamp returns the last stamp of a row; on a still clock also that of a deleted row.
 func (t *table) lastStamp(pk, rk string, clock *environment.Clock) time.Time {
 	if !clock.Still() {
 		return time.Time{}
@@ -96,7 +96,7 @@ func (t *table) lastStamp(pk, rk string, clock *environment.Clock) time.Time {
 	return t.graves[entity.Key{Partition: pk, Row: rk}]
 }
 
-// bury keeps the stamp of a row that goes: the next row with its key must have another ETag.
+// bury keeps the stamp of a deleted row, because the next row with its key must have another ETag.
 func (t *table) bury(pk, rk string) {
 	old := t.rows.Get(pk, rk)
 	if old == nil {
@@ -108,7 +108,7 @@ func (t *table) bury(pk, rk string) {
 	t.graves[entity.Key{Partition: pk, Row: rk}], _ = old.Timestamp.Time()
 }
 
-// permit checks access for one operation. What inserts if there is nothing to update needs both permissions.
+// permit checks the permission for one operation. An operation that may insert or update needs both permissions.
 func permit(g *authorization.Grant, op *request.Operation) *protocol.Fault {
 	letters := "u"
 	switch {
@@ -126,8 +126,8 @@ func permit(g *authorization.Grant, op *request.Operation) *protocol.Fault {
 	return fault
 }
 
-// commit carries operations of one entity group out, all of them or none. The fault comes with the index of the operation
-// that failed.
+// commit applies the operations of one entity group, all or none. With a fault it returns the index of the operation that
+// failed.
 func (s *Service) commit(g *authorization.Grant, ops []*request.Operation) (changes []change, index int, fault *protocol.Fault) {
 	if len(ops) == 0 {
 		return nil, 0, nil

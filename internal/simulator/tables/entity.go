@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// servePoint answers with one entity.
+// servePoint returns one entity.
 func (s *Service) servePoint(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	accept, fields, selected, fault := c.Shape()
 	if fault != nil {
@@ -49,7 +49,7 @@ func (s *Service) point(a request.Address) (name string, e *entity.Stored, fault
 	return t.name, e, nil
 }
 
-// serveChange carries one operation out.
+// serveChange carries out one operation.
 func (s *Service) serveChange(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	op, fault := c.Operation(a)
 	if fault != nil {
@@ -64,7 +64,7 @@ func (s *Service) serveChange(c *request.Call, g *authorization.Grant, a request
 	return out, nil
 }
 
-// describe fills in what an answer says of a change that was made.
+// describe adds to a response what it says about a change.
 func (s *Service) describe(c *request.Call, out *protocol.Answer, made change) {
 	op := made.op
 	if made.entity != nil {
@@ -88,7 +88,7 @@ func (s *Service) describe(c *request.Call, out *protocol.Answer, made change) {
 	out.Body = w.AppendOne(nil, made.entity)
 }
 
-// serveQuery answers with a page of entities.
+// serveQuery returns a page of entities.
 func (s *Service) serveQuery(c *request.Call, g *authorization.Grant, table string) (*protocol.Answer, *protocol.Fault) {
 	values := protocol.Query(c.Req.URL)
 	q, fault := request.ParseQuery(values)

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// serveList lists tables by name, in pages like those of a query, or names one.
+// serveList lists tables by name, in pages, or returns one table.
 func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	values := protocol.Query(c.Req.URL)
 	listing, fault := request.ParseListing(values)
@@ -65,7 +65,7 @@ func (s *Service) serveList(c *request.Call, a request.Address) (*protocol.Answe
 	return out, nil
 }
 
-// oneTable is the body of an answer that is one table.
+// oneTable returns the body of a response that is one table.
 func (s *Service) oneTable(c *request.Call, m entity.Metadata, name string) []byte {
 	return s.appendTable(beginTables(c, m, "/@Element"), c, m, name)
 }
@@ -81,7 +81,7 @@ func (s *Service) listBody(c *request.Call, m entity.Metadata, names []string) [
 	return append(body, "]}"...)
 }
 
-// beginTables begins a body about tables.
+// beginTables returns the beginning of a body about tables.
 func beginTables(c *request.Call, m entity.Metadata, of string) []byte {
 	if m == entity.None {
 		return []byte{'{'}
@@ -89,7 +89,7 @@ func beginTables(c *request.Call, m entity.Metadata, of string) []byte {
 	return []byte(`{"odata.metadata":"` + c.Endpoint() + `/$metadata#Tables` + of + `",`)
 }
 
-// appendTable appends what follows the opening brace of a table.
+// appendTable appends the content of a table's JSON object, after the opening brace.
 func (s *Service) appendTable(dst []byte, c *request.Call, m entity.Metadata, name string) []byte {
 	if m == entity.Full {
 		address := "Tables('" + name + "')"
@@ -98,7 +98,7 @@ func (s *Service) appendTable(dst []byte, c *request.Call, m entity.Metadata, na
 	return append(dst, `"TableName":"`+name+`"}`...)
 }
 
-// Names are the tables' names in the order of their listing.
+// Names returns the tables' names, sorted.
 func (s *Service) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

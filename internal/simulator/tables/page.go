@@ -10,18 +10,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// page is what one request of a query returns.
+// page is the result of one request of a query.
 type page struct {
 	entities []*entity.Stored
-	next     *entity.Stored // where the next page begins; nil where there is none
-	noRow    bool           // the continuation names its partition only
-	after    bool           // the page was made empty
+	next     *entity.Stored // the first row of the next page; nil if there is none
+	noRow    bool           // the continuation token has no row key
+	after    bool           // the Chaos made the page empty
 }
 
-// cut is where chaos ends a page.
+// cut says where the Chaos ends a page.
 type cut struct {
 	limit     int
-	partition bool // where the partition ends
+	partition bool // at the end of the partition
 	empty     bool
 }
 
@@ -67,8 +67,8 @@ func (s *Service) read(g *authorization.Grant, tableName string, q *request.Quer
 	return t.name, p, nil
 }
 
-// ordered reads a page in the order of keys. The next page begins at the next row that the bounds let through, be it a
-// result or not: so the last page may be empty.
+// ordered reads a page in the order of the keys. The next page begins at the next row within the bounds, whether or not it
+// matches, so the last page may be empty.
 func (t *table) ordered(g *authorization.Grant, q *request.Query, c cut) page {
 	pk, rk := q.Start()
 	if q.From.Set && entity.Compare(q.From.Partition, q.From.Row, pk, rk) > 0 {
@@ -92,13 +92,13 @@ func (t *table) ordered(g *authorization.Grant, q *request.Query, c cut) page {
 	}
 }
 
-// begins tells whether e is the first row of its partition.
+// begins reports whether e is the first row of its partition.
 func (t *table) begins(e *entity.Stored) bool {
 	at, _ := t.rows.Seek(e.Partition, "")
 	return t.rows.At(at) == e
 }
 
-// shuffled is an entity with its place in an order that has nothing to do with keys.
+// shuffled is an entity with its position in an order that is unrelated to keys.
 type shuffled struct {
 	at uint64
 	e  *entity.Stored
@@ -108,7 +108,7 @@ func (a shuffled) compare(b shuffled) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), entity.Compare(a.e.Partition, a.e.Row, b.e.Partition, b.e.Row))
 }
 
-// scramble is a hash that is the same in every process.
+// scramble returns a hash of a key that is the same in every process.
 func scramble(pk, rk string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, key := range [...]string{pk, "\x00", rk} {
@@ -121,7 +121,7 @@ func scramble(pk, rk string) uint64 {
 	return h ^ h>>33
 }
 
-// unordered reads a page in an order of its own, the same for every page of a query.
+// unordered reads a page in the order of scramble, which is the same for all pages of a query.
 func (t *table) unordered(g *authorization.Grant, q *request.Query, c cut) page {
 	var all []shuffled
 	at, _ := t.rows.Seek(q.Start())

@@ -9,10 +9,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// rights are the letters of the rights that a policy of a table may give.
+// rights are the letters of the permissions that a policy of a table may contain.
 const rights = "raud"
 
-// serveACL reads and sets a table's stored access policies, which only the account's key may do.
+// serveACL reads and sets a table's stored access policies, which requires the account's key.
 func (s *Service) serveACL(c *request.Call, g *authorization.Grant, name string) *protocol.Answer {
 	if protocol.Query(c.Req.URL).Get("comp") != "acl" {
 		return exchange.Refuse(c.Call, protocol.InvalidQueryValue())
@@ -32,7 +32,7 @@ func (s *Service) serveACL(c *request.Call, g *authorization.Grant, name string)
 	case http.MethodPut:
 		policies, fault := authorization.ReadPolicies(c.Body, rights)
 		if fault != nil {
-			fault.Details = nil // the table service gives none
+			fault.Details = nil // the table service sends no details
 			return exchange.Refuse(c.Call, fault)
 		}
 		for i := range policies {
@@ -44,7 +44,8 @@ func (s *Service) serveACL(c *request.Call, g *authorization.Grant, name string)
 	return exchange.Refuse(c.Call, protocol.MethodNotAllowed())
 }
 
-// aclAnswer begins an answer about policies, which alone of the table service's do not forbid caching and sniffing.
+// aclAnswer begins a response about policies. Unlike all other responses of the table service, it does not forbid caching and
+// content sniffing.
 func aclAnswer(c *request.Call, status int) *protocol.Answer {
 	a := c.Begin(status)
 	delete(a.Header, "Cache-Control")
@@ -52,8 +53,8 @@ func aclAnswer(c *request.Call, status int) *protocol.Answer {
 	return a
 }
 
-// fullTime is a policy's time in the one form in which the service gives it back; what is no time stays as it is, and
-// serves no signature.
+// fullTime returns a policy's time in the form in which the service returns it. Text that is not a time is returned
+// unchanged, and no signature can use it.
 func fullTime(text string) string {
 	t, ok := authorization.ParseTime(text)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// serveService answers for the service itself: its properties, which are kept as they are set.
+// serveService serves requests on the service's own properties, which are stored as they are sent.
 func (s *Service) serveService(c *request.Call, g *authorization.Grant) (*protocol.Answer, *protocol.Fault) {
 	query := protocol.Query(c.Req.URL)
 	if query.Get("restype") != "service" {
@@ -30,7 +30,7 @@ func (s *Service) serveService(c *request.Call, g *authorization.Grant) (*protoc
 	out := c.Begin(http.StatusOK)
 	switch comp := query.Get("comp"); {
 	case comp == "stats" && c.Req.Method == http.MethodGet:
-		// Only a secondary location tells how far it is behind, and the simulator has none.
+		// Only a secondary location returns statistics of its replication, and the simulator has none.
 		return nil, protocol.InvalidQueryValue()
 	case comp == "properties" && c.Req.Method == http.MethodPut:
 		if fault := checkServiceProperties(c.Body); fault != nil {
@@ -49,19 +49,19 @@ func (s *Service) serveService(c *request.Call, g *authorization.Grant) (*protoc
 	return nil, protocol.MethodNotAllowed()
 }
 
-// What the properties of a service may say at most.
+// Limits of the properties of a service.
 const (
 	maxCorsRules     = 5
 	maxRetentionDays = 365
 )
 
-// retentionPolicy says how long logs or metrics are kept, if they are.
+// retentionPolicy says whether and for how many days logs or metrics are kept.
 type retentionPolicy struct {
 	Enabled bool `xml:"RetentionPolicy>Enabled"`
 	Days    int  `xml:"RetentionPolicy>Days"`
 }
 
-// checkServiceProperties holds the documented limits of the properties of a service.
+// checkServiceProperties checks the documented limits of the properties of a service.
 func checkServiceProperties(body []byte) *protocol.Fault {
 	var sent struct {
 		XMLName       xml.Name        `xml:"StorageServiceProperties"`
@@ -84,7 +84,7 @@ func checkServiceProperties(body []byte) *protocol.Fault {
 	return nil
 }
 
-// defaultProperties are the properties of a service that nobody has set.
+// defaultProperties returns the properties of a service before any are set.
 func defaultProperties() *document.Writer {
 	w := document.New("StorageServiceProperties")
 	off := func() {

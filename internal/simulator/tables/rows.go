@@ -6,7 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// Rows returns all entities of a table as they are at one moment, in the order of their keys; none for a table that is not there.
+// Rows returns all entities of a table at one moment, in the order of their keys, or none if the table does not exist.
 func (s *Service) Rows(tableName string) []*entity.Stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()

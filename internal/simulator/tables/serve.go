@@ -10,12 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Refuse answers a request with a fault.
+// Refuse returns the response for a fault.
 func (s *Service) Refuse(c *protocol.Call, f *protocol.Fault) *protocol.Answer {
 	return request.NewCall(c).Refuse(f)
 }
 
-// Serve answers one request whose sender has the grant.
+// Serve serves one request of a sender with this grant.
 func (s *Service) Serve(c *protocol.Call, g *authorization.Grant) *protocol.Answer {
 	return s.serve(request.NewCall(c), g)
 }
@@ -52,7 +52,7 @@ func (s *Service) serve(c *request.Call, g *authorization.Grant) *protocol.Answe
 	return answer
 }
 
-// serveTables creates, drops and lists tables.
+// serveTables creates, deletes and lists tables.
 func (s *Service) serveTables(c *request.Call, g *authorization.Grant, a request.Address) (*protocol.Answer, *protocol.Fault) {
 	switch {
 	case c.Req.Method == http.MethodPost && a.Kind == request.ToTables:

@@ -13,29 +13,29 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Service is the table service of one account. One lock covers all of it: a request sees the tables as they are at
-// one moment, and changes them at one.
+// Service is the table service of one account. One lock protects all of it, so a request reads and changes the tables at one
+// moment.
 type Service struct {
 	account  string
 	clock    *environment.Clock
 	dice     *environment.Dice
 	chaos    *environment.Chaos
-	deletion time.Duration // how long a dropped table's name stays taken
+	deletion time.Duration // how long the name of a deleted table cannot be used again
 
 	mu    sync.Mutex
 	state *State
 }
 
-// table is one table, its name as it was created.
+// table is one table; name is in the case in which it was created.
 type table struct {
 	name     string
 	rows     entity.Set
 	policies authorization.Policies
-	meters   map[string]*meter        // by partition, where a rate is held
-	graves   map[entity.Key]time.Time // last stamps of rows that are gone, under a still clock
+	meters   map[string]*meter        // by partition, for Chaos.PartitionLimit
+	graves   map[entity.Key]time.Time // the last stamp of each deleted row, for a still clock
 }
 
-// New makes an empty service. deletion is how long the name of a dropped table stays taken.
+// New returns a service without tables. deletion is how long the name of a deleted table cannot be used again.
 func New(account string, clock *environment.Clock, d *environment.Dice, chaos *environment.Chaos, deletion time.Duration) *Service {
 	return &Service{account: account, clock: clock, dice: d, chaos: chaos, deletion: deletion,
 		state: &State{tables: map[string]*table{}, taken: map[string]time.Time{}}}
@@ -49,7 +49,7 @@ func (s *Service) find(name string) (*table, *protocol.Fault) {
 	return nil, protocol.Refuse(http.StatusNotFound, "TableNotFound", "The table specified does not exist.")
 }
 
-// create makes a table.
+// create creates a table.
 func (s *Service) create(name string) *protocol.Fault {
 	if fault := request.CheckTableName(name); fault != nil {
 		return fault
@@ -70,7 +70,7 @@ func (s *Service) create(name string) *protocol.Fault {
 	return nil
 }
 
-// drop deletes a table with all that is in it. Its name stays taken for a while.
+// drop deletes a table with all its rows. Its name cannot be used again for a while.
 func (s *Service) drop(name string) *protocol.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Service) drop(name string) *protocol.Fault {
 	return nil
 }
 
-// Policy finds a table's stored access policy.
+// Policy returns a table's stored access policy.
 func (s *Service) Policy(name, id string) (authorization.Policy, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,13 +94,13 @@ func (s *Service) Policy(name, id string) (authorization.Policy, bool) {
 	return t.policies.Find(id)
 }
 
-// meter counts the entities of one partition as a bucket that fills with PartitionRate a second.
+// meter limits the rate of one partition as a token bucket that refills with PartitionRate entities a second.
 type meter struct {
 	left float64
 	at   time.Time
 }
 
-// admit takes n entities out of the partition's bucket, and tells whether there were that many; the caller holds the lock.
+// admit takes n entities from the partition's bucket and reports whether it contained as many; the caller holds the lock.
 func (s *Service) admit(t *table, partition string, n int) bool {
 	if !s.chaos.PartitionLimit {
 		return true

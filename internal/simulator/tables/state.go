@@ -9,25 +9,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// State is what is stored in the service at one moment.
+// State is the stored state of the service at one moment.
 type State struct {
-	tables     map[string]*table    // by name in lower case
-	taken      map[string]time.Time // names of dropped tables, until when
-	properties []byte               // of the service, as they were set
+	tables     map[string]*table    // by name, in lower case
+	taken      map[string]time.Time // until when the name of each deleted table cannot be used
+	properties []byte               // the service's properties, as they were sent
 }
 
 func (s *State) clone() *State {
 	return &State{snapshot.Cloned(s.tables, (*table).clone), maps.Clone(s.taken), s.properties}
 }
 
-// Snapshot copies what is stored.
+// Snapshot copies the stored state.
 func (s *Service) Snapshot() *State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.clone()
 }
 
-// Restore makes what is stored what it was at a snapshot.
+// Restore returns the service to the state of a snapshot.
 func (s *Service) Restore(from *State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *table) clone() *table {
 	return c
 }
 
-// Fingerprint writes what requests can tell of the state, at a time.
+// Fingerprint writes the parts of the state that requests can observe at a time.
 func (s *State) Fingerprint(k *snapshot.Writer, now time.Time) {
 	k.Bytes(s.properties)
 	k.Times(s.taken)
@@ -64,7 +64,7 @@ func (t *table) fingerprint(k *snapshot.Writer, now time.Time) {
 	})
 	var graves []entity.Key
 	for key, at := range t.graves {
-		// An older one is no hindrance to any stamp to come.
+		// An older stamp does not affect later stamps.
 		if !at.Before(now) && t.rows.Get(key.Partition, key.Row) == nil {
 			graves = append(graves, key)
 		}

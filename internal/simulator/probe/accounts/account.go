@@ -19,13 +19,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
-// Account is a simulator with the ways to reach it that tests use.
+// Account is a simulator with helpers for tests.
 type Account struct {
 	*simulator.Simulator
 	T testing.TB
 }
 
-// New makes an account; its clock begins at probe.Start unless o says otherwise.
+// New returns an account; its clock begins at probe.Start unless o.Start is set.
 func New(t testing.TB, o simulator.Options) Account {
 	t.Helper()
 	if o.Start.IsZero() {
@@ -38,7 +38,7 @@ func New(t testing.TB, o simulator.Options) Account {
 	return Account{sim, t}
 }
 
-// WithTable makes a simulator that has one table, named Employees.
+// WithTable returns an account with one table, Employees.
 func WithTable(t testing.TB, o simulator.Options) Account {
 	t.Helper()
 	a := New(t, o)
@@ -46,7 +46,7 @@ func WithTable(t testing.TB, o simulator.Options) Account {
 	return a
 }
 
-// ClientOptions are those of an SDK client: nothing is sent twice.
+// ClientOptions returns options for an SDK client without retries.
 func (a Account) ClientOptions() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: a.Simulator, Retry: policy.RetryOptions{MaxRetries: -1}}
 }
@@ -65,13 +65,13 @@ func (a Account) Client() *aztables.ServiceClient {
 	return client
 }
 
-// Reply is an answer with its body read.
+// Reply is a response whose body has been read.
 type Reply struct {
 	*http.Response
 	Text string
 }
 
-// Request makes a signed request; headers are names and values in turn.
+// Request returns a signed request; headers are alternating names and values.
 func (a Account) Request(method, target, body string, headers ...string) *http.Request {
 	a.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, a.TableEndpoint()+target, bytes.NewReader([]byte(body)))
@@ -86,7 +86,7 @@ func (a Account) Request(method, target, body string, headers ...string) *http.R
 	return req
 }
 
-// sign signs as the SDK does, by code of its own: the simulator's must not be the judge of itself.
+// sign signs a request as the SDK does. It does not use the simulator's code, so that an error there is found.
 func (a Account) sign(req *http.Request) {
 	key, _ := base64.StdEncoding.DecodeString(a.Key())
 	text := req.Header.Get("x-ms-date") + "\n/" + a.Account() + req.URL.EscapedPath()
@@ -98,7 +98,7 @@ func (a Account) sign(req *http.Request) {
 	req.Header.Set("Authorization", "SharedKeyLite "+a.Account()+":"+base64.StdEncoding.EncodeToString(h.Sum(nil)))
 }
 
-// Answer sends a request and reads the answer.
+// Answer sends a request and reads the response.
 func (a Account) Answer(req *http.Request) Reply {
 	a.T.Helper()
 	resp, err := a.Do(req)
@@ -112,7 +112,7 @@ func (a Account) Answer(req *http.Request) Reply {
 	return Reply{resp, string(body)}
 }
 
-// Send signs a request and sends it; headers are names and values in turn.
+// Send signs a request and sends it; headers are alternating names and values.
 func (a Account) Send(method, target, body string, headers ...string) Reply {
 	a.T.Helper()
 	return a.Answer(a.Request(method, target, body, headers...))
@@ -126,7 +126,7 @@ func (a Account) Want(method, target, body string, status int, code string, head
 	return r
 }
 
-// Check checks status and error code, and that a refusal names its request; code is empty for a success.
+// Check checks status and error code, and that an error response contains the request id; code is empty for a success.
 func (r Reply) Check(t testing.TB, what string, status int, code string) {
 	t.Helper()
 	if r.StatusCode != status || code != "" && !strings.Contains(r.Text, `"code":"`+code+`"`) && !strings.Contains(r.Text, "<Code>"+code+"</Code>") {
@@ -146,13 +146,13 @@ func Clip(s string) string {
 	return s
 }
 
-// Insert inserts an entity into the table Employees; rest is what follows its keys.
+// Insert inserts an entity into the table Employees; rest is the JSON after its keys.
 func Insert(a Account, pk, rk, rest string) {
 	a.T.Helper()
 	a.Want(http.MethodPost, "/Employees", `{"PartitionKey":"`+pk+`","RowKey":"`+rk+`"`+rest+`}`, 204, "", "Prefer", "return-no-content")
 }
 
-// Anonymous sends a request that has nothing but a signature in its address to vouch for it.
+// Anonymous sends a request without an Authorization header; only a signature in its URL can authorize it.
 func (a Account) Anonymous(method, address, body string, headers ...string) Reply {
 	a.T.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, address, bytes.NewReader([]byte(body)))

@@ -1,5 +1,5 @@
-// Package accounts is for tests that go through the front door: it makes a simulated account, signs requests by code of its own,
-// sends them and checks the answers.
+// Package accounts helps to test the simulator through Simulator.Do: it makes an account, signs requests by code of its own,
+// sends them and checks the responses.
 //
-// The packages below simulator use it in external tests only, since it imports simulator.
+// Packages below simulator use it only in external tests, because it imports simulator.
 package accounts

@@ -18,7 +18,7 @@ func (a Account) Transact(parts ...string) Reply {
 	return a.Send(http.MethodPost, "/$batch", probe.Batch(strings.Join(parts, "")), "Content-Type", "multipart/mixed; boundary=b")
 }
 
-// Code is status and error code of an answer.
+// Code returns status and error code of a response.
 func (r Reply) Code(t testing.TB) string {
 	t.Helper()
 	if r.Text == "" {
@@ -32,7 +32,7 @@ func (r Reply) Code(t testing.TB) string {
 	return fmt.Sprint(r.StatusCode, " ", append(m, "", "")[1])
 }
 
-// Fill inserts partitions × rows entities, in transactions of 100.
+// Fill inserts partitions times rows entities, in transactions of 100.
 func Fill(a Account, partitions, rows int) {
 	a.T.Helper()
 	for i := range partitions {
@@ -48,7 +48,7 @@ func Fill(a Account, partitions, rows int) {
 	}
 }
 
-// Walk reads all pages of a query; it returns the keys, page by page. Pages that come without end are an error.
+// Walk reads all pages of a query and returns the keys, page by page. It fails the test if the pages do not end.
 func (a Account) Walk(target string) (pages [][]string) {
 	a.T.Helper()
 	key := regexp.MustCompile(`"PartitionKey":"([^"]*)","RowKey":"([^"]*)"`)
@@ -73,7 +73,7 @@ func (a Account) Walk(target string) (pages [][]string) {
 	return nil
 }
 
-// Sizes are the numbers of keys of pages.
+// Sizes returns the number of keys of each page.
 func Sizes(pages [][]string) (n []int) {
 	for _, p := range pages {
 		n = append(n, len(p))

@@ -2,7 +2,7 @@ package entity
 
 import "strings"
 
-// AppendAddress appends an entity's address as answers have it: quotes doubled, what a path cannot hold encoded.
+// AppendAddress appends an entity's URL path as responses contain it: with doubled quotes and percent-encoding.
 func AppendAddress(dst []byte, table, pk, rk string) []byte {
 	dst = append(append(dst, table...), "(PartitionKey='"...)
 	dst = appendAddressKey(dst, pk)

@@ -1,5 +1,5 @@
-// Package entity holds the entities of the table service: how they are read from JSON and written to it at each level of
-// metadata, the limits of keys, names, values and sizes, and the Set that keeps them in the order of their keys.
+// Package entity represents the entities of the table service: how they are parsed from JSON and written as JSON at each
+// level of metadata, the limits of keys, names, values and sizes, and the Set that keeps them sorted by key.
 //
-// It is given texts and values. It knows nothing of tables, requests or grants, and must not import request or tables.
+// It handles only texts and values. It does not know tables, requests or grants, and must not import request or tables.
 package entity

@@ -10,15 +10,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// The properties that the service keeps itself.
+// The properties that the service sets itself.
 const (
 	PartitionKey      = "PartitionKey"
 	RowKey            = "RowKey"
 	timestampProperty = "Timestamp"
 )
 
-// Stored is one stored row. It does not change once it is stored: a write stores another, so that an answer can be
-// written after the lock is gone.
+// Stored is one stored row. It is never changed: a write stores another one, so a response can be written after the lock is
+// released.
 type Stored struct {
 	Partition, Row string
 	Timestamp      edm.Value
@@ -32,9 +32,9 @@ type Property struct {
 	value edm.Value
 }
 
-// Stamp gives the entity its timestamp and the ETag made of it.
+// Stamp sets the entity's timestamp, and its ETag, which is made from the timestamp.
 func (e *Stored) Stamp(at time.Time) {
-	// The clock ticks by 100 ns and begins after 1601; nothing else is an error here.
+	// The error is nil: the clock ticks by 100 ns and begins after 1601.
 	e.Timestamp, _ = edm.DateTime(at)
 	ticks, _ := edm.Ticks(at)
 	var buf [48]byte
@@ -46,15 +46,14 @@ const (
 	etagSuffix = `'"`
 )
 
-// IsETag tells whether text has the form of a weak ETag. Whether it can be that of an entity is no question of form: one that
-// cannot is like one that was.
+// IsETag reports whether text has the form of a weak ETag. An ETag that no entity ever had is treated like an outdated one.
 func IsETag(text string) bool {
 	inner, weak := strings.CutPrefix(text, `W/"`)
 	inner, closed := strings.CutSuffix(inner, `"`)
 	return weak && closed && !strings.Contains(inner, `"`)
 }
 
-// Get returns a property by name, the service's own included, and the zero Value for one that is not there.
+// Get returns a property by name, including the service's own, or the zero Value if there is none.
 func (e *Stored) Get(name string) edm.Value {
 	switch name {
 	case PartitionKey:
@@ -72,13 +71,13 @@ func (e *Stored) Get(name string) edm.Value {
 	return edm.Value{}
 }
 
-// Sort puts the properties in the order the service gives them to an entity that was replaced or merged, also where that
-// inserted it: by name. One that was only inserted keeps the order of its request.
+// Sort sorts the properties by name, as the service does for an entity that was replaced or merged, even if that inserted it.
+// An entity that was only inserted keeps the order of its request.
 func (e *Stored) Sort() {
 	slices.SortFunc(e.Properties, func(a, b Property) int { return compoundkey.Compare(a.name, b.name) })
 }
 
-// Merged returns the properties of old with those of changed in place of them or added.
+// Merged returns the properties of old, with those in changed replaced or added.
 func Merged(old, changed []Property) []Property {
 	all := slices.Clone(old)
 	at := make(map[string]int, len(old))

@@ -14,23 +14,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Sent is an entity as a request's body has it, read and not yet checked against the rules.
+// Sent is an entity in a request's body, parsed but not yet checked.
 type Sent struct {
 	Partition, Row       string
 	HasPartition, HasRow bool
 	Properties           []Property
 }
 
-// rawProperty is a property whose annotation may still follow.
+// rawProperty is a property before its type annotation is known, which may follow it.
 type rawProperty struct {
 	name string
 	kind jsontext.Kind
-	text string // of a string: unquoted
+	text string // of a string: without quotes and escapes
 	typ  edm.Type
 }
 
-// Read reads a body. Values must be what their annotation says, or what their JSON shows: an integer without
-// annotation is an Edm.Int32 and must fit one, a number with a point or an exponent is an Edm.Double.
+// Read parses a body. A value must have its annotated type, or the type of its JSON form: an integer without annotation is an
+// Edm.Int32 and must fit, and a number with a point or exponent is an Edm.Double.
 func Read(body []byte) (*Sent, *protocol.Fault) {
 	raw, fault := readProperties(body)
 	if fault != nil {
@@ -45,7 +45,7 @@ func Read(body []byte) (*Sent, *protocol.Fault) {
 	return sent, nil
 }
 
-// readProperties reads names, values and annotations, in whatever order they come.
+// readProperties parses names, values and annotations, in any order.
 func readProperties(body []byte) ([]rawProperty, *protocol.Fault) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(bytes.TrimPrefix(body, []byte("\uFEFF"))))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
@@ -81,7 +81,7 @@ func readProperties(body []byte) ([]rawProperty, *protocol.Fault) {
 			continue
 		}
 		if strings.HasPrefix(name, "odata.") || strings.Contains(name, "@odata.") {
-			continue // what an answer says of an entity, sent back with it
+			continue // metadata of a response, sent back with the entity
 		}
 		p := of(name)
 		p.kind, p.text = value.Kind(), unquoted(value)
@@ -102,17 +102,17 @@ func faultJSON(err error) *protocol.Fault {
 	return invalidBody()
 }
 
-// unquoted returns the text of a JSON string, and any other value as it is.
+// unquoted returns the text of a JSON string, and any other value unchanged.
 func unquoted(v jsontext.Value) string {
 	if v.Kind() != '"' {
 		return string(v)
 	}
-	// The decoder has checked the value.
+	// The decoder has already checked the value.
 	text, _ := jsontext.AppendUnquote(nil, v)
 	return string(text)
 }
 
-// add takes one property over: a key, a custom property, or nothing for null and for the service's own Timestamp.
+// add adds a key or a custom property. It ignores null and the service's own Timestamp.
 func (s *Sent) add(p *rawProperty) *protocol.Fault {
 	switch p.name {
 	case timestampProperty:
@@ -142,7 +142,7 @@ func (s *Sent) add(p *rawProperty) *protocol.Fault {
 	return nil
 }
 
-// value makes the typed value.
+// value returns the typed value.
 func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 	var v edm.Value
 	var err error
@@ -158,7 +158,7 @@ func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 		v = edm.Boolean(p.kind == 't')
 	case '0':
 		v, err = p.number()
-	default: // objects and arrays, and 0 for an annotation of nothing
+	default: // objects, arrays, and 0, which means an annotation without a value
 		return edm.Value{}, invalidBody()
 	}
 	if err != nil {
@@ -170,9 +170,9 @@ func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 	return v, nil
 }
 
-var errNumber = errors.New("a number that its type does not hold")
+var errNumber = errors.New("the number does not fit its type")
 
-// number reads a JSON number. An Edm.Int64 is sent as a string: as a number it could have lost digits on its way.
+// number parses a JSON number. An Edm.Int64 must be a string, because a JSON number may lose digits.
 func (p *rawProperty) number() (edm.Value, error) {
 	if p.typ == edm.TypeInt64 {
 		return edm.Value{}, errNumber
@@ -182,7 +182,7 @@ func (p *rawProperty) number() (edm.Value, error) {
 		return v, err
 	}
 	if v.Type() == edm.TypeInt64 {
-		return edm.Value{}, errNumber // without annotation and beyond 32 bits
+		return edm.Value{}, errNumber // more than 32 bits without annotation
 	}
 	if f, ok := v.Float(); ok && math.IsInf(f, 0) {
 		return edm.Value{}, errNumber
@@ -197,7 +197,7 @@ func typeOr(t, absent edm.Type) edm.Type {
 	return t
 }
 
-// ReadString reads a property that must be a string, such as {"TableName":"x"}.
+// ReadString parses a body with one property that must be a string, such as {"TableName":"x"}.
 func ReadString(body []byte, property string) (string, *protocol.Fault) {
 	raw, fault := readProperties(body)
 	if fault != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// maxKeyUnits is the length of a key in UTF-16 units: 1 KiB.
+// maxKeyUnits is the maximum length of a key in UTF-16 units (1 KiB).
 const maxKeyUnits = 512
 
-// checkKey holds the rules for PartitionKey or RowKey, named by property.
+// checkKey checks the rules for the PartitionKey or RowKey, named by property.
 func checkKey(property, key string) *protocol.Fault {
 	if !utf8.ValidString(key) {
 		return protocol.InvalidInput("One of the request inputs is not valid.")
@@ -29,7 +29,7 @@ func checkKey(property, key string) *protocol.Fault {
 	return nil
 }
 
-// CheckKeys holds them for both keys.
+// CheckKeys checks the rules for both keys.
 func CheckKeys(pk, rk string) *protocol.Fault {
 	if fault := checkKey(PartitionKey, pk); fault != nil {
 		return fault
@@ -50,7 +50,7 @@ func checkName(name string) *protocol.Fault {
 	return nil
 }
 
-// Check holds the rules for a whole entity as it would be stored: keys, number of properties, sizes.
+// Check checks the rules for a whole entity as it would be stored: keys, number of properties, sizes.
 func Check(pk, rk string, properties []Property) *protocol.Fault {
 	if fault := CheckKeys(pk, rk); fault != nil {
 		return fault

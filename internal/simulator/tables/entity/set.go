@@ -9,34 +9,34 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// Set holds a table's entities in the order of their keys: by PartitionKey, then by RowKey, both by UTF-16 code units.
+// Set has a table's entities sorted by PartitionKey, then by RowKey, both by UTF-16 code units.
 //
-// It is a list of sorted leaves. A leaf that grows too long is cut in two, one that is empty goes, so finding a row is
-// two binary searches and inserting one moves half a leaf, wherever it falls: 100,000 rows are some 1,000 leaves.
+// It is a list of sorted leaves. A leaf that becomes too long is split, and an empty one is removed. So finding a row takes
+// two binary searches, and inserting one moves at most one leaf: 100,000 rows are about 1,000 leaves.
 type Set struct {
 	leaves [][]*Stored
 	count  int
 }
 
-// maxLeaf is the length at which a leaf is cut.
+// maxLeaf is the length at which a leaf is split.
 const maxLeaf = 256
 
-// position is a place in a Set; it is good until the next put or remove.
+// position is the position of a row in a Set; it is valid until the next Put or Remove.
 type position struct{ leaf, row int }
 
 // Key is the key of an entity.
 type Key struct{ Partition, Row string }
 
-// Compare compares keys as the service orders them: by UTF-16 code units.
+// Compare compares keys in the service's order, by UTF-16 code units.
 func Compare(pk1, rk1, pk2, rk2 string) int {
 	return cmp.Or(compoundkey.Compare(pk1, pk2), compoundkey.Compare(rk1, rk2))
 }
 
 func (e *Stored) compare(pk, rk string) int { return Compare(e.Partition, e.Row, pk, rk) }
 
-// Seek returns the place of the first row that is not before the key, and whether it has just that key.
+// Seek returns the position of the first row that is not before the key, and whether it has exactly that key.
 func (s *Set) Seek(pk, rk string) (position, bool) {
-	// The leaf to look in is the first whose last row is not before the key.
+	// The row is in the first leaf whose last row is not before the key.
 	leaf, _ := slices.BinarySearchFunc(s.leaves, struct{}{}, func(rows []*Stored, _ struct{}) int {
 		return rows[len(rows)-1].compare(pk, rk)
 	})
@@ -47,7 +47,7 @@ func (s *Set) Seek(pk, rk string) (position, bool) {
 	return position{leaf, row}, found
 }
 
-// At returns the row at a place, nil behind the last.
+// At returns the row at a position, or nil after the last row.
 func (s *Set) At(p position) *Stored {
 	if p.leaf >= len(s.leaves) {
 		return nil
@@ -55,7 +55,7 @@ func (s *Set) At(p position) *Stored {
 	return s.leaves[p.leaf][p.row]
 }
 
-// Next returns the place after p.
+// Next returns the position after p.
 func (s *Set) Next(p position) position {
 	if p.row++; p.row == len(s.leaves[p.leaf]) {
 		return position{p.leaf + 1, 0}
@@ -71,7 +71,7 @@ func (s *Set) Get(pk, rk string) *Stored {
 	return nil
 }
 
-// Put stores a row in place of the one with its key, if there is one.
+// Put stores a row and replaces the one with its key, if there is one.
 func (s *Set) Put(e *Stored) {
 	p, found := s.Seek(e.Partition, e.Row)
 	if found {
@@ -90,7 +90,7 @@ func (s *Set) Put(e *Stored) {
 	rows := slices.Insert(s.leaves[p.leaf], p.row, e)
 	s.leaves[p.leaf] = rows
 	if len(rows) > maxLeaf {
-		// Rising keys are the common case; a cut near the end leaves full leaves behind them.
+		// Rows often arrive in the order of their keys; a split near the end leaves full leaves behind.
 		cut := len(rows) / 2
 		if p.leaf == len(s.leaves)-1 && p.row == len(rows)-1 {
 			cut = len(rows) - 1
@@ -100,7 +100,7 @@ func (s *Set) Put(e *Stored) {
 	}
 }
 
-// Remove drops the row with the key.
+// Remove deletes the row with the key.
 func (s *Set) Remove(pk, rk string) {
 	p, found := s.Seek(pk, rk)
 	if !found {
@@ -113,7 +113,7 @@ func (s *Set) Remove(pk, rk string) {
 	}
 }
 
-// All are the rows in their order.
+// All yields the rows in their order.
 func (s *Set) All() iter.Seq[*Stored] {
 	return func(yield func(*Stored) bool) {
 		for _, leaf := range s.leaves {
@@ -126,7 +126,7 @@ func (s *Set) All() iter.Seq[*Stored] {
 	}
 }
 
-// Clone copies the set. Rows do not change once they are stored, so both share them.
+// Clone copies the set. Both share the rows, which are never changed.
 func (s *Set) Clone() Set {
 	c := Set{count: s.count, leaves: slices.Clone(s.leaves)}
 	for i, leaf := range c.leaves {

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Metadata is how much an answer says of its entities.
+// Metadata is the level of metadata in a response.
 type Metadata uint8
 
 // The levels of metadata.
@@ -24,7 +24,7 @@ const (
 	Full
 )
 
-// ContentType is the header of an answer with that much metadata.
+// ContentType returns the Content-Type header of a response with this level.
 func (m Metadata) ContentType() string {
 	switch m {
 	case None:
@@ -35,36 +35,36 @@ func (m Metadata) ContentType() string {
 	return "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
 }
 
-// Writer writes entities as one table's answers have them.
+// Writer writes the entities of one table's responses.
 type Writer struct {
 	metadata Metadata
-	endpoint string // of the service, without a slash at its end
+	endpoint string // the service's URL, without a slash at its end
 	account  string
 	table    string
-	fields   []string // of $select, as they were asked for; nil is all
-	selected bool     // there is a $select, which may be empty
-	// ordered are the fields as an entity has them: see inOrder.
+	fields   []string // of $select, in the order of the request; nil means all
+	selected bool     // the request has a $select, which may be empty
+	// ordered are the fields in the order of the response: see inOrder.
 	ordered []string
 }
 
-// NewWriter makes the writer of a request for entities.
+// NewWriter returns the writer for a request for entities.
 func NewWriter(m Metadata, endpoint, account, table string, fields []string, selected bool) *Writer {
 	return &Writer{metadata: m, endpoint: endpoint, account: account, table: table, fields: fields, selected: selected, ordered: inOrder(fields)}
 }
 
-// inOrder returns selected properties in the order in which the service gives them: the system properties, then the others
-// by name, however they were asked for.
+// inOrder returns the selected properties in the order in which the service returns them, whatever the order of the request:
+// the system properties, then the others by name.
 func inOrder(fields []string) []string {
 	system := [...]string{PartitionKey, RowKey, timestampProperty}
 	sorted := slices.Clone(fields)
 	slices.SortFunc(sorted, func(a, b string) int {
 		i, j := slices.Index(system[:], a), slices.Index(system[:], b)
-		return cmp.Or(cmp.Compare(uint(i), uint(j)), compoundkey.Compare(a, b)) // as a uint, -1 is behind all others
+		return cmp.Or(cmp.Compare(uint(i), uint(j)), compoundkey.Compare(a, b)) // as a uint, -1 sorts last
 	})
 	return sorted
 }
 
-// AppendOne appends an answer that is one entity.
+// AppendOne appends a response that is one entity.
 func (w *Writer) AppendOne(dst []byte, e *Stored) []byte {
 	dst = append(dst, '{')
 	if w.metadata != None {
@@ -73,7 +73,7 @@ func (w *Writer) AppendOne(dst []byte, e *Stored) []byte {
 	return Escaped(w.appendBody(dst, e))
 }
 
-// AppendPage appends an answer that is a list of entities.
+// AppendPage appends a response that is a list of entities.
 func (w *Writer) AppendPage(dst []byte, entities []*Stored) []byte {
 	dst = append(dst, '{')
 	if w.metadata != None {
@@ -89,7 +89,7 @@ func (w *Writer) AppendPage(dst []byte, entities []*Stored) []byte {
 	return Escaped(append(dst, "]}"...))
 }
 
-// appendContext appends the metadata address, which names what was selected.
+// appendContext appends the metadata URL, which names the selected properties.
 func (w *Writer) appendContext(dst []byte, of string) []byte {
 	dst = append(append(dst, `"odata.metadata":"`...), w.endpoint...)
 	dst = append(append(append(dst, `/$metadata#`...), w.table...), of...)
@@ -99,8 +99,8 @@ func (w *Writer) appendContext(dst []byte, of string) []byte {
 	return append(dst, `",`...)
 }
 
-// Escaped writes the characters of a JSON text that are not ASCII as the service does: as \u and the hexadecimal digits of
-// their UTF-16 units. They stand in strings and names alone.
+// Escaped escapes the non-ASCII characters of a JSON text as the service does: as \u and the hexadecimal digits of their
+// UTF-16 units. They occur only in strings and names.
 func Escaped(text []byte) []byte {
 	at := bytes.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	if at < 0 {
@@ -119,7 +119,7 @@ func Escaped(text []byte) []byte {
 	return escaped
 }
 
-// appendBody appends what follows an entity's opening brace.
+// appendBody appends the content of an entity's JSON object, after the opening brace.
 func (w *Writer) appendBody(dst []byte, e *Stored) []byte {
 	if w.metadata == Full {
 		address := string(AppendAddress(nil, w.table, e.Partition, e.Row))
@@ -152,8 +152,8 @@ func (w *Writer) appendBody(dst []byte, e *Stored) []byte {
 	return append(dst, '}')
 }
 
-// appendProperty annotates what the service annotates: not a finite double, although a whole one, which always has its
-// ".0", looks like an integer to whoever reads numbers by value; and Timestamp only with full metadata.
+// appendProperty appends a property with the type annotation that the service writes. A finite double has none; a whole one
+// always has ".0", which readers that look only at the value take for an integer. Timestamp has one only with full metadata.
 func (w *Writer) appendProperty(dst []byte, name string, v edm.Value) []byte {
 	if w.metadata != None && annotated(v) && (name != timestampProperty || w.metadata == Full) {
 		dst = append(append(dst, '"'), name...)

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// Kind is what an address of the table service names.
+// Kind is the kind of resource that a URL path of the table service names.
 type Kind uint8
 
 const (
@@ -20,15 +20,15 @@ const (
 	ToBatch                 // /$batch
 )
 
-// Address is a parsed address.
+// Address is a parsed URL path.
 type Address struct {
 	Kind           Kind
 	Table          string
 	Partition, Row string
 }
 
-// ParseAddress reads the path of an address, percent-encoding undone. A single quote inside of a key stands twice; one
-// that does not ends the key there, and what follows is no address any more.
+// ParseAddress parses a URL path without percent-encoding. A single quote within a key is doubled; a quote that is not
+// doubled ends the key, and text after it makes the path invalid.
 func ParseAddress(path string) (Address, *protocol.Fault) {
 	path = strings.TrimPrefix(path, "/")
 	if !utf8.ValidString(path) {
@@ -95,7 +95,7 @@ func parseTablesAddress(key string, hasKey bool) (Address, *protocol.Fault) {
 	return Address{Kind: ToTable, Table: table}, CheckTableName(table)
 }
 
-// cutKey takes Name='value' off the front of text.
+// cutKey removes Name='value' from the beginning of text.
 func cutKey(text string) (property, key, rest string, ok bool) {
 	property, text, ok = strings.Cut(text, "=")
 	if !ok {
@@ -105,14 +105,14 @@ func cutKey(text string) (property, key, rest string, ok bool) {
 	return strings.TrimSpace(property), key, strings.TrimSpace(rest), ok
 }
 
-// cutQuoted takes a literal in single quotes off the front of text.
+// cutQuoted removes a literal in single quotes from the beginning of text.
 func cutQuoted(text string) (literal, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "'")
 	if !ok {
 		return "", "", false
 	}
 	end := strings.IndexByte(text, '\'')
-	if end >= 0 && !strings.HasPrefix(text[end:], "''") { // no quote inside: the common case
+	if end >= 0 && !strings.HasPrefix(text[end:], "''") { // the common case, without a quote in the literal
 		return text[:end], text[end+1:], true
 	}
 	var b strings.Builder

@@ -12,21 +12,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Part is one operation of a transaction's body, its headers and body still unread.
+// Part is one operation in a transaction's body; its headers and body are not interpreted yet.
 type Part struct {
 	Method string
-	Target string // address and query, without scheme and host
+	Target string // path and query, without scheme and host
 	Header http.Header
 	body   []byte
 }
 
-// Batch is a transaction's body taken apart. A query stands alone, outside of a change set.
+// Batch is the parsed body of a transaction. A query is the only part, outside of a change set.
 type Batch struct {
 	Parts []Part
 	Query bool
 }
 
-// parseBatch takes a body apart: one change set, or one query. Lines may end in CRLF or in LF.
+// parseBatch parses a body of one change set, or one query. Lines end in CRLF or LF.
 func parseBatch(contentType string, body []byte) (*Batch, *protocol.Fault) {
 	boundary, ok := boundaryOf(contentType)
 	if !ok {
@@ -54,7 +54,7 @@ func parseBatch(contentType string, body []byte) (*Batch, *protocol.Fault) {
 	if !ok {
 		return nil, faultBatch()
 	}
-	b := &Batch{Parts: make([]Part, len(inner))} // none of an empty change set, which the service carries out
+	b := &Batch{Parts: make([]Part, len(inner))} // without parts for an empty change set, which the service accepts
 	for i := range inner {
 		header, content, ok := cutHeader(inner[i])
 		if !ok || !isHTTP(header) {
@@ -71,7 +71,7 @@ func faultBatch() *protocol.Fault {
 	return protocol.InvalidInput("One of the request inputs is not valid.")
 }
 
-// boundaryOf reads the boundary of multipart/mixed.
+// boundaryOf returns the boundary of a multipart/mixed content type.
 func boundaryOf(contentType string) (string, bool) {
 	media, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
@@ -83,11 +83,11 @@ func isHTTP(h http.Header) bool {
 	return err == nil && media == "application/http"
 }
 
-// splitMultipart returns what stands between the delimiter lines. The body must end with the closing one; the line ending
+// splitMultipart returns the parts between the delimiter lines. The body must end with the closing delimiter. The line ending
 // before a delimiter belongs to the delimiter.
 func splitMultipart(body []byte, boundary string) (parts [][]byte, ok bool) {
 	delimiter := []byte("--" + boundary)
-	start := -1 // of the part under way
+	start := -1 // of the current part
 	for at := 0; at < len(body); {
 		line, next := body[at:], len(body)
 		if end := bytes.IndexByte(line, '\n'); end >= 0 {
@@ -111,7 +111,7 @@ func splitMultipart(body []byte, boundary string) (parts [][]byte, ok bool) {
 	return nil, false
 }
 
-// trimNewline takes one line ending off the end.
+// trimNewline removes one line ending from the end.
 func trimNewline(b []byte) []byte {
 	b, cut := bytes.CutSuffix(b, []byte("\n"))
 	if cut {
@@ -120,7 +120,7 @@ func trimNewline(b []byte) []byte {
 	return b
 }
 
-// cutHeader reads header lines up to an empty one.
+// cutHeader parses header lines up to an empty line.
 func cutHeader(text []byte) (http.Header, []byte, bool) {
 	h := http.Header{}
 	for {
@@ -141,7 +141,7 @@ func cutHeader(text []byte) (http.Header, []byte, bool) {
 	}
 }
 
-// parsePart reads a request as it stands in a part.
+// parsePart parses the request in a part.
 func parsePart(text []byte) (Part, bool) {
 	line, rest, _ := bytes.Cut(text, []byte("\n"))
 	words := strings.Split(string(bytes.TrimSuffix(line, []byte("\r"))), " ")
@@ -166,7 +166,7 @@ func parsePart(text []byte) (Part, bool) {
 	return p, true
 }
 
-// cutHost takes scheme and host off an address, which may also do without them.
+// cutHost removes scheme and host, if there are any, from a URL.
 func cutHost(target string) (string, bool) {
 	for _, scheme := range []string{"http://", "https://"} {
 		if rest, ok := strings.CutPrefix(target, scheme); ok {
@@ -180,7 +180,7 @@ func cutHost(target string) (string, bool) {
 	return target, strings.HasPrefix(target, "/")
 }
 
-// Address reads the part's address. prefix is what stands before it in the path where the account is named there.
+// Address parses the part's URL path. prefix is the text before the resource in paths that contain the account's name.
 func (p *Part) Address(prefix string) (Address, *protocol.Fault) {
 	path, _, _ := strings.Cut(p.Target, "?")
 	path, err := url.PathUnescape(strings.TrimPrefix(path, prefix))
@@ -190,13 +190,13 @@ func (p *Part) Address(prefix string) (Address, *protocol.Fault) {
 	return ParseAddress(path)
 }
 
-// format is the part's $format.
+// format returns the part's $format.
 func (p *Part) format() string {
 	_, query, _ := strings.Cut(p.Target, "?")
 	return formatOf(query)
 }
 
-// operation reads the part's operation and holds it against the rules.
+// operation parses the part's operation and checks the rules for it.
 func (p *Part) operation(prefix string) (*Operation, *protocol.Fault) {
 	a, fault := p.Address(prefix)
 	if fault != nil {

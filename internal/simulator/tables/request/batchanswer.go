@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// RefuseOperation answers a transaction that failed, which has one part. The operation's index stands before the message, but
-// not where there is only one.
+// RefuseOperation returns the response to a transaction that failed because of one operation. The message begins with that
+// operation's index, unless the transaction has only one.
 func (c *Call) RefuseOperation(b *Batch, index int, f *protocol.Fault) *protocol.Answer {
 	told := *f
 	if len(b.Parts) > 1 {
@@ -27,12 +27,12 @@ func (c *Call) RefuseOperation(b *Batch, index int, f *protocol.Fault) *protocol
 	return c.AnswerBatch([]*protocol.Answer{part})
 }
 
-// RefuseBatch answers a transaction that failed for no fault of any operation: the service is too busy, or too slow.
+// RefuseBatch returns the response to a transaction that failed because the service is overloaded or timed out.
 func (c *Call) RefuseBatch(f *protocol.Fault) *protocol.Answer {
 	return c.AnswerBatch([]*protocol.Answer{c.faultPart(f, entity.Minimal)})
 }
 
-// faultPart is a fault as a part of an answer.
+// faultPart returns a fault as a part of a response.
 func (c *Call) faultPart(f *protocol.Fault, level entity.Metadata) *protocol.Answer {
 	part := protocol.NewAnswer(f.Status)
 	part.Header["Content-Type"] = []string{level.ContentType()}
@@ -41,7 +41,7 @@ func (c *Call) faultPart(f *protocol.Fault, level entity.Metadata) *protocol.Ans
 	return part
 }
 
-// AnswerQuery wraps the answer to a query.
+// AnswerQuery wraps the response to a query.
 func (c *Call) AnswerQuery(part *protocol.Answer) *protocol.Answer {
 	boundary := "batchresponse_" + c.requestID
 	out := c.Begin(http.StatusAccepted)
@@ -50,7 +50,7 @@ func (c *Call) AnswerQuery(part *protocol.Answer) *protocol.Answer {
 	return out
 }
 
-// AnswerBatch wraps the answers to the operations.
+// AnswerBatch wraps the responses to the operations.
 func (c *Call) AnswerBatch(parts []*protocol.Answer) *protocol.Answer {
 	outer, inner := "batchresponse_"+c.requestID, "changesetresponse_"+c.requestID
 	out := c.Begin(http.StatusAccepted)
@@ -63,13 +63,13 @@ func (c *Call) AnswerBatch(parts []*protocol.Answer) *protocol.Answer {
 	return out
 }
 
-// partHeaders are the headers of a part in the order in which the service writes them, in the spelling that it has.
+// partHeaders returns the headers of a part, in the order and spelling of the service.
 func partHeaders() [13]string {
 	return [...]string{"Content-ID", "X-Content-Type-Options", "Cache-Control", "Preference-Applied", "DataServiceVersion", "Content-Type",
 		"Location", "DataServiceId", "ETag", "x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey", "x-ms-continuation-NextTableName", "Allow"}
 }
 
-// appendPart appends the answer as a part.
+// appendPart appends the response as a part.
 func appendPart(dst []byte, a *protocol.Answer) []byte {
 	dst = append(dst, "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(a.Status), 10)

@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Operations reads a transaction's parts and holds the rules for them and for the whole. prefix is what stands before
-// their addresses, the account's name on services that want it there. The fault comes with the index of its operation.
+// Operations parses a transaction's parts, and checks the rules for each and for the whole. prefix is the text before the
+// resource in their paths, such as the account's name. With a fault it returns the index of its operation.
 func (b *Batch) Operations(prefix string) (ops []*Operation, index int, fault *protocol.Fault) {
 	if len(b.Parts) > edm.MaxBatchOps {
 		return nil, edm.MaxBatchOps - 1, protocol.InvalidInput(fmt.Sprintf("The batch request operation exceeds the maximum %d changes per change set.", edm.MaxBatchOps))
@@ -24,7 +24,7 @@ func (b *Batch) Operations(prefix string) (ops []*Operation, index int, fault *p
 	return ops, index, fault
 }
 
-// checkGroup holds the rules for an entity group: one table, one partition, each row once.
+// checkGroup checks the rules for an entity group: one table, one partition, each row once.
 func checkGroup(ops []*Operation) (index int, fault *protocol.Fault) {
 	seen := make(map[string]bool, len(ops))
 	for i, op := range ops {

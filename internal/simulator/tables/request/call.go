@@ -15,10 +15,10 @@ type Call struct {
 	requestID string
 }
 
-// NewCall makes the Call of a request.
+// NewCall returns the Call of a request.
 func NewCall(c *protocol.Call) *Call { return &Call{c, requestID(c.Serial)} }
 
-// requestID makes an id of the usual shape out of the request's number.
+// requestID makes an id in the service's format from the request's number.
 func requestID(serial uint64) string {
 	const digits = "0123456789abcdef"
 	id := []byte("00000000-0002-0000-0000-000000000000")
@@ -29,10 +29,10 @@ func requestID(serial uint64) string {
 	return string(id)
 }
 
-// Refuse answers with a fault.
+// Refuse returns the response for a fault.
 func (c *Call) Refuse(f *protocol.Fault) *protocol.Answer {
 	a := c.Begin(f.Status)
-	// A refusal is written at the level that the request accepts, or at the minimum: a level that is none has no text.
+	// An error is written at the level of metadata that the request accepts, or at the minimal level if it accepts none.
 	level, _ := c.Level()
 	a.Header["Content-Type"] = []string{level.ContentType()}
 	if prefer := preferenceOf(c.Req.Header); prefer != "" && c.Req.Method == http.MethodPost {
@@ -42,7 +42,7 @@ func (c *Call) Refuse(f *protocol.Fault) *protocol.Answer {
 	return a
 }
 
-// Begin begins an answer of the table service, with the headers that all of them have.
+// Begin begins a response of the table service, with the headers that all of them have.
 func (c *Call) Begin(status int) *protocol.Answer {
 	values := [...]string{c.requestID, c.Now.Format(http.TimeFormat), "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0", "nosniff",
 		"no-cache", protocol.Header(c.Req.Header, "x-ms-version"), protocol.Header(c.Req.Header, "x-ms-client-request-id")}
@@ -61,22 +61,22 @@ func (c *Call) Begin(status int) *protocol.Answer {
 	return &protocol.Answer{Status: status, Header: h}
 }
 
-// Level is the level of metadata that the request asks for.
+// Level returns the level of metadata that the request asks for.
 func (c *Call) Level() (entity.Metadata, *protocol.Fault) {
 	return metadataOf(protocol.Header(c.Req.Header, "Accept"), formatOf(c.Req.URL.RawQuery))
 }
 
-// Operation reads the request as one that changes the entity of an address.
+// Operation parses the request as an operation on the entity of an address.
 func (c *Call) Operation(a Address) (*Operation, *protocol.Fault) {
 	return parseOperation(c.Req.Method, a, c.Req.Header, formatOf(c.Req.URL.RawQuery), c.Body)
 }
 
-// Batch takes the request's body apart.
+// Batch parses the request's body as a batch.
 func (c *Call) Batch() (*Batch, *protocol.Fault) {
 	return parseBatch(protocol.Header(c.Req.Header, "Content-Type"), c.Body)
 }
 
-// formatOf is the $format of a query.
+// formatOf returns the $format of a query.
 func formatOf(raw string) string {
 	if raw == "" {
 		return ""
@@ -84,7 +84,7 @@ func formatOf(raw string) string {
 	return protocol.ParseQuery(raw).Get("$format")
 }
 
-// faultBody is the body of a refusal.
+// faultBody returns the body of an error response.
 func (c *Call) faultBody(f *protocol.Fault) []byte {
 	dst := append(append([]byte(nil), `{"odata.error":{"code":"`...), f.Code...)
 	dst = append(dst, `","message":{"lang":"en-US","value":`...)

@@ -1,6 +1,6 @@
-// Package request reads requests to the table service and holds all rules that need no state: for addresses, operations,
-// transactions and queries. It begins the answers, too, whose form depends on the request alone, refusals among them.
+// Package request parses requests to the table service and checks all stateless rules: for URLs, operations, transactions and
+// queries. It also begins the responses, whose form depends on the request alone, including errors.
 //
-// It is given a protocol.Call. It stores nothing and asks for no permission: it must not import tables, authorization or
+// It gets a protocol.Call. It stores nothing and checks no permission, and it must not import tables, authorization or
 // environment.
 package request

@@ -9,10 +9,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// Verb is what an operation does to its entity.
+// Verb is the kind of an operation.
 type Verb uint8
 
-// The verbs. Replace and Merge insert where no entity is there and no If-Match asks for one.
+// The verbs. Replace and Merge without If-Match insert the entity if it does not exist.
 const (
 	Insert Verb = iota
 	Replace
@@ -20,8 +20,7 @@ const (
 	Delete
 )
 
-// Operation is one change of one entity, alone or as a part of a transaction, read and held against every rule that
-// needs no state.
+// Operation is one change of one entity, alone or in a transaction, parsed and checked against every stateless rule.
 type Operation struct {
 	Verb           Verb
 	Table          string
@@ -31,10 +30,10 @@ type Operation struct {
 
 	Prefer    string // return-content, return-no-content or ""
 	Metadata  entity.Metadata
-	ContentID string // of a part
+	ContentID string // of a part of a transaction
 }
 
-// parseOperation reads a request that changes an entity; format is its $format.
+// parseOperation parses a request that changes an entity; format is its $format.
 func parseOperation(method string, a Address, h http.Header, format string, body []byte) (*Operation, *protocol.Fault) {
 	method, fault := tunnelled(method, h)
 	if fault != nil {
@@ -66,11 +65,11 @@ func parseOperation(method string, a Address, h http.Header, format string, body
 	return op, op.readBody(h, body)
 }
 
-// tunnelled is the method that a POST stands for.
+// tunnelled returns the method for which a POST is used.
 func tunnelled(method string, h http.Header) (string, *protocol.Fault) {
 	var values []string
 	for name, v := range h {
-		if strings.EqualFold(name, "X-HTTP-Method") { // clients spell it in more than one way
+		if strings.EqualFold(name, "X-HTTP-Method") { // clients use different cases
 			values = append(values, v...)
 		}
 	}
@@ -89,8 +88,8 @@ func tunnelled(method string, h http.Header) (string, *protocol.Fault) {
 	return "", protocol.Refuse(http.StatusBadRequest, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 }
 
-// checkConditions holds the rules for If-Match and If-None-Match: writes take no If-None-Match, a delete must have
-// If-Match, and what it holds must be the ETag of an entity or an asterisk.
+// checkConditions checks If-Match and If-None-Match: a write has no If-None-Match, a delete must have If-Match, and its value
+// must be an entity's ETag or an asterisk.
 func (op *Operation) checkConditions(h http.Header) *protocol.Fault {
 	if protocol.Header(h, "If-None-Match") != "" {
 		return protocol.InvalidInput("If-None-Match HTTP header cannot be specified for " + [...]string{"POST", "PUT", "PATCH", "DELETE"}[op.Verb] + " operations.")
@@ -107,7 +106,7 @@ func (op *Operation) checkConditions(h http.Header) *protocol.Fault {
 	return nil
 }
 
-// readBody reads the entity and checks it. What a merge makes of it is checked once more when it is known.
+// readBody parses and checks the entity. The result of a merge is checked again when it is known.
 func (op *Operation) readBody(h http.Header, body []byte) *protocol.Fault {
 	if contentType := protocol.Header(h, "Content-Type"); contentType != "" {
 		if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
@@ -130,7 +129,7 @@ func (op *Operation) readBody(h http.Header, body []byte) *protocol.Fault {
 	return entity.Check(op.Partition, op.Row, op.Properties)
 }
 
-// preferenceOf reads what an insert is to be answered with: return-content, return-no-content or nothing.
+// preferenceOf returns the preference for the response to an insert: return-content, return-no-content or nothing.
 func preferenceOf(h http.Header) string {
 	if prefer := protocol.Header(h, "Prefer"); prefer == "return-content" || prefer == "return-no-content" {
 		return prefer
@@ -142,7 +141,7 @@ func faultMediaType() *protocol.Fault {
 	return protocol.Refuse(http.StatusUnsupportedMediaType, "MediaTypeNotSupported", "None of the provided media types are supported")
 }
 
-// metadataOf reads Accept, or $format, which goes before it.
+// metadataOf returns the level of metadata that $format or, without one, Accept asks for.
 func metadataOf(accept, format string) (entity.Metadata, *protocol.Fault) {
 	if format != "" {
 		accept = format

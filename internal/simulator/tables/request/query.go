@@ -14,13 +14,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// Listing is what a query for entities and one for tables have in common.
+// Listing is the common part of a query for entities and a query for tables.
 type Listing struct {
 	Top    int
 	filter odata.Expr
 }
 
-// ParseListing reads it from the options of a query.
+// ParseListing parses the options of a query.
 func ParseListing(values url.Values) (l Listing, fault *protocol.Fault) {
 	if fault = checkOptions(values); fault != nil {
 		return l, fault
@@ -32,28 +32,28 @@ func ParseListing(values url.Values) (l Listing, fault *protocol.Fault) {
 	return l, fault
 }
 
-// Match tells whether the filter lets through what has the properties.
+// Match reports whether something with these properties matches the filter.
 func (l *Listing) Match(property func(name string) edm.Value) bool {
 	return odata.Match(l.filter, property)
 }
 
-// Query is a request for the entities of one table, read and held against every rule that needs no state.
+// Query is a query for the entities of one table, parsed and checked against every stateless rule.
 type Query struct {
 	Listing
 	Plan   odata.Plan
-	Fields []string // of $select; nil is all
+	Fields []string // of $select; nil means all
 	From   Continuation
 }
 
-// Continuation is where a query goes on. Without a row it goes on at the partition's first.
+// Continuation is the key at which a query continues. Without a row key it continues at the partition's first row.
 type Continuation struct {
 	Set            bool
 	Partition, Row string
-	// after says that the page before this one was made empty, so that this one is not.
+	// After says that the Chaos made the previous page empty, so that this page is not empty.
 	After bool
 }
 
-// ParseQuery reads a query's options.
+// ParseQuery parses a query's options.
 func ParseQuery(values url.Values) (*Query, *protocol.Fault) {
 	listing, fault := ParseListing(values)
 	if fault != nil {
@@ -67,7 +67,8 @@ func ParseQuery(values url.Values) (*Query, *protocol.Fault) {
 	return q, fault
 }
 
-// Shape reads what form of an answer a request for one entity asks for. selected tells an empty $select from none.
+// Shape returns the level of metadata and the properties that a request for one entity asks for. selected distinguishes an
+// empty $select from none.
 func (c *Call) Shape() (m entity.Metadata, fields []string, selected bool, fault *protocol.Fault) {
 	if m, fault = c.Level(); fault != nil || c.Req.URL.RawQuery == "" {
 		return m, nil, false, fault
@@ -77,7 +78,7 @@ func (c *Call) Shape() (m entity.Metadata, fields []string, selected bool, fault
 	return m, fields, values.Has("$select"), fault
 }
 
-// checkOptions refuses the options of OData that the service does not implement. Others that it does not know it ignores.
+// checkOptions refuses the OData options that the service does not implement. Like the service, it ignores unknown options.
 func checkOptions(values url.Values) *protocol.Fault {
 	for _, name := range []string{"$orderby", "$skip", "$inlinecount"} {
 		if values.Has(name) {
@@ -87,7 +88,7 @@ func checkOptions(values url.Values) *protocol.Fault {
 	return nil
 }
 
-// parseTop reads $top. Nought is a number like any other: such a page has no entities, and none follows it.
+// parseTop parses $top. 0 is allowed: such a page has no entities and no next page.
 func parseTop(values url.Values) (int, *protocol.Fault) {
 	if !values.Has("$top") {
 		return edm.MaxPageSize, nil
@@ -99,7 +100,7 @@ func parseTop(values url.Values) (int, *protocol.Fault) {
 	return top, nil
 }
 
-// parseSelect reads $select; an empty one and an asterisk are all properties.
+// parseSelect parses $select; an empty text and an asterisk mean all properties.
 func parseSelect(text string) ([]string, *protocol.Fault) {
 	if text == "" || text == "*" {
 		return nil, nil
@@ -117,14 +118,14 @@ func parseSelect(text string) ([]string, *protocol.Fault) {
 	return fields, nil
 }
 
-// The parts of a continuation look like those of the service: a version, a length, and base64 with other characters
-// where addresses have a use for them. Version 2 is of this simulator alone.
+// The parts of a continuation token resemble the service's: a version, a length, and base64 with other characters in place of
+// those that have a meaning in URLs. Version 2 exists only in this simulator.
 const (
 	tokenVersion      = "1"
 	tokenVersionAfter = "2"
 )
 
-// Token makes a part of a continuation of a key. after says that the page before was made empty.
+// Token makes a part of a continuation token from a key. after says that the Chaos made the previous page empty.
 func Token(key string, after bool) string {
 	version := tokenVersion
 	if after {
@@ -134,7 +135,7 @@ func Token(key string, after bool) string {
 	return version + "!" + strconv.Itoa(len(text)) + "!" + text
 }
 
-// ParseToken reads what Token made.
+// ParseToken parses a text that Token made.
 func ParseToken(token string) (key string, after, ok bool) {
 	version, rest, _ := strings.Cut(token, "!")
 	length, text, _ := strings.Cut(rest, "!")
@@ -162,7 +163,7 @@ func parseContinuation(partition, row string) (Continuation, *protocol.Fault) {
 	return c, nil
 }
 
-// Start returns the first key that the filter lets through.
+// Start returns the first key within the filter's bounds.
 func (q *Query) Start() (pk, rk string) {
 	switch q.Plan.Class {
 	case odata.PointQuery:
@@ -175,7 +176,7 @@ func (q *Query) Start() (pk, rk string) {
 	return q.Plan.PartitionFrom.Key, ""
 }
 
-// Ended tells whether e and all after it are beyond what the filter lets through.
+// Ended reports whether e, and so every row after it, is beyond the filter's bounds.
 func (q *Query) Ended(e *entity.Stored) bool {
 	switch q.Plan.Class {
 	case odata.TableScan:

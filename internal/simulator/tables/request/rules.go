@@ -9,9 +9,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// The rules of this file need no state: they are held in front of a service that does not hold them, too.
+// The rules of this file are stateless. Package screen also checks them in front of a service that does not.
 
-// CheckTableName holds the rule for the name of a table: 3 to 63 letters and digits, a letter first, and not Tables.
+// CheckTableName checks the name of a table: 3 to 63 letters and digits, beginning with a letter, and not Tables.
 func CheckTableName(name string) *protocol.Fault {
 	for i := range len(name) {
 		c := name[i]
@@ -29,7 +29,7 @@ func CheckTableName(name string) *protocol.Fault {
 	return nil
 }
 
-// checkFilter parses a $filter and holds the rules for it.
+// checkFilter parses a $filter and checks the rules for it.
 func checkFilter(text string) (odata.Expr, *protocol.Fault) {
 	e, err := odata.Parse(text)
 	if err != nil && odata.Unimplemented(text) {

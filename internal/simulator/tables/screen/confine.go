@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Confine holds the key range of a shared access signature in front of a table service that signs the range and then
-// forgets it. It refuses a request for a key outside, and returns any other as it is to be sent: a query asks for no more
-// than the range. Whether the signature itself is right is for the service to say.
+// Confine enforces the key range of a shared access signature in front of a table service that ignores the range. It refuses
+// a request for a key outside the range. It returns any other request as it must be sent: a query is restricted to the range.
+// The service itself verifies the signature.
 func (s Rules) Confine(req *http.Request, body []byte, serial uint64, now time.Time) (*http.Request, *http.Response) {
 	q := protocol.Query(req.URL)
 	keys := authorization.RangeOf(q)
@@ -79,7 +79,7 @@ func (s Rules) confineBatch(c *request.Call, keys *authorization.Range) (*protoc
 	return nil, nil
 }
 
-// narrowed is a query with the range in its filter.
+// narrowed returns a query restricted to the range by its filter.
 func narrowed(req *http.Request, r *authorization.Range) *http.Request {
 	q := protocol.Query(req.URL)
 	filter := r.Filter()

@@ -1,5 +1,5 @@
-// Package screen holds the simulator's rules in front of a table service that does not hold them itself, as Azurite does not.
+// Package screen checks the simulator's rules in front of a table service that does not check them itself, such as Azurite.
 //
-// It is given requests, and refuses those that break a rule that needs no state, or that leave the key range of their
-// signature. It must not import tables, which holds state.
+// It gets requests, and refuses those that break a stateless rule or leave the key range of their signature. It must not
+// import tables, which has state.
 package screen

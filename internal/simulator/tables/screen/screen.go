@@ -11,14 +11,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Rules holds the rules that need no state in front of a table service that does not hold them itself.
+// Rules checks the stateless rules in front of a table service that does not check them itself.
 type Rules struct {
-	// Prefix is what stands before the resource in the service's addresses, such as /devstoreaccount1 for an emulator.
+	// Prefix is the text before the resource in the service's URL paths, such as /devstoreaccount1 for an emulator.
 	Prefix string
 }
 
-// Refuse answers a request that breaks a rule, in the service's words, and returns nil for any other. serial makes the
-// answer's request id. It looks at no signature, and at nothing that depends on what is stored.
+// Refuse returns the service's error response for a request that breaks a rule, and nil for any other request. serial
+// determines the response's request id. Refuse ignores signatures and everything that depends on stored data.
 func (s Rules) Refuse(req *http.Request, body []byte, serial uint64, now time.Time) *http.Response {
 	c := request.NewCall(&protocol.Call{Req: req, Body: body, Serial: serial, Now: now})
 	answer, fault := s.check(c)
@@ -31,7 +31,7 @@ func (s Rules) Refuse(req *http.Request, body []byte, serial uint64, now time.Ti
 	return answer.Response(req)
 }
 
-// check returns an answer for a transaction that fails, which has a form of its own.
+// check returns a response for a transaction that fails, which has another form than a fault.
 func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
 	if fault := protocol.CheckVersion(c.Req); fault != nil {
 		return nil, fault
@@ -57,7 +57,7 @@ func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
 	case a.Kind == request.ToBatch:
 		return s.checkBatch(c)
 	case read:
-		// A continuation is the other service's, whatever it looks like.
+		// The continuation token is the other service's, so its form is not checked.
 		values.Del("NextPartitionKey")
 		values.Del("NextRowKey")
 		_, fault := request.ParseQuery(values)
