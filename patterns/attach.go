@@ -3,7 +3,6 @@ package patterns
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strconv"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -15,7 +14,7 @@ import (
 func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	h := host[T]{r}
 	for i, p := range attached {
-		if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if engine.IsNil(p) {
 			return fmt.Errorf("pattern %d is nil", i+1)
 		}
 		implementation, err := p.Attach(h)

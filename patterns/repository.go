@@ -87,10 +87,10 @@ func untyped[T any](v *T) any {
 
 // typed converts an entity of the engine to *T.
 func typed[T any](v any, err error) (*T, error) {
-	if v == nil || err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return v.(*T), nil
+	return as[T](v), nil
 }
 
 // Table returns the repository's table.

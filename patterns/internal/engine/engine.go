@@ -78,7 +78,7 @@ func (r *Engine) Compose() (err error) {
 			return err
 		}
 	}
-	if name, out := r.firstOutside(); out && isNil(r.Schema.Intents) {
+	if name, out := r.firstOutside(); out && IsNil(r.Schema.Intents) {
 		return fmt.Errorf("pattern %s has effects outside of the partition; set Schema.Intents, for example to an eventual.Queue", name)
 	}
 	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })

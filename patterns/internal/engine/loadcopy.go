@@ -31,26 +31,22 @@ func (r *Engine) sealCopies() {
 		return
 	}
 	for _, p := range r.Copies {
-		copiesOf := p.Copies
-		p.Copies = func(v any) ([]driver.Copy, error) {
-			copies, err := copiesOf(v)
-			copies = slices.Clone(copies) // clipped, since the pattern may return the same slice again
-			for i := range copies {
-				copies[i].Keep = r.keeps(copies[i].Keep)
-			}
-			return copies, err
-		}
+		p.Copies = edited(p.Copies, func(c *driver.Copy) { c.Keep = r.keeps(c.Keep) })
 	}
 	for _, p := range r.Outside {
-		copiesOf := p.Outside.Copies
-		p.Outside.Copies = func(v any) ([]driver.OutsideCopy, error) {
-			copies, err := copiesOf(v)
-			copies = slices.Clone(copies) // clipped, since the pattern may return the same slice again
-			for i := range copies {
-				copies[i].Keep = r.keeps(copies[i].Keep)
-			}
-			return copies, err
+		p.Outside.Copies = edited(p.Outside.Copies, func(c *driver.OutsideCopy) { c.Keep = r.keeps(c.Keep) })
+	}
+}
+
+// edited returns a pattern's function whose copies are edited.
+func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]C, error) {
+	return func(v any) ([]C, error) {
+		copies, err := copiesOf(v)
+		copies = slices.Clone(copies) // the pattern may return the same slice again
+		for i := range copies {
+			edit(&copies[i])
 		}
+		return copies, err
 	}
 }
 

@@ -116,8 +116,8 @@ func AsError(err error) *tables.Error {
 	return e
 }
 
-// isNil reports whether v is nil, or a nil pointer in an interface.
-func isNil(v any) bool {
+// IsNil reports whether v is nil, or a nil pointer in an interface.
+func IsNil(v any) bool {
 	p := reflect.ValueOf(v)
 	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }
