@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -84,12 +85,8 @@ func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Gr
 	if o := i.options; o.RenewBefore < 0 || o.MaxAge < 0 || o.Capacity < 0 || o.Timeout < 0 {
 		return nil, tables.InvalidIn("NewIssuer", "", "an option of IssuerOptions is negative; each must be 0 (meaning the default) or more")
 	}
-	if i.options.Capacity == 0 {
-		i.options.Capacity = DefaultCapacity
-	}
-	if i.options.Timeout == 0 {
-		i.options.Timeout = DefaultTimeout
-	}
+	i.options.Capacity = cmp.Or(i.options.Capacity, DefaultCapacity)
+	i.options.Timeout = cmp.Or(i.options.Timeout, DefaultTimeout)
 	return i, nil
 }
 
@@ -170,15 +167,10 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {
-		if age == 0 {
-			age = DefaultMaxAge
-		}
+		age = cmp.Or(age, DefaultMaxAge)
 		return asked.Add(age)
 	}
-	before := i.options.RenewBefore
-	if before == 0 {
-		before = t.Expiry().Sub(asked) / 4
-	}
+	before := cmp.Or(i.options.RenewBefore, t.Expiry().Sub(asked)/4)
 	until := t.Expiry().Add(-before)
 	if limit := asked.Add(age); age > 0 && limit.Before(until) {
 		return limit

@@ -1,6 +1,7 @@
 package dataseries
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -45,9 +46,7 @@ func labelled(op, table string, key tables.Key, err error) error {
 	}
 	of := *e
 	of.Op = op
-	if of.Table == "" {
-		of.Table = table
-	}
+	of.Table = cmp.Or(of.Table, table)
 	if of.Key == (tables.Key{}) && checkKeys(key) == nil {
 		of.Key = key
 	}

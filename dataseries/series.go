@@ -1,6 +1,7 @@
 package dataseries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,7 @@ func New[V any](table *tables.Table, prefix string, slots int, options *Options)
 		return refuse(err)
 	}
 	s := &Series[V]{table: table, layout: l, codec: codec}
-	attempts := options.MaxAttempts
-	if attempts == 0 {
-		attempts = defaultAttempts
-	}
+	attempts := cmp.Or(options.MaxAttempts, defaultAttempts)
 	if options.Container == nil {
 		s.shelf = &rowShelf{layout: l, table: table, rows: table.Entities(), attempts: attempts}
 	} else {

@@ -1,6 +1,7 @@
 package denormalization
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -16,9 +17,7 @@ type crew struct {
 }
 
 func newCrew(n int) *crew {
-	if n == 0 {
-		n = defaultConcurrency
-	}
+	n = cmp.Or(n, defaultConcurrency)
 	c := &crew{}
 	c.running.SetLimit(n)
 	return c

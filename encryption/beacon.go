@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -46,9 +47,7 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 // Beacon fetches the key of a beacon; the program may keep the Beacon as long as it runs. bits is the length of its
 // hashes, 8 to 128 (0 means 128). It must never change for an existing index. Requests: 1, and 1 to unwrap.
 func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, error) {
-	if bits == 0 {
-		bits = beaconBits
-	}
+	bits = cmp.Or(bits, beaconBits)
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil || bits < 8 || bits > beaconBits {
 		return Beacon{}, tables.Invalidf("Beacon", "a beacon of %d bits; give it a name and 8 to %d bits", bits, beaconBits)

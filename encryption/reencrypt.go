@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -71,9 +72,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	run := &reencryption[T]{repository: repository, encryption: e, options: *options, current: current}
-	if run.options.Concurrency == 0 {
-		run.options.Concurrency = 8
-	}
+	run.options.Concurrency = cmp.Or(run.options.Concurrency, 8)
 	return run.all(ctx)
 }
 

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -88,15 +89,9 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	r := &registry{table: table, wrapper: wrapper, name: options.Name, ttl: options.TTL, trusted: slices.Clone(options.Trusted),
 		accepts: acceptance{anyWrapping: options.TrustTable, unbound: options.AcceptUnbound}, now: time.Now}
 	uses := options.MaxUses
-	if r.name == "" {
-		r.name = defaultRegistry
-	}
-	if r.ttl == 0 {
-		r.ttl = defaultTTL
-	}
-	if uses == 0 {
-		uses = defaultUses
-	}
+	r.name = cmp.Or(r.name, defaultRegistry)
+	r.ttl = cmp.Or(r.ttl, defaultTTL)
+	uses = cmp.Or(uses, defaultUses)
 	switch {
 	case table == nil || wrapper == nil:
 		return nil, tables.Invalidf(op, "the table or the KeyWrapper is nil; give both")

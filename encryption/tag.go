@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -33,9 +34,7 @@ func taggedProperties(t reflect.Type) (map[string][]string, error) {
 			continue
 		}
 		name, options, _ := strings.Cut(field.Tag.Get(tagTable), ",")
-		if name == "" {
-			name = field.Name
-		}
+		name = cmp.Or(name, field.Name)
 		unstored := name == "-" || !field.IsExported() || options == "rest" || field.Anonymous && field.Tag.Get(tagTable) == ""
 		if unstored || name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
 			return nil, fmt.Errorf("field %s of %s has the tag but is not stored as a property of its own; remove the tag", field.Name, t)

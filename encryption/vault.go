@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -37,9 +38,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 	keyID = strings.TrimSuffix(keyID, "/")
 	_, name, found := strings.Cut(keyID, "/keys/")
 	k := VaultKey{client: client, id: keyID, name: name, algorithm: options.Algorithm}
-	if k.algorithm == "" {
-		k.algorithm = AlgorithmRSAOAEP256
-	}
+	k.algorithm = cmp.Or(k.algorithm, AlgorithmRSAOAEP256)
 	switch {
 	case client == nil:
 		return VaultKey{}, tables.Invalidf("NewVaultKey", "the client is nil; give an azkeys.Client")

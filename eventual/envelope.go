@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -99,9 +100,7 @@ func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, erro
 		return nil, errNoType
 	}
 	e.Version, e.raw = envelopeVersion, raw
-	if e.ID == "" {
-		e.ID = serviceID
-	}
+	e.ID = cmp.Or(e.ID, serviceID)
 	if e.Sent.IsZero() {
 		e.Sent = inserted
 	}

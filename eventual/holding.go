@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -108,9 +109,7 @@ func (h *holding) update(ctx context.Context, text string) error {
 	if err := h.lease.Check(); err != nil {
 		return err
 	}
-	if text == "" {
-		text = h.text
-	}
+	text = cmp.Or(text, h.text)
 	since, seconds := time.Now(), int32(h.visibility/time.Second)
 	answer, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
 	switch {
@@ -164,9 +163,7 @@ func (h *holding) releaseWith(delay time.Duration, text string) error {
 	if h.unsure() || h.lease.Check() != nil {
 		return nil
 	}
-	if text == "" {
-		text = h.text
-	}
+	text = cmp.Or(text, h.text)
 	seconds := int32(delay / time.Second)
 	_, err := h.queue.UpdateMessage(h.own, h.id, h.receipt, text, &azqueue.UpdateMessageOptions{VisibilityTimeout: &seconds})
 	if isNotHeld(err) || h.lease.Check() != nil {

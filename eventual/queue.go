@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -70,12 +71,8 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	if options != nil {
 		o = *options
 	}
-	if o.Shards == 0 {
-		o.Shards = 1
-	}
-	if o.VisibilityTimeout == 0 {
-		o.VisibilityTimeout = standardHidden
-	}
+	o.Shards = cmp.Or(o.Shards, 1)
+	o.VisibilityTimeout = cmp.Or(o.VisibilityTimeout, standardHidden)
 	if o.ClaimContainer == "" {
 		o.ClaimContainer = name + "-claims"
 	}

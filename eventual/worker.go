@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,30 +116,18 @@ func (o *WorkerOptions) setDefaults() error {
 	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.DeploymentTimeout) < 0 {
 		return errors.New("an option of WorkerOptions is negative; Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout must be 0 (meaning the default) or more")
 	}
-	if o.Concurrency == 0 {
-		o.Concurrency = standardConcurrency
-	}
-	if o.MaxDequeues == 0 {
-		o.MaxDequeues = standardMaxDequeues
-	}
-	if o.MaxPoll == 0 {
-		o.MaxPoll = max(standardMaxPoll, o.MinPoll)
-	}
-	if o.MinPoll == 0 {
-		o.MinPoll = min(standardMinPoll, o.MaxPoll)
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, standardConcurrency)
+	o.MaxDequeues = cmp.Or(o.MaxDequeues, standardMaxDequeues)
+	o.MaxPoll = cmp.Or(o.MaxPoll, max(standardMaxPoll, o.MinPoll))
+	o.MinPoll = cmp.Or(o.MinPoll, min(standardMinPoll, o.MaxPoll))
 	if o.MinPoll > o.MaxPoll {
 		return fmt.Errorf("WorkerOptions.MinPoll is %v; it must be at most MaxPoll, which is %v", o.MinPoll, o.MaxPoll)
 	}
-	if o.StopTimeout == 0 {
-		o.StopTimeout = standardStopTimeout
-	}
+	o.StopTimeout = cmp.Or(o.StopTimeout, standardStopTimeout)
 	if o.RetryDelay == nil {
 		o.RetryDelay, o.patient = retryDelay, true
 	}
-	if o.DeploymentTimeout == 0 {
-		o.DeploymentTimeout = standardDeployment
-	}
+	o.DeploymentTimeout = cmp.Or(o.DeploymentTimeout, standardDeployment)
 	return nil
 }
 

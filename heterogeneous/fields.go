@@ -1,6 +1,7 @@
 package heterogeneous
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"time"
@@ -21,9 +22,7 @@ func setSystem(v any, key tables.Key, at time.Time) {
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("table"), ",")
-		if name == "" {
-			name = field.Name
-		}
+		name = cmp.Or(name, field.Name)
 		switch {
 		case name == "PartitionKey" && field.Type.Kind() == reflect.String:
 			settable(s, field.Index).SetString(key.Partition)

@@ -1,6 +1,7 @@
 package highvolumedelete
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -92,10 +93,7 @@ func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, 
 	if err != nil {
 		return m, err
 	}
-	grace := options.UnsafeGrace
-	if grace == 0 {
-		grace = DefaultGrace
-	}
+	grace := cmp.Or(options.UnsafeGrace, DefaultGrace)
 	timer := time.NewTimer(max(grace, 0))
 	defer timer.Stop()
 	select {

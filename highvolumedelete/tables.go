@@ -1,6 +1,7 @@
 package highvolumedelete
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -83,9 +84,7 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	if schema.Now == nil {
 		schema.Now = time.Now
 	}
-	if schema.Early == 0 {
-		schema.Early = DefaultEarly
-	}
+	schema.Early = cmp.Or(schema.Early, DefaultEarly)
 	control, err := tables.RowsOf[markRow](account.Table(schema.Name + controlSuffix))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package largeentities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,24 +79,12 @@ func (o Options) complete() (Options, error) {
 	if o.Sealer != nil {
 		o.Threshold = -1
 	}
-	if o.Threshold == 0 {
-		o.Threshold = standardThreshold
-	}
-	if o.MaxValue == 0 {
-		o.MaxValue = standardMaxValue
-	}
-	if o.ContentType == "" {
-		o.ContentType = standardType
-	}
-	if o.BlockSize == 0 {
-		o.BlockSize = standardBlockSize
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = standardConcurrency
-	}
-	if o.Deadline == 0 {
-		o.Deadline = standardDeadline
-	}
+	o.Threshold = cmp.Or(o.Threshold, standardThreshold)
+	o.MaxValue = cmp.Or(o.MaxValue, standardMaxValue)
+	o.ContentType = cmp.Or(o.ContentType, standardType)
+	o.BlockSize = cmp.Or(o.BlockSize, standardBlockSize)
+	o.Concurrency = cmp.Or(o.Concurrency, standardConcurrency)
+	o.Deadline = cmp.Or(o.Deadline, standardDeadline)
 	switch {
 	case o.Threshold > tables.MaxBinarySize:
 		return o, fmt.Errorf("Options.Threshold is %d; it must be at most %d bytes, the size of a property", o.Threshold, tables.MaxBinarySize)

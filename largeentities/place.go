@@ -2,6 +2,7 @@ package largeentities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -96,10 +97,7 @@ func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (p
 }
 
 func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s *Stream, src *source) (placement, error) {
-	kind := src.kind
-	if kind == "" {
-		kind = x.options.ContentType
-	}
+	kind := cmp.Or(src.kind, x.options.ContentType)
 	if err := checkType(kind); err != nil {
 		return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, err)
 	}

@@ -1,6 +1,7 @@
 package largeentities
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -80,9 +81,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	if err != nil {
 		return report, err
 	}
-	if o.Grace == 0 {
-		o.Grace = standardGrace
-	}
+	o.Grace = cmp.Or(o.Grace, standardGrace)
 	if o.Grace < 0 {
 		return report, tables.Invalidf(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}

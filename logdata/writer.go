@@ -1,6 +1,7 @@
 package logdata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,8 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 	if all.Interval < 0 || all.BlobBytes < 0 {
 		return all, errors.New("WriterOptions.Interval or BlobBytes is negative; it must be 0 (meaning the default) or more")
 	}
-	if all.Interval == 0 {
-		all.Interval = defaultInterval
-	}
-	if all.BlobBytes == 0 {
-		all.BlobBytes = defaultBlobBytes
-	}
+	all.Interval = cmp.Or(all.Interval, defaultInterval)
+	all.BlobBytes = cmp.Or(all.BlobBytes, defaultBlobBytes)
 	return all, nil
 }
 

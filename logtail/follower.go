@@ -1,6 +1,7 @@
 package logtail
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -40,9 +41,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 		return nil, tables.InvalidIn(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
 	}
 	f := &Follower[T]{log: l, partition: partition, interval: options.Interval}
-	if f.interval == 0 {
-		f.interval = time.Second
-	}
+	f.interval = cmp.Or(f.interval, time.Second)
 	if _, err := l.Query(partition, options.From, time.Time{}).Plan(); err != nil {
 		return nil, err
 	}

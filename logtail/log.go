@@ -1,6 +1,7 @@
 package logtail
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"sync"
@@ -72,12 +73,8 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	case entryOf(new(T)) == nil:
 		return nil, tables.InvalidIn(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
 	}
-	if schema.Prefix == "" {
-		schema.Prefix = DefaultPrefix
-	}
-	if schema.Window == 0 {
-		schema.Window = DefaultWindow
-	}
+	schema.Prefix = cmp.Or(schema.Prefix, DefaultPrefix)
+	schema.Window = cmp.Or(schema.Window, DefaultWindow)
 	if schema.Now == nil {
 		schema.Now = time.Now
 	}

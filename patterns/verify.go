@@ -147,12 +147,8 @@ func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, erro
 	if o != nil {
 		c = *o
 	}
-	if c.Lag == 0 {
-		c.Lag = defaultLag
-	}
-	if c.Concurrency == 0 {
-		c.Concurrency = defaultConcurrency
-	}
+	c.Lag = cmp.Or(c.Lag, defaultLag)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
 	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
 		return c, fmt.Errorf("a Lag of %v, a Concurrency of %d, %d Rows", c.Lag, c.Concurrency, c.Rows)
 	}

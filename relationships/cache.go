@@ -1,6 +1,7 @@
 package relationships
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -41,19 +42,11 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 	if with.TTL < 0 || with.Limit < 0 || with.Timeout < 0 {
 		return with, fmt.Errorf("a TTL of %s, a Limit of %d and a Timeout of %s", with.TTL, with.Limit, with.Timeout)
 	}
-	if with.TTL == 0 {
-		with.TTL = defaultTTL
-	}
-	if with.Stale == 0 {
-		with.Stale = with.TTL
-	}
+	with.TTL = cmp.Or(with.TTL, defaultTTL)
+	with.Stale = cmp.Or(with.Stale, with.TTL)
 	with.Stale = max(with.Stale, 0)
-	if with.Limit == 0 {
-		with.Limit = defaultLimit
-	}
-	if with.Timeout == 0 {
-		with.Timeout = defaultTimeout
-	}
+	with.Limit = cmp.Or(with.Limit, defaultLimit)
+	with.Timeout = cmp.Or(with.Timeout, defaultTimeout)
 	if with.Now == nil {
 		with.Now = time.Now
 	}

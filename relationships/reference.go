@@ -1,6 +1,7 @@
 package relationships
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -123,10 +124,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			yield(Joined[C, P]{}, tables.Invalidf("Join", "the sequence of entities is nil"))
 			return
 		}
-		size := r.Batch
-		if size == 0 {
-			size = defaultBatch
-		}
+		size := cmp.Or(r.Batch, defaultBatch)
 		batch := make([]*C, 0, size)
 		for v, err := range children {
 			if err != nil {

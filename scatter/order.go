@@ -1,6 +1,7 @@
 package scatter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -37,9 +38,7 @@ const (
 // compoundkey.Time(at), ...). step is how far the horizon moves at a time (default 1 minute): with a longer step the
 // record is read less often, and a new n applies later.
 func ByTime(prefix string, step time.Duration) Order {
-	if step == 0 {
-		step = defaultTimeStep
-	}
+	step = cmp.Or(step, defaultTimeStep)
 	o := Order{prefix: prefix, name: "time", width: timeDigits, limit: timeLimit, step: int64(step / tick)}
 	return o.checked()
 }
@@ -55,9 +54,7 @@ func ByTimeDesc(prefix string, step time.Duration) Order {
 // compoundkey.Int(number, 12)), of 1 to 18 digits and not negative. step is how far the horizon moves at a time
 // (default 10,000).
 func ByNumber(prefix string, width int, step int64) Order {
-	if step == 0 {
-		step = defaultNumberStep
-	}
+	step = cmp.Or(step, defaultNumberStep)
 	o := Order{prefix: prefix, name: "number:" + strconv.Itoa(width), width: width, limit: 1, step: step}
 	if width < 1 || width > 18 {
 		o.err = fmt.Errorf("ByNumber: width is %d; it must be 1 to 18", width)

@@ -1,6 +1,7 @@
 package scatter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -90,21 +91,13 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 
 // check fills in defaults, and returns an error if the schema is invalid.
 func (s *Spread[T]) check(table *tables.Table) error {
-	if s.name == "" {
-		s.name = s.order.prefix
-	}
-	if s.first == 0 {
-		s.first = defaultPartitions
-	}
-	if s.attempts == 0 {
-		s.attempts = defaultAttempts
-	}
+	s.name = cmp.Or(s.name, s.order.prefix)
+	s.first = cmp.Or(s.first, defaultPartitions)
+	s.attempts = cmp.Or(s.attempts, defaultAttempts)
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.ahead == 0 {
-		s.ahead = defaultAhead
-	}
+	s.ahead = cmp.Or(s.ahead, defaultAhead)
 	switch {
 	case table == nil:
 		return errors.New("the table is nil; make it with Account.Table")

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -120,9 +121,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	if err := b.options.check(); err != nil {
 		return BulkReport{}, relabel(op, t, Invalid("", err))
 	}
-	if b.options.Concurrency == 0 {
-		b.options.Concurrency = defaultConcurrency
-	}
+	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
 		Concurrency: b.options.Concurrency, Skip: b.options.Resume,

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -69,10 +70,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 }
 
 func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any) int) (token string, err error) {
-	size := q.pageSize
-	if size == 0 {
-		size = MaxPageSize
-	}
+	size := cmp.Or(q.pageSize, MaxPageSize)
 	if q.top > 0 && !q.src.Skips {
 		size = min(size, c.Left) // if rows are skipped, small pages could be skipped whole, again and again
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,9 +213,7 @@ func setKey(v any, key tables.Key) {
 	s := reflect.ValueOf(v).Elem()
 	for _, f := range reflect.VisibleFields(s.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("table"), ",")
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		text := map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}
 		if value, is := text[name]; is && f.IsExported() && f.Type.Kind() == reflect.String {
 			fieldOf(s, f.Index).SetString(value)

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -86,10 +87,7 @@ func (s settings) expandDevelopment() error {
 	if s["accountname"] != "" || s["accountkey"] != "" || s["sharedaccesssignature"] != "" {
 		return fmt.Errorf("the connection string has UseDevelopmentStorage beside an account of its own; remove one of them")
 	}
-	host := strings.TrimSuffix(s["developmentstorageproxyuri"], "/")
-	if host == "" {
-		host = "http://127.0.0.1"
-	}
+	host := cmp.Or(strings.TrimSuffix(s["developmentstorageproxyuri"], "/"), "http://127.0.0.1")
 	s["accountname"], s["accountkey"] = developmentAccount, developmentKey
 	for service, port := range map[string]string{"blobendpoint": "10000", "queueendpoint": "10001", "tableendpoint": "10002"} {
 		if s[service] == "" {
@@ -106,15 +104,11 @@ func (s settings) endpoints() (Endpoints, error) {
 			return e, fmt.Errorf("the AccountName of the connection string must have 3 to 63 letters, digits and hyphens; is a semicolon missing after it?")
 		}
 		scheme, suffix := s["defaultendpointsprotocol"], s["endpointsuffix"]
-		if scheme == "" {
-			scheme = "https"
-		}
+		scheme = cmp.Or(scheme, "https")
 		if scheme != "https" && scheme != "http" {
 			return e, fmt.Errorf("DefaultEndpointsProtocol must be http or https")
 		}
-		if suffix == "" {
-			suffix = "core.windows.net"
-		}
+		suffix = cmp.Or(suffix, "core.windows.net")
 		if !hostName.MatchString(suffix) {
 			return e, fmt.Errorf("the EndpointSuffix of the connection string must be the name of a host; is a semicolon missing after it?")
 		}

@@ -4,6 +4,7 @@
 package fields
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -71,9 +72,7 @@ func (p *Plan) add(sf reflect.StructField) error {
 		}
 		return nil
 	}
-	if name == "" {
-		name = sf.Name
-	}
+	name = cmp.Or(name, sf.Name)
 	if done, err := p.addSystem(name, sf); done || err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 
 // Compose checks that schema and patterns can be combined, and sorts the patterns by what they contribute.
 func (r *Engine) Compose() (err error) {
-	if r.Schema.MaxAttempts == 0 {
-		r.Schema.MaxAttempts = defaultAttempts
-	}
+	r.Schema.MaxAttempts = cmp.Or(r.Schema.MaxAttempts, defaultAttempts)
 	if r.Schema.MaxAttempts < 0 {
 		return fmt.Errorf("a Schema.MaxAttempts of %d", r.Schema.MaxAttempts)
 	}
