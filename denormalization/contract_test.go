@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -52,10 +53,10 @@ func TestCopyMovesTheReference(t *testing.T) {
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
 	copies := denormalization.New("other", link, nil)
-	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "other members", Key: patterns.HostOf(p.members).KeyOf, Intents: p.queue}, copies.Holder())
+	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "other members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
 	check(t, err)
-	repo := must[*patterns.Repository[office]](t)(patterns.NewRepository(p.offices.Table(),
-		patterns.Schema[office]{Name: "others", Key: patterns.HostOf(p.offices).KeyOf, Intents: p.queue}, copies.Source()))
+	repo := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
+		patterns.Schema[office]{Name: "others", Key: patterns.HostOf(p.offices).KeyOf}, copies.Source()))
 	check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
 	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err = worker.Drain(ctx)

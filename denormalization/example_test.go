@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -123,25 +122,24 @@ func cities() *denormalization.Copies[Department, Employee] {
 // All employees hold the city of their department. A change of it reaches them by an intent.
 func ExampleNew() {
 	ctx := context.Background()
-	account := storage()
-	queue, err := eventual.NewQueue(account, "example-cities", nil)
+	store, err := patterns.NewStore(storage(), "cities", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	city := cities()
-	employees, err := patterns.NewRepository(account.Table("ExampleEmployees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	employees, err := patterns.NewRepository(store.Table("ExampleEmployees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
 	}, city.Holder())
 	if err != nil {
 		log.Fatal(err)
 	}
-	departments, err := patterns.NewRepository(account.Table("ExampleDepartments"), patterns.Schema[Department]{
-		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, Intents: queue,
+	departments, err := patterns.NewRepository(store.Table("ExampleDepartments"), patterns.Schema[Department]{
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) },
 	}, city.Source())
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := first(queue.Create(ctx), employees.Table().Create(ctx), departments.Table().Create(ctx)); err != nil {
+	if err := store.Create(ctx); err != nil { // the two tables, and the queue of intents
 		log.Fatal(err)
 	}
 	for id := range 3 {

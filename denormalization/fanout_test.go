@@ -63,18 +63,17 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 	link := cityLink()
 	link.Required = w.required
 	copies := denormalization.New("city", link, &denormalization.Options{Limit: w.limit})
-	p.members, err = patterns.NewRepository(account.Table(w.table), memberSchema(queue), copies.Holder())
+	p.members, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), memberSchema(), copies.Holder())
 	if err != nil {
 		return nil, err
 	}
 	p.city = &seen[office]{pattern: copies.Source()}
-	p.offices, err = patterns.NewRepository(account.Table(w.table), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Intents: queue,
-		Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
+	p.offices, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
 }
 
-func memberSchema(intents driver.IntentRunner) patterns.Schema[member] {
-	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Intents: intents, Key: func(m *member) tables.Key { return memberKey(m.ID) }}
+func memberSchema() patterns.Schema[member] {
+	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Key: func(m *member) tables.Key { return memberKey(m.ID) }}
 }
 
 // cityLink copies an office's city into all its members.
@@ -118,7 +117,7 @@ func (w *offices) unlinked(t testing.TB, s *storagetest.Service) *patterns.Repos
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema(nil)))
+	return must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema()))
 }
 
 func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
@@ -297,10 +296,10 @@ func TestPanicOfACopy(t *testing.T) {
 		return tables.Key{}, false
 	}
 	copies := denormalization.New("panics", link, nil)
-	_, err := patterns.NewRepository(p.members.Table(), patterns.Schema[member]{Name: "panicking members", Intents: p.queue, Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
+	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "panicking members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
 	check(t, err)
 	source := &seen[office]{pattern: copies.Source()}
-	_, err = patterns.NewRepository(p.offices.Table(), patterns.Schema[office]{Name: "panics", Intents: p.queue, Key: patterns.HostOf(p.offices).KeyOf}, source)
+	_, err = patterns.NewRepository(harness.In(p.offices.Table(), p.queue), patterns.Schema[office]{Name: "panics", Key: patterns.HostOf(p.offices).KeyOf}, source)
 	check(t, err)
 	defer func() {
 		if recover() == nil {

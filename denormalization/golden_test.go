@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -32,13 +33,13 @@ func TestGoldenIntents(t *testing.T) {
 	p, f := must[*process](t)(w.start(s)), must[*officeProcess](t)(fan.start(s))
 	r := &recorder{}
 	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
-	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(),
-		patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf, Intents: r}, manager.Holder()))
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(),
-		patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: r}, manager.Source()))
-	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(f.members.Table(), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf, Intents: r}, city.Holder()))
-	places := must[*patterns.Repository[office]](t)(patterns.NewRepository(f.offices.Table(),
-		patterns.Schema[office]{Key: patterns.HostOf(f.offices).KeyOf, Intents: r}, city.Source()))
+	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
+		patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, manager.Holder()))
+	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
+		patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, manager.Source()))
+	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf}, city.Holder()))
+	places := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
+		patterns.Schema[office]{Key: patterns.HostOf(f.offices).KeyOf}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
 	check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))

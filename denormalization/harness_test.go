@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -167,8 +168,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if intents != nil {
 		intents = registered{intents, &p.carryOut}
 	}
-	p.employees, err = patterns.NewRepository(account.Table(w.employees), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Intents: intents,
-		MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
+	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), intents), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
 	return p, err
 }
 
@@ -178,9 +178,9 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 	case inPartition:
 		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
 	case async:
-		return denormalization.New("manager", managing(), nil), queue.Async()
+		return denormalization.New("manager", managing(), nil), eventual.RunnerOf(rows.Open, queue, true)
 	}
-	return denormalization.New("manager", managing(), nil), queue
+	return denormalization.New("manager", managing(), nil), harness.Runner(queue)
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
@@ -196,8 +196,8 @@ func (w *world) openDepartments(account *tables.Account, intents driver.IntentRu
 			return compoundkey.String(d.Name)
 		}, nil))
 	}
-	return patterns.NewRepository(account.Table(w.departments), patterns.Schema[department]{
-		Name: "departments", RowPrefix: "dept", Intents: intents, MaxAttempts: 40,
+	return patterns.NewRepository(harness.In(account.Table(w.departments), intents), patterns.Schema[department]{
+		Name: "departments", RowPrefix: "dept", MaxAttempts: 40,
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, attached...)
 }
@@ -209,7 +209,7 @@ func (w *world) unlinked(t testing.TB, s *storagetest.Service) *patterns.Reposit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must[*patterns.Repository[department]](t)(w.openDepartments(account, queue))
+	return must[*patterns.Repository[department]](t)(w.openDepartments(account, harness.Runner(queue)))
 }
 
 // drainNow handles what is visible now.

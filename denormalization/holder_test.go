@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -151,10 +152,10 @@ func TestHolderWithATime(t *testing.T) {
 		SourceOf: func(d *dated) (tables.Key, bool) { return officeKey(d.Office), d.Office != "" },
 	}
 	copies := denormalization.New("city", link, nil)
-	holders := must[*patterns.Repository[dated]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
-		patterns.Schema[dated]{Intents: queue, Key: func(d *dated) tables.Key { return memberKey(d.ID) }}, copies.Holder()))
-	offices := must[*patterns.Repository[office]](t)(patterns.NewRepository(account.Table(s.TableName(t)),
-		patterns.Schema[office]{Intents: queue, Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
+	holders := must[*patterns.Repository[dated]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+		patterns.Schema[dated]{Key: func(d *dated) tables.Key { return memberKey(d.ID) }}, copies.Holder()))
+	offices := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+		patterns.Schema[office]{Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
 	check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
 	hired := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	london := &office{Code: "L", City: "London"}
@@ -223,13 +224,12 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 		return keys
 	}
 	copies := denormalization.New("manager", l, nil)
-	schema := patterns.Schema[department]{Intents: queue, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}
-	w.holders = must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema, copies.Holder()))
-	w.sources = must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Sources"),
-		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
+	schema := patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}
+	w.holders = must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
+	w.sources = must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
+		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
 	_, err = account.Container("queue").Create(t.Context(), nil)
 	check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
-	schema.Intents = nil
 	older := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
 	_, err = older.BulkInsertNonAtomic(t.Context(), func(yield func(*department, error) bool) {
 		for i := range n {

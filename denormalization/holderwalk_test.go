@@ -66,15 +66,14 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, copies, intents := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), driver.IntentRunner(queue)
+	p, copies, intents := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), harness.Runner(queue)
 	if w.runner != nil {
 		intents = w.runner(queue)
 	}
-	if p.members, err = patterns.NewRepository(account.Table("Members"), memberSchema(intents), copies.Holder()); err != nil {
+	if p.members, err = patterns.NewRepository(harness.In(account.Table("Members"), intents), memberSchema(), copies.Holder()); err != nil {
 		return nil, err
 	}
-	p.offices, err = patterns.NewRepository(account.Table("Offices"), patterns.Schema[office]{Intents: queue,
-		Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source())
+	p.offices, err = patterns.NewRepository(harness.In(account.Table("Offices"), queue), patterns.Schema[office]{Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source())
 	return p, err
 }
 
@@ -177,7 +176,7 @@ func TestWalkHolder(t *testing.T) {
 
 // waived is a runner that leaves out what keeps a holder's copy: the look after the commit, or the message.
 type waived struct {
-	*eventual.Queue
+	driver.IntentRunner
 	looks bool
 }
 
@@ -195,7 +194,7 @@ func (r waived) Run(ctx context.Context, _ driver.Intent, commit, settle func(co
 func TestWalkHolderCanFail(t *testing.T) {
 	for name, looks := range map[string]bool{"without the look after the commit": false, "without a message": true} {
 		w := &holderWalk{cities: map[string]string{"L": "x"}, steps: []func(context.Context, *officeProcess) error{insertsMember("L"), putsOffice("L", "y")},
-			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{q, looks} }}
+			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{harness.Runner(q), looks} }}
 		if looks {
 			w.crashes = 1
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -17,13 +18,13 @@ type link = denormalization.Link[employee, department]
 
 // linked makes repositories of both ends of a link on the tables of a world.
 func linked(p *process, copies *denormalization.Copies[employee, department], attached ...patterns.Pattern[department]) (*patterns.Repository[employee], *patterns.Repository[department], error) {
-	departments, err := patterns.NewRepository(p.departments.Table(),
-		patterns.Schema[department]{Name: "other departments", Key: patterns.HostOf(p.departments).KeyOf, Intents: p.queue}, append(attached, copies.Holder())...)
+	departments, err := patterns.NewRepository(harness.In(p.departments.Table(), p.queue),
+		patterns.Schema[department]{Name: "other departments", Key: patterns.HostOf(p.departments).KeyOf}, append(attached, copies.Holder())...)
 	if err != nil {
 		return nil, nil, err
 	}
-	employees, err := patterns.NewRepository(p.employees.Table(),
-		patterns.Schema[employee]{Name: "other employees", Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue}, copies.Source())
+	employees, err := patterns.NewRepository(harness.In(p.employees.Table(), p.queue),
+		patterns.Schema[employee]{Name: "other employees", Key: patterns.HostOf(p.employees).KeyOf}, copies.Source())
 	return employees, departments, err
 }
 
@@ -78,7 +79,7 @@ func TestEffectsOutside(t *testing.T) {
 	_, _, err := linked(p, denormalization.NewInPartition("other", managing(), nil), denormalization.New("away", managing(), nil).Holder())
 	wantInvalid(t, err, "effects outside")
 	copies := denormalization.NewInPartition("other", managing(), nil)
-	_, err = patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue},
+	_, err = patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf},
 		copies.Source(), denormalization.New("away", managing(), nil).Source())
 	wantInvalid(t, err, "effects outside")
 }
@@ -91,7 +92,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		denormalization.New[employee, department], denormalization.NewInPartition[employee, department],
 	} {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
-		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf, Intents: p.queue}, source))
+		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, source))
 		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
 		_, err := source.Audit.Expected(jones())
 		if err == nil {
@@ -99,7 +100,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		}
 		_, queue, err := connect(s, p.queue.Name())
 		check(t, err)
-		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.departments.Table(), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf, Intents: queue}, made("other", managing(), nil).Holder()))
+		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, made("other", managing(), nil).Holder()))
 		wantInvalid(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
 		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
@@ -110,14 +111,14 @@ func TestLinkOfOneRepository(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
-		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf, Intents: &recorder{}}
+		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf}
 		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
 		wantInvalid(t, err, "broken")
 		employees, _, err := linked(p, made)
 		check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
 		wantInvalid(t, err, "already")
-		_, err = patterns.NewRepository(employees.Table(), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf, Intents: &recorder{}}, made.Source())
+		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf}, made.Source())
 		wantInvalid(t, err, "already")
 		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}

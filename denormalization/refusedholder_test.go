@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -37,10 +38,10 @@ func TestRefusedHolder(t *testing.T) {
 	}
 	refusing := &orphaned{}
 	copies := denormalization.New("manager", managing(), nil)
-	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table(w.departments),
-		patterns.Schema[department]{Intents: queue, Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.employees),
-		patterns.Schema[employee]{Intents: queue, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }},
+	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table(w.departments), queue),
+		patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
+	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.employees), queue),
+		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }},
 		copies.Source()))
 	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
 		t.Fatal(err)

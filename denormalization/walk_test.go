@@ -76,13 +76,11 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 	}
 	p := &walkProcess{queue: queue}
 	copies := denormalization.New("manager", managing(), nil)
-	p.departments, err = patterns.NewRepository(account.Table("Departments"), patterns.Schema[department]{Intents: queue,
-		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, copies.Holder())
+	p.departments, err = patterns.NewRepository(harness.In(account.Table("Departments"), queue), patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, copies.Holder())
 	if err != nil {
 		return nil, err
 	}
-	p.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{Intents: queue,
-		Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
+	p.employees, err = patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source())
 	return p, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -37,8 +38,8 @@ func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Reposi
 	t.Helper()
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(t.Context()))
-	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
 	check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -77,8 +78,8 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	x.list = indexentities.NewInPartition("list", key)
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	check(t, queue.Create(t.Context()))
-	x.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	x.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
 	check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
@@ -195,8 +196,8 @@ func TestCopiesThatProveNothing(t *testing.T) {
 		&interpartition.Options[employee]{Project: []string{"Salary"}})
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	check(t, queue.Create(ctx))
-	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table("Employees"), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue,
+	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
 	must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -25,8 +26,8 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, nil)
-		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(w.account.Table(table), patterns.Schema[employee]{
-			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Intents: queue.Async(),
+		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Async: true,
 		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
 		check(t, r.Table().Create(ctx))
 		return r

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -38,7 +39,7 @@ func TestSpilledIsRefused(t *testing.T) {
 			if !spillFirst {
 				both[0], both[1] = both[1], both[0]
 			}
-			_, err := patterns.NewRepository(w.account.Table("People"), patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", p.ID) }, Intents: queue}, both...)
+			_, err := patterns.NewRepository(harness.In(w.account.Table("People"), queue), patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", p.ID) }}, both...)
 			if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), property) {
 				t.Errorf("%s: %v", what, err)
 			}

@@ -48,29 +48,26 @@ func (r *reconcilers) get(name string) func(context.Context, driver.Intent) erro
 	return r.byName[name]
 }
 
+// runner is a Queue as the repositories of a Store use it. It is a type of its own, so that programs do not see its methods.
+type runner struct {
+	*Queue
+	async bool // leave the effects of changes to the queue's workers
+}
+
 // Register implements driver.IntentRunner. Workers of the queue finish the repository's intents whose writers died.
-func (q *Queue) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
-	if q == nil || q.account == nil {
-		return tables.InvalidIn("Register", "", "the queue is nil, or was not made by NewQueue")
-	}
-	return q.repositories.add(repository, reconcile)
+func (r runner) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
+	return r.repositories.add(repository, reconcile)
 }
 
 // Run implements driver.IntentRunner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
-// deletes the message. Requests: 2, and those of the change.
-func (q *Queue) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
-	return q.run(ctx, intent, commit, reconcile, q.applyCommitted)
-}
-
-// Async returns a runner that leaves the effects of changes to the queue's workers: the writer makes the message visible to them as
-// soon as the change is committed. Requests: 2, and those of the commit.
-func (q *Queue) Async() driver.IntentRunner { return asyncQueue{q} }
-
-type asyncQueue struct{ *Queue }
-
-// Run implements driver.IntentRunner.
-func (q asyncQueue) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
-	return q.run(ctx, intent, commit, reconcile, func(h *holding, intent *driver.Intent, _ func(context.Context) error) { q.releaseToWorkers(h, intent) })
+// deletes the message. If effects are left to workers, it makes the message visible to them instead, as soon as the change is
+// committed. Requests: 2, and those of the change; if effects are left to workers, 2 and those of the commit.
+func (r runner) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+	apply := r.applyCommitted
+	if r.async {
+		apply = func(h *holding, intent *driver.Intent, _ func(context.Context) error) { r.releaseToWorkers(h, intent) }
+	}
+	return r.run(ctx, intent, commit, reconcile, apply)
 }
 
 // run holds a message while it commits, and then applies the effects of the change. A change that was certainly not

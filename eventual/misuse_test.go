@@ -9,10 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -196,32 +193,11 @@ func TestRollingDeploy(t *testing.T) {
 	})
 }
 
-// TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused where it is given to something, not by a panic.
+// TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused by NewWorker, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
-	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
-	key := func(c *clerk) tables.Key { return tables.Key{Partition: "clerks", Row: c.Office} }
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
-		for use, f := range map[string]func() error{
-			"NewWorker": func() error { return second(eventual.NewWorker(q, nil, nil)) },
-			"Intents": func() error {
-				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q}, byOffice()))
-			},
-			"Async": func() error {
-				return second(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: key, Intents: q.Async()}, byOffice()))
-			},
-		} {
-			t.Run(what+" "+use, func(t *testing.T) { wantKind(t, f(), tables.ErrInvalid) })
-		}
+		t.Run(what, func(t *testing.T) { wantKind(t, second(eventual.NewWorker(q, nil, nil)), tables.ErrInvalid) })
 	}
-}
-
-type clerk struct {
-	tables.Meta
-	Office string
-}
-
-func byOffice() patterns.Pattern[clerk] {
-	return interpartition.NewIndex("office", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Office) }, nil)
 }
 
 // second is the error of a call that has a value besides.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,3 +41,7 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	q.wake.all()
 	return nil
 }
+
+// RunnerOf returns the queue as the one that carries the intents of repositories, for package patterns. async leaves the effects of
+// changes to the queue's workers.
+func RunnerOf(_ rows.Pass, q *Queue, async bool) driver.IntentRunner { return runner{q, async} }

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -47,7 +48,7 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 			}
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
-				return patterns.NewRepository(table, patterns.Schema[login]{Key: keyOf, RowPrefix: "at", Intents: queue}, c.pattern(table))
+				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, RowPrefix: "at"}, c.pattern(table))
 			}
 			logins := mustStart(t, s, schema)
 			requests.Reset()

@@ -6,7 +6,6 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -71,19 +70,17 @@ func Example() {
 
 // One list for a name in the whole organisation, in a table of its own, the guide's option 3.
 func ExampleNewInTable() {
-	ctx, account := context.Background(), storage()
-	intents, err := eventual.NewQueue(account, "lastnames", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	byName := indexentities.NewInTable("lastname", lastName, account.Table("LastNames"), &indexentities.Options[Employee]{
+	ctx, store := context.Background(), newStore("lastnames")
+	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), &indexentities.Options[Employee]{
 		Group: func(*Employee) string { return indexentities.Global },
 	})
-	employees, err := patterns.NewRepository(account.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byName)
+	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
-	create(ctx, employees.Table().Create, account.Table("LastNames").Create, intents.Create)
+	if err := store.Create(ctx); err != nil { // the two tables, and the queue of intents
+		log.Fatal(err)
+	}
 	hire(ctx, employees)
 
 	keys, err := byName.Keys(ctx, indexentities.Global, compoundkey.String("Jones"))
@@ -97,26 +94,21 @@ func ExampleNewInTable() {
 
 // A blob for each tag, the guide's option 1: lists of any length.
 func ExampleNewInBlobs() {
-	ctx, account := context.Background(), storage()
-	intents, err := eventual.NewQueue(account, "tags", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	ctx, store := context.Background(), newStore("tags")
 	byTag := indexentities.NewInBlobs("tag", func(e *Employee) []compoundkey.Part {
 		var values []compoundkey.Part
 		for _, tag := range e.Tags {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, account.Container("employees-by-tag"), nil)
-	employees, err := patterns.NewRepository(account.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid", Intents: intents}, byTag)
+	}, store.Container("employees-by-tag"), nil)
+	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byTag)
 	if err != nil {
 		log.Fatal(err)
 	}
-	create(ctx, employees.Table().Create, intents.Create, func(ctx context.Context) error {
-		_, err := account.Container("employees-by-tag").Create(ctx, nil)
-		return err
-	})
+	if err := store.Create(ctx); err != nil { // the table, the container, and the queue of intents
+		log.Fatal(err)
+	}
 	hire(ctx, employees)
 
 	for e, err := range byTag.Find(ctx, "Sales", compoundkey.Fold("REMOTE"), nil) {
@@ -143,12 +135,13 @@ func hire(ctx context.Context, employees *patterns.Repository[Employee]) {
 	}
 }
 
-func create(ctx context.Context, all ...func(context.Context) error) {
-	for _, create := range all {
-		if err := create(ctx); err != nil {
-			log.Fatal(err)
-		}
+// newStore opens a store on the service that the tests share.
+func newStore(name string) *patterns.Store {
+	store, err := patterns.NewStore(storage(), name, nil)
+	if err != nil {
+		log.Fatal(err)
 	}
+	return store
 }
 
 // storage opens the service that the tests share.

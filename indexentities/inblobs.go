@@ -29,7 +29,7 @@ type InBlobs[T any] struct {
 // NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name begins the blobs' names:
 // letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones
 // count once. It returns the zero Part for an entity that is in no list. The container is one of Account.Container, which
-// may be another account's, and has to exist. The repository needs a Schema.Intents.
+// may be another account's, and has to exist. The repository needs a table of a patterns.Store.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
 	x := &InBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
 	x.shelves = x
@@ -43,6 +43,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 		err = errors.New("the container is nil; an account without a blob endpoint has none")
 	}
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
+	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
 	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -215,16 +215,16 @@ func TestAttach(t *testing.T) {
 	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
 	for want, c := range map[string]struct {
 		x       patterns.Pattern[employee]
-		intents driver.IntentRunner
+		intents any
 	}{
 		"prefix":           {indexentities.NewInPartition("empid", byLastName), nil},
 		"container is nil": {indexentities.NewInBlobs("lastname", byLastName, nil, nil), queue},
-		"Intents":          {indexentities.NewInTable("lastname", byLastName, nil, nil), nil},
+		"Store.Table":      {indexentities.NewInTable("lastname", byLastName, nil, nil), nil},
 		"no key function":  {indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil), nil},
 		"last_name":        {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
-		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: c.intents}
-		if _, err := patterns.NewRepository(account.Table("Employees"), schema, c.x); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+		if _, err := patterns.NewRepository(harness.In(account.Table("Employees"), c.intents), schema, c.x); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

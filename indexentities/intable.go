@@ -20,7 +20,7 @@ type InTable[T any] struct {
 // NewInTable makes an index with its lists in partitions of their own, the guide's option 3: in a table that may be in
 // another account, or, if table is nil, in the entities' own. name begins their partition keys: letters, digits, '-' and
 // '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones count once. It returns the
-// zero Part for an entity that is in no list. The repository needs a Schema.Intents.
+// zero Part for an entity that is in no list. The repository needs a table of a patterns.Store.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
 	x := &InTable[T]{index: newIndex(name, value, options), table: table}
 	x.shelves = x
@@ -31,6 +31,7 @@ func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, t
 func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
+	implementation.Tables = []*tables.Table{x.table}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
 	return implementation, err
 }

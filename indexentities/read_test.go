@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -165,7 +166,7 @@ func TestForeignClients(t *testing.T) {
 	p := must[*process](t)(w.start(s))
 	c := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	x := indexentities.NewInBlobs("lastname", byLastName, c, nil)
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: "foreign", Key: keyOf, Intents: p.queue}, x))
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: "foreign", Key: keyOf}, x))
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}

@@ -29,17 +29,16 @@ type staff struct {
 	byEmail   *interpartition.Index[Employee]
 }
 
-func openStaff(account *tables.Account, queue *eventual.Queue) (*staff, error) {
+func openStaff(store *patterns.Store) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	}, &interpartition.Options[Employee]{Group: func(*Employee) string { return interpartition.Global }})}
 	var err error
-	s.employees, err = patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
+	s.employees, err = patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
-		Intents:   queue, // a crash leaves a message on it, and a worker does the rest
 	}, s.byEmail)
 	return s, err
 }
@@ -60,26 +59,25 @@ func (s *staff) hire(ctx context.Context) error {
 
 func Example() {
 	ctx := context.Background()
-	account := storage()
-	queue, err := eventual.NewQueue(account, "staff", nil)
+	store, err := patterns.NewStore(storage(), "staff", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := openStaff(account, queue)
+	s, err := openStaff(store)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(queue.Create(ctx), s.employees.Table().Create(ctx)); err != nil {
+	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
 		log.Fatal(err)
 	}
 	if err := s.hire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(queue, nil, nil)
+	worker, err := eventual.NewWorker(store.Intents(), nil, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := worker.Drain(ctx); err != nil { // a service calls Run: it carries on where writers died
+	if _, err := worker.Drain(ctx); err != nil { // a service calls store.Run, which finishes what a crash has left
 		log.Fatal(err)
 	}
 	for e, err := range s.byEmail.Range(ctx, interpartition.Global, compoundkey.Prefix("j")) {
@@ -95,24 +93,23 @@ func Example() {
 // With Async, whoever writes does not wait for the index: workers enter what has changed. A read of Verified is never stale.
 func ExampleIndex_Verified() {
 	ctx := context.Background()
-	account := storage()
-	queue, err := eventual.NewQueue(account, "badges", nil)
+	store, err := patterns.NewStore(storage(), "badges", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
-	employees, err := patterns.NewRepository(account.Table("ExampleVerified"), patterns.Schema[Employee]{
-		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
-		Intents: queue.Async(),
+	employees, err := patterns.NewRepository(store.Table("ExampleVerified"), patterns.Schema[Employee]{
+		Key:   func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+		Async: true,
 	}, byEmail)
 	if err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(queue, nil, nil)
+	worker, err := eventual.NewWorker(store.Intents(), nil, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(queue.Create(ctx), employees.Table().Create(ctx)); err != nil {
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	june := &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}
@@ -147,8 +144,7 @@ func ExampleIndex_Verified() {
 // With Unique, a key that another employee has refuses the write.
 func ExampleOptions() {
 	ctx := context.Background()
-	account := storage()
-	queue, err := eventual.NewQueue(account, "unique", nil)
+	store, err := patterns.NewStore(storage(), "unique", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -157,14 +153,13 @@ func ExampleOptions() {
 		Group:  func(*Employee) string { return interpartition.Global },
 		Unique: true,
 	})
-	employees, err := patterns.NewRepository(account.Table("ExampleUnique"), patterns.Schema[Employee]{
-		Key:     func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
-		Intents: queue,
+	employees, err := patterns.NewRepository(store.Table("ExampleUnique"), patterns.Schema[Employee]{
+		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 	}, byEmail)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := errors.Join(queue.Create(ctx), employees.Table().Create(ctx)); err != nil {
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(employees.Insert(ctx, &Employee{Department: "Sales", ID: 223, Email: "jonesj@contoso.com"}))

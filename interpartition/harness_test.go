@@ -92,15 +92,12 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			Unique:  w.unique,
 		}),
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue}
-	if w.async {
-		schema.Intents = queue.Async()
-	}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: w.async}
 	all := []patterns.Pattern[employee]{p.email, p.badge}
 	if w.term > 0 {
 		all = []patterns.Pattern[employee]{briefly{p.email, w.term}, briefly{p.badge, w.term}}
 	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, all...)
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, all...)
 	return p, err
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -53,7 +53,7 @@ type build struct {
 	log *logged
 }
 
-func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intents func(*eventual.Queue) driver.IntentRunner) *build {
+func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async bool) *build {
 	t.Helper()
 	b := &build{log: &logged{}}
 	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
@@ -70,8 +70,8 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, intent
 		indexes = append(indexes, b.badge)
 	}
 	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: intents(b.queue)}
-	b.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), schema, append(indexes, b.email)...))
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: async}
+	b.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, append(indexes, b.email)...))
 	return b
 }
 
@@ -97,7 +97,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b := newBuild(t, faulty, w, false, func(q *eventual.Queue) driver.IntentRunner { return q })
+			b := newBuild(t, faulty, w, false, false)
 			if err := b.repo.Insert(ctx, jones()); err != nil {
 				t.Fatalf("the entity is there, and Insert returned %v", err)
 			}
@@ -149,12 +149,12 @@ func TestFailureOutsideIsSeenByDefault(t *testing.T) {
 func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 	for name, older := range map[string]func(testing.TB, *storagetest.Service, *world) *build{
 		"pattern": func(t testing.TB, s *storagetest.Service, w *world) *build {
-			return newBuild(t, s, w, true, func(q *eventual.Queue) driver.IntentRunner { return q })
+			return newBuild(t, s, w, true, false)
 		},
 		"repository": func(t testing.TB, s *storagetest.Service, w *world) *build {
 			other := *w
 			other.table = w.badges
-			return newBuild(t, s, &other, true, func(q *eventual.Queue) driver.IntentRunner { return q })
+			return newBuild(t, s, &other, true, false)
 		},
 	} {
 		for _, deployed := range []bool{true, false} {
@@ -162,7 +162,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					ctx, cancel := context.WithCancel(t.Context())
 					w := newWorld(t, s, kind{})
-					newer := newBuild(t, s, w, false, func(q *eventual.Queue) driver.IntentRunner { return q.Async() })
+					newer := newBuild(t, s, w, false, true)
 					if err := newer.repo.Insert(ctx, jones()); err != nil {
 						t.Fatal(err)
 					}

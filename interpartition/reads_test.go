@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -113,8 +114,8 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	global := func(*employee) string { return interpartition.Global }
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(),
-		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid", Intents: p.queue}, mail, byDepartment))
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid"}, mail, byDepartment))
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}

@@ -175,15 +175,12 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	p := &process{queue: queue}
 	p.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) },
 		&interpartition.Options[employee]{Unique: w.unique})
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue}
-	if w.async {
-		schema.Intents = queue.Async()
-	}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: w.async}
 	var index patterns.Pattern[employee] = p.email
 	if w.term > 0 {
 		index = briefly{p.email, w.term}
 	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, index)
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, index)
 	return p, err
 }
 

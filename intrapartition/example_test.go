@@ -25,16 +25,23 @@ type Employee struct {
 
 // hire stores an employee, finds her by email and gives her another email. README.md shows it.
 func hire(ctx context.Context, account *tables.Account) error {
+	store, err := patterns.NewStore(account, "contoso", nil)
+	if err != nil {
+		return err
+	}
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	}, nil)
-	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
 		RowPrefix: "empid",
 	}, byEmail)
 	if err != nil {
+		return err
+	}
+	if err := store.Create(ctx); err != nil { // what does not exist yet: here the table
 		return err
 	}
 	june := &Employee{Department: "Sales", ID: 223, LastName: "Jones", Email: "jonesj@contoso.com"}
@@ -52,9 +59,6 @@ func hire(ctx context.Context, account *tables.Account) error {
 func Example() {
 	ctx := context.Background()
 	account := storage()
-	if err := account.Table("Employees").Create(ctx); err != nil {
-		log.Fatal(err)
-	}
 	if err := hire(ctx, account); err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -124,8 +125,8 @@ func TestArchiveOfStreams(t *testing.T) {
 		Photo []byte
 	}
 	photo := largeentities.NewProperty[badge]("Photo", p.blobs, nil)
-	badges := must[*patterns.Repository[badge]](t)(patterns.NewRepository(p.account.Table(w.copies), patterns.Schema[badge]{
-		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }, Intents: p.queue}, photo))
+	badges := must[*patterns.Repository[badge]](t)(patterns.NewRepository(harness.In(p.account.Table(w.copies), p.queue), patterns.Schema[badge]{
+		Key: func(b *badge) tables.Key { return tables.Key{Row: b.ID} }}, photo))
 	_, err := archive.New(p.queue, "badges", badges, archive.ToContainer(p.blobs, func(b *badge) string { return b.ID }), nil)
 	ok(t, err) // whose values are in the archive in full
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -30,30 +29,23 @@ func keyOfEmployee(department string, id int) tables.Key {
 	return tables.Key{Partition: department, Row: compoundkey.Join("empid", compoundkey.Int(id, 6))}
 }
 
-// open makes the repository, its queue, and the storage that they need.
-func open(ctx context.Context, acct *tables.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
-	queue, err := eventual.NewQueue(acct, "large-intents", nil)
+// open makes the repository, and creates the table, container and queue that it needs.
+func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Employee], *largeentities.Property[Employee], error) {
+	store, err := patterns.NewStore(account, "large", nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	photos := acct.Container("employee-files")
-	if _, err := photos.Create(ctx, nil); err != nil {
-		return nil, nil, err
-	}
+	photos := store.Container("employee-files")
 	photo := largeentities.NewProperty[Employee]("Photo", photos, &largeentities.Options{ContentType: "image/jpeg"})
 	video := largeentities.NewStream("Video", func(e *Employee) *largeentities.Stream { return &e.Video }, photos, nil)
-	employees, err := patterns.NewRepository(acct.Table("LargeEmployees"), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(store.Table("LargeEmployees"), patterns.Schema[Employee]{
 		Key:       func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) },
 		RowPrefix: "empid",
-		Intents:   queue,
 	}, photo, video)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := queue.Create(ctx); err != nil {
-		return nil, nil, err
-	}
-	return employees, photo, acct.Table("LargeEmployees").Create(ctx)
+	return employees, photo, store.Create(ctx)
 }
 
 // A photo and a video are written with their employee, and read.

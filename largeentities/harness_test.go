@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -121,11 +122,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			&interpartition.Options[employee]{Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Intents: queue, MaxAttempts: w.attempts}
-	if w.async {
-		schema.Intents = queue.Async()
-	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), schema, attached...)
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: w.async, MaxAttempts: w.attempts}
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, attached...)
 	return p, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -64,7 +65,7 @@ func TestMisuse(t *testing.T) {
 		"prefix, space":    {photo(largeentities.Options{Prefix: "a b"})},
 		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
 	} {
-		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, attached...)
+		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"}, attached...)
 		if !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -78,7 +79,7 @@ func TestForeignClient(t *testing.T) {
 	p := must[*process](t)(w.start(s))
 	foreign := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": p.account.Container("missing-container")} {
-		repo, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue},
+		repo, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"},
 			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
 		ok(t, err)
 		e := with(1)
@@ -129,7 +130,7 @@ func TestDelegatedURL(t *testing.T) {
 		if name == "another" {
 			x = largeentities.NewProperty[employee]("Photo", must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
 		}
-		_, err := patterns.NewRepository(p.account.Table(w.table), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid", Intents: p.queue}, x)
+		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"}, x)
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
 		if name != "service" {

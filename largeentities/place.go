@@ -179,7 +179,7 @@ func (x *spill[T]) anew(change *driver.Change[T], length int64, kind string) pla
 // upload stores a value in its blob. The change must point at the blob before the deadline.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, tables.Invalidf("Store", "property %s: Schema.Intents is not an eventual.Queue, so no lease bounds how long the change may take", x.name)
+		return nil, tables.Invalidf("Store", "property %s: the change has no intent on a queue, so no lease bounds how long the change may take", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ type Property[T any] struct {
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a
 // string. name is the stored name of the property. container comes from Account.Container, may be in another account,
-// and must exist. The repository needs a Schema.Intents of package eventual.
+// and must exist. The repository needs a table of a patterns.Store.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
 	if options != nil {
@@ -46,7 +46,7 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	s, err := p.spillOf(host)
-	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Fits: s.fits,
+	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []*container.Client{p.container}, Fits: s.fits,
 		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: s.reconcile,
 		Transform: &driver.Transform[T]{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},

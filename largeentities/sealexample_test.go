@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -23,20 +22,15 @@ type patient struct {
 }
 
 // sealedXRays keeps X-rays in blobs, sealed under the registry's data keys.
-func sealedXRays(account *tables.Account, registry *encryption.Registry) (*patterns.Repository[patient], error) {
+func sealedXRays(store *patterns.Store, registry *encryption.Registry) (*patterns.Repository[patient], error) {
 	sealer, err := encryption.NewStream(registry, nil)
 	if err != nil {
 		return nil, err
 	}
-	queue, err := eventual.NewQueue(account, "intents", nil)
-	if err != nil {
-		return nil, err
-	}
-	xray := largeentities.NewProperty[patient]("XRay", account.Container("xrays"), &largeentities.Options{Sealer: sealer})
-	return patterns.NewRepository(account.Table("Patients"), patterns.Schema[patient]{Intents: queue,
-		Key: func(p *patient) tables.Key {
-			return tables.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
-		}}, xray)
+	xray := largeentities.NewProperty[patient]("XRay", store.Container("xrays"), &largeentities.Options{Sealer: sealer})
+	return patterns.NewRepository(store.Table("Patients"), patterns.Schema[patient]{Key: func(p *patient) tables.Key {
+		return tables.Key{Partition: p.Ward, Row: compoundkey.Join("patient", compoundkey.Int(p.ID, 6))}
+	}}, xray)
 }
 
 func ExampleSealer() {
@@ -53,23 +47,20 @@ func ExampleSealer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	registry, err := encryption.NewRegistry(account.Table("DataKeys"), wrapper, nil)
+	store, err := patterns.NewStore(account, "hospital", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	patients, err := sealedXRays(account, registry)
+	registry, err := encryption.NewRegistry(store.Table("DataKeys"), wrapper, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	queue, err := eventual.NewQueue(account, "intents", nil)
+	patients, err := sealedXRays(store, registry)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, created := account.Container("xrays").Create(ctx, nil)
-	for _, err := range []error{created, queue.Create(ctx), account.Table("DataKeys").Create(ctx), patients.Table().Create(ctx)} {
-		if err != nil {
-			log.Fatal(err)
-		}
+	if err := store.Create(ctx); err != nil { // two tables, a container, and the queue of intents
+		log.Fatal(err)
 	}
 	if _, err := registry.CreateDataKey(ctx); err != nil {
 		log.Fatal(err)

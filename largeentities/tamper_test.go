@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -202,8 +203,7 @@ func TestLostPhoto(t *testing.T) {
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	photo := largeentities.NewStream("Photo", func(e *streamed) *largeentities.Stream { return &e.Photo }, p.blobs, &largeentities.Options{Threshold: threshold})
-	repo := must[*patterns.Repository[streamed]](t)(patterns.NewRepository(p.account.Table(w.table), patterns.Schema[streamed]{Name: "streamed", RowPrefix: "empid", Intents: p.queue,
-		Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
+	repo := must[*patterns.Repository[streamed]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[streamed]{Name: "streamed", RowPrefix: "empid", Key: func(e *streamed) tables.Key { return keyOf(with(e.ID)) }}, photo))
 	got := must[*streamed](t)(repo.Get(ctx, at(1)))
 	if text := short(must[[]byte](t)(readAll(ctx, got.Photo))); text != "a74" {
 		t.Errorf("read as a Stream: %s", text)

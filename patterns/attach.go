@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -14,7 +15,7 @@ import (
 func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	h := host[T]{r}
 	for i, p := range attached {
-		if engine.IsNil(p) {
+		if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return fmt.Errorf("pattern %d is nil", i+1)
 		}
 		implementation, err := p.Attach(h)

@@ -149,7 +149,7 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 		return intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
 	open := func(attached ...patterns.Pattern[person]) *patterns.Repository[person] {
-		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), attached...))
+		return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), attached...))
 	}
 	people := func(n int) (list []*person) {
 		for i := range n {

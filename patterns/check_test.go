@@ -15,7 +15,7 @@ import (
 // TestCheck: Check refuses what Insert refuses, as it does, with no request, and takes the rest.
 func TestCheck(t *testing.T) {
 	a, requests := harness.Counted(t)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil),
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(),
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)))
 	for name, c := range map[string]struct {
 		spoil func(*person)
@@ -38,13 +38,13 @@ func TestCheck(t *testing.T) {
 		if c.kind != nil && (!errors.Is(checked, c.kind) || !errors.Is(inserted, c.kind)) || (checked == nil) != (inserted == nil) {
 			t.Errorf("%s: Check says %v, Insert %v", name, checked, inserted)
 		}
-		if kind := patterns.HostOf(repo).CheckUnder(t.Context(), personSchema(nil).Key(ann()), v); c.kind != nil && !strings.Contains(name, "key's ") && !errors.Is(kind, c.kind) {
+		if kind := patterns.HostOf(repo).CheckUnder(t.Context(), personSchema().Key(ann()), v); c.kind != nil && !strings.Contains(name, "key's ") && !errors.Is(kind, c.kind) {
 			t.Errorf("%s, under another key: %v", name, kind)
 		}
 	}
 	harness.WantKind(t, repo.Check(t.Context(), nil), tables.ErrInvalid)
 	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "a/b", Row: "person_0007"}, ann()), tables.ErrInvalid)
-	harness.WantKind(t, harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema(nil))).Check(t.Context(), ann()), tables.ErrInvalid)
+	harness.WantKind(t, harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(a.Table("no-table"), personSchema())).Check(t.Context(), ann()), tables.ErrInvalid)
 }
 
 // TestCheckWritesNothing: also with patterns that write as they store, and before the key is known.

@@ -58,7 +58,7 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 			table := harness.NewTable(t, harness.Account(t))
 			all := teams(t, table)
 			red, calls := tables.Key{Partition: "red", Row: "team_red"}, 0
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() {
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() {
 				if calls++; calls == 20 {
 					cancel() // or it would go on for ever
 				}
@@ -87,7 +87,7 @@ func TestCompanionsKeyIsTaken(t *testing.T) {
 	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
 	all := teams(t, table)
 	calls := 0
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), growing(t, all, func() { calls++ })))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), growing(t, all, func() { calls++ })))
 	// A copy that was left behind by a program without the index: the persons' repository cannot tell whose it is.
 	old := &team{Name: "old", Size: 1}
 	unindexed := harness.Must[*patterns.Repository[team]](t)(patterns.NewRepository(table, teamSchema()))

@@ -51,7 +51,7 @@ func TestComplete(t *testing.T) {
 			harness.Must[*team](t)(all.Update(ctx, tables.Key{Partition: "red", Row: "team_red"}, func(v *team) error { v.Size += 10; return nil }))
 		}
 	}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
 	if err := all.Insert(ctx, &team{Name: "red"}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestEncodeOnly(t *testing.T) {
 func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 	ctx := t.Context()
 	table := harness.NewTable(t, harness.Account(t))
-	plain := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil)))
+	plain := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	for id := range 2 {
 		v := ann()
 		v.ID = id
@@ -121,7 +121,7 @@ func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 		}
 	}
 	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), p))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
 	report, err := repo.Rebuild(ctx, nil)
 	if err != nil || report.Failed != 2 || len(report.Problems) != 2 || report.Problems[0].Kind != patterns.Missing {
 		t.Errorf("%+v, %v", report, err)

@@ -71,7 +71,7 @@ func TestContributionsAreChecked(t *testing.T) {
 			if err := table.Entities().Insert(t.Context(), &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(1)}}}); err != nil {
 				t.Fatal(err)
 			}
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), s))
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), s))
 			if e := harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid); e.Pattern != "scripted" {
 				t.Errorf("%+v", e)
 			}
@@ -102,7 +102,7 @@ func (r *refusing) Attach(host driver.Host[person]) (driver.Implementation[perso
 
 // TestCheckAsksForOutsideKeys: what a pattern with effects outside refuses before any request, Check refuses too.
 func TestCheckAsksForOutsideKeys(t *testing.T) {
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(&intentLog{}), &refusing{}))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), &intentLog{}), personSchema(), &refusing{}))
 	harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrInvalid)
 	harness.WantKind(t, repo.Check(t.Context(), ann()), tables.ErrInvalid)
 	harness.WantKind(t, patterns.HostOf(repo).CheckUnder(t.Context(), tables.Key{Partition: "red", Row: "person_0007"}, ann()), tables.ErrInvalid)
@@ -142,7 +142,7 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forgetful{}
-			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(nil), f))
+			repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(), f))
 			v := ann()
 			if err := repo.Insert(t.Context(), v); err != nil {
 				t.Fatal(err)
@@ -178,13 +178,13 @@ func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := harness.NewTable(t, harness.Account(t))
 			log := &intentLog{}
-			blue := personSchema(log)
+			blue := personSchema()
 			blue.Name = "blue"
-			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, blue, &elsewhere{table, func(p *person) ([]driver.OutsideCopy, error) {
+			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(p *person) ([]driver.OutsideCopy, error) {
 				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
 			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil), email))
+			near := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), email))
 			other := ann()
 			other.Team, other.ID = "blue", ids[0]
 			if err := outside.Insert(t.Context(), other); err != nil {

@@ -39,7 +39,7 @@ func newOutsideWorld(t *testing.T, copies func(*person) ([]driver.OutsideCopy, e
 	t.Helper()
 	w := &outsideWorld{t: t, log: &intentLog{}}
 	table := harness.NewTable(t, harness.Account(t))
-	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(w.log), &elsewhere{table, copies}))
+	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, w.log), personSchema(), &elsewhere{table, copies}))
 	return w
 }
 
@@ -244,7 +244,7 @@ func TestOutsideWrite(t *testing.T) {
 	ctx := context.Background()
 	x := &noting{table: harness.NewTable(t, harness.Account(t))}
 	log := &intentLog{}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(log), x))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, harness.Account(t)), log), personSchema(), x))
 	p := ann()
 	if err := repo.Insert(ctx, p); err != nil {
 		t.Fatal(err)

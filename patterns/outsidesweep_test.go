@@ -51,7 +51,7 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 		Table:   c.copies,
 		Project: []string{"Name"},
 	})
-	c.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(c.queue), everywhere,
+	c.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), c.queue), personSchema(), everywhere,
 		&sealed{property: "Salary", key: w.key}, intrapartition.NewIndex("email", key, nil), halved{}, c.spill, &tally{})
 	return c, err
 }
@@ -104,7 +104,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 			found[key.Row] = unquoted(row["Name"]) + " " + unquoted(row["_tpVersion"])
 		}
 	}
-	switch p, err := c.repo.Get(ctx, personSchema(nil).Key(ann())); {
+	switch p, err := c.repo.Get(ctx, personSchema().Key(ann())); {
 	case err == nil:
 		wanted[p.Email], wanted["claim of "+p.Email] = p.Name+" "+string(p.ETag), p.Key().Row
 	case !errors.Is(err, tables.ErrNotFound):
@@ -168,7 +168,7 @@ func TestSweepComposition(t *testing.T) {
 			return repo.Insert(ctx, ann())
 		}),
 		"Update": sweptComposition(412, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
-			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
+			_, err := repo.Update(ctx, personSchema().Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
 				return nil
@@ -176,7 +176,7 @@ func TestSweepComposition(t *testing.T) {
 			return err
 		}),
 		"DeleteUnconditional": sweptComposition(360, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
-			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
+			return repo.DeleteUnconditional(ctx, personSchema().Key(ann()))
 		}),
 	} {
 		c.Every = harness.SweepEvery()

@@ -27,7 +27,7 @@ func TestSelectAnswersNull(t *testing.T) {
 	const plain = `{` + keys + `,"Timestamp":null,"_tpPrimary":null,"_tpShared":null,"_tpCopies":null,"_tpIncarnation":null,"_tpWrite":null,"Name":"Ann","Salary":null}`
 	ctx := context.Background()
 	table := oneRow(t, plain)
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(nil)))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	v := harness.Must[*person](t)(repo.Query().Partition("red").Select("Name", "Salary").First(ctx))
 	if v.Name != "Ann" || v.Salary != 0 || v.Key() != (tables.Key{Partition: "red", Row: "person_0007"}) || v.Incarnation() != "" || !v.Timestamp.IsZero() {
 		t.Errorf("%+v, key %v, incarnation %q", v, v.Key(), v.Incarnation())
@@ -42,7 +42,7 @@ func TestSelectAnswersNull(t *testing.T) {
 		"a shared row":   strings.Replace(plain, `"_tpShared":null`, `"_tpShared":"list"`, 1),
 		"shared, before": strings.Replace(plain, `"_tpPrimary":null,"_tpShared":null`, `"_tpShared":"list","_tpPrimary":null`, 1),
 	} {
-		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema(nil)))
+		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(oneRow(t, row), personSchema()))
 		_, err := repo.Query().Partition("red").Select("Name").First(ctx)
 		if harness.WantKind(t, err, tables.ErrNotFound); t.Failed() {
 			t.Error(name)

@@ -12,8 +12,8 @@ import (
 
 // Schema describes how a Repository stores entities of type T.
 type Schema[T any] struct {
-	// Name identifies the repository in intents (default: the table's name); it is unique per IntentRunner. Stored
-	// intents contain it, so do not change it between versions of a program.
+	// Name identifies the repository in intents (default: the table's name); it is unique in its Store. Stored intents
+	// contain it, so do not change it between versions of a program.
 	Name string
 	// Key returns the entity's key. It must be pure, and an entity's key must never change.
 	Key func(*T) tables.Key
@@ -21,8 +21,9 @@ type Schema[T any] struct {
 	// query of a partition's entities is a range query that does not read the partition's index rows; without it, the
 	// query reads and skips them.
 	RowPrefix string
-	// Intents runs changes with effects outside of the partition. It is required if a pattern has such effects.
-	Intents driver.IntentRunner
+	// Async leaves the effects of changes outside of the partition to workers, see Store.Run: a write does not wait for them, and
+	// the indexes of other partitions follow it after a time. Without Async, the writer applies them before it returns.
+	Async bool
 	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
@@ -43,7 +44,8 @@ type Pattern[T any] interface {
 }
 
 // NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to one
-// repository. An invalid schema, or patterns that cannot be combined, are ErrInvalid. Requests: 0.
+// repository. If a pattern has effects outside of the entity's partition, table is one that Store.Table has returned: the
+// store's queue carries their intents. An invalid schema, or patterns that cannot be combined, are ErrInvalid. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
@@ -57,7 +59,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, tables.Relabel(pass, op, table, err)
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: s.Intents, MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnerOf(table, s.Async), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
@@ -74,6 +76,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		r.release(len(r.patterns))
 		return nil, tables.Invalid(op, err)
 	}
+	r.knowAll()
 	return r, nil
 }
 

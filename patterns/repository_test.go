@@ -26,7 +26,7 @@ func people(t testing.TB, a *tables.Account) (*patterns.Repository[person], *int
 		}
 		return compoundkey.String(p.Email)
 	}, nil)
-	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil), email)), email
+	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), email)), email
 }
 
 func TestRepositoryUnknownOldState(t *testing.T) {
@@ -35,7 +35,7 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	e := ann()
 	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrInvalid) // never read
 	harness.WantKind(t, repo.ReplaceUnconditional(ctx, e), tables.ErrNotFound)
-	harness.WantKind(t, repo.DeleteUnconditional(ctx, personSchema(nil).Key(e)), tables.ErrNotFound)
+	harness.WantKind(t, repo.DeleteUnconditional(ctx, personSchema().Key(e)), tables.ErrNotFound)
 	if err := repo.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
 	repo, _ := people(t, a)
-	unprefixed := personSchema(nil)
+	unprefixed := personSchema()
 	unprefixed.RowPrefix = ""
 	wide := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
 	for i := range 5 {
@@ -231,7 +231,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	a := harness.Account(t)
 	table := a.Table("Unused")
-	schema := personSchema(nil)
+	schema := personSchema()
 	index := func(name string) *intrapartition.Index[person] {
 		return intrapartition.NewIndex(name, func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	}
@@ -267,7 +267,7 @@ func (h halvedAgain) Attach(host driver.Host[person]) (driver.Implementation[per
 
 func TestRepositoryWithoutPatterns(t *testing.T) {
 	ctx := context.Background()
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema(nil)))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, harness.Account(t)), personSchema()))
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	repository := harness.Must[*patterns.Repository[person]](t)
 	email := byEmail()
-	without, with := repository(patterns.NewRepository(table, personSchema(nil))), repository(patterns.NewRepository(table, personSchema(nil), email))
+	without, with := repository(patterns.NewRepository(table, personSchema())), repository(patterns.NewRepository(table, personSchema(), email))
 	a, b := ann(), ann()
 	b.ID = 8
 	for _, p := range []*person{a, b} { // the data breaks the rule of the index to come

@@ -25,10 +25,10 @@ func TestRequestCounts(t *testing.T) {
 		}, nil)
 		indexes[i], byName = x, x
 	}
-	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(nil), indexes...))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(), indexes...))
 	bags := repo.Table().Entities()
 	e := ann()
-	key := personSchema(nil).Key(e)
+	key := personSchema().Key(e)
 	nameKey := compoundkey.Tuple(compoundkey.String("Ann"), compoundkey.Int(7, 4))
 	loose := &tables.Entity{Key: tables.Key{Partition: "loose", Row: "1"}}
 	steps := []struct {

@@ -31,13 +31,12 @@ type person struct {
 	Photo  []byte
 }
 
-func personSchema(intents driver.IntentRunner) patterns.Schema[person] {
+func personSchema() patterns.Schema[person] {
 	return patterns.Schema[person]{
 		Key: func(p *person) tables.Key {
 			return tables.Key{Partition: p.Team, Row: compoundkey.Join("person", compoundkey.Int(p.ID, 4))}
 		},
 		RowPrefix: "person",
-		Intents:   intents,
 	}
 }
 
@@ -65,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	w.spill = &spilled{property: "Photo", over: 100, blobs: blobs}
 	w.email = intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	// Attached in the order that is wrong for storing: the repository orders the stages itself.
-	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.NewTable(t, a), personSchema(w.log), w.sealed, w.email, halved{}, w.spill, &tally{}))
+	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, a), w.log), personSchema(), w.sealed, w.email, halved{}, w.spill, &tally{}))
 	return w
 }
 

@@ -101,7 +101,7 @@ func (w *spikeWorld) open(s *storagetest.Service) (*spikeProcess, error) {
 		email:   intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil),
 		spill:   &spilled{property: "Photo", over: 100, blobs: account.Container(w.container)},
 	}
-	p.repo, err = patterns.NewRepository(account.Table(w.table), personSchema(p.intents),
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), p.intents), personSchema(),
 		&sealed{property: "Salary", key: w.key}, p.email, halved{}, p.spill, &tally{})
 	return p, err
 }
@@ -118,7 +118,7 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 	}
 	state, blob := "", ""
 	var wanted []string
-	got, err := p.repo.Get(ctx, personSchema(nil).Key(ann()))
+	got, err := p.repo.Get(ctx, personSchema().Key(ann()))
 	switch {
 	case err == nil:
 		email := "email_" + got.Email
@@ -238,7 +238,7 @@ func TestSweepAllKinds(t *testing.T) {
 			return repo.Insert(ctx, ann())
 		}),
 		"Update": sweptSpike(240, ann(), []string{old, changed}, func(ctx context.Context, repo *patterns.Repository[person]) error {
-			_, err := repo.Update(ctx, personSchema(nil).Key(ann()), func(p *person) error {
+			_, err := repo.Update(ctx, personSchema().Key(ann()), func(p *person) error {
 				now := changedAnn()
 				p.Email, p.Salary, p.Photo = now.Email, now.Salary, now.Photo
 				return nil
@@ -249,7 +249,7 @@ func TestSweepAllKinds(t *testing.T) {
 			return repo.Upsert(ctx, changedAnn())
 		}),
 		"DeleteUnconditional": sweptSpike(244, ann(), []string{old, ""}, func(ctx context.Context, repo *patterns.Repository[person]) error {
-			return repo.DeleteUnconditional(ctx, personSchema(nil).Key(ann()))
+			return repo.DeleteUnconditional(ctx, personSchema().Key(ann()))
 		}),
 	} {
 		c.Every = harness.SweepEvery()

@@ -121,11 +121,8 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 			all = append(all, p.pattern)
 		}
 	}
-	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", Intents: d.queue, MaxAttempts: 40}
-	if o.async {
-		schema.Intents = d.queue.Async()
-	}
-	d.repo, err = patterns.NewRepository(d.table, schema, all...)
+	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", Async: o.async, MaxAttempts: 40}
+	d.repo, err = patterns.NewRepository(harness.In(d.table, d.queue), schema, all...)
 	return d, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -197,7 +198,7 @@ func TestGolden(t *testing.T) {
 	p := must[*process](t)(w.start(s))
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: r},
+	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"},
 		count, relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
 	check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
@@ -274,12 +275,12 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	w := newWorld(t, s, inParent)
 	p := must[*process](t)(w.start(s))
 	attach := func(kept patterns.Pattern[employee]) error {
-		_, err := patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid", Intents: &recorder{}}, kept)
+		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"}, kept)
 		return err
 	}
 	elsewhere := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
 	none := func(*department) (tables.Key, bool) { return tables.Key{}, false }
-	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[department]{Key: p.departments.KeyOf, Intents: &recorder{}},
+	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[department]{Key: p.departments.KeyOf},
 		relationships.NewMembers("sites", nil, none)))
 	for what, kept := range map[string]patterns.Pattern[employee]{
 		"a count named as the prefix":  relationships.NewCount[employee]("empid", nil),

@@ -8,10 +8,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,7 +41,7 @@ func keyOfEmployee(department string, id int) tables.Key {
 }
 
 // open makes the two repositories on one table.
-func open(table *tables.Table, name string, intents driver.IntentRunner, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+func open(table *tables.Table, name string, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) },
 	})
@@ -51,7 +49,7 @@ func open(table *tables.Table, name string, intents driver.IntentRunner, kept fu
 		log.Fatal(err)
 	}
 	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Name: name, Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid", Intents: intents,
+		Name: name, Key: func(e *Employee) tables.Key { return keyOfEmployee(e.Department, e.ID) }, RowPrefix: "empid",
 	}, kept(departments)...)
 	if err != nil {
 		log.Fatal(err)
@@ -63,7 +61,7 @@ func open(table *tables.Table, name string, intents driver.IntentRunner, kept fu
 // transaction.
 func Example() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleCount"), "", nil, func(departments *patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	departments, employees := open(harness.ExampleTable("ExampleCount"), "", func(departments *patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{relationships.NewParentCount("employees", departments,
 			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
@@ -95,7 +93,7 @@ func Example() {
 func ExampleNewCount() {
 	ctx := context.Background()
 	count := relationships.NewCount[Employee]("employeecount", nil)
-	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{count}
 	})
 	for id := range 3 {
@@ -115,21 +113,21 @@ func ExampleNewCount() {
 // One to many across partitions: a project, and its members in several departments.
 func ExampleNewMembers() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleMembers")
-	queue, err := eventual.NewQueue(table.Account(), "example-members", nil)
-	if err == nil {
-		err = queue.Create(ctx)
-	}
+	store, err := patterns.NewStore(harness.ExampleAccount(), "members", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
+	table := store.Table("ExampleMembers")
 	projectOf := func(e *Employee) (tables.Key, bool) {
 		return tables.Key{Partition: "projects", Row: e.Project}, e.Project != ""
 	}
 	members := relationships.NewMembers("members", table, projectOf)
-	_, employees := open(table, "members", queue, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	_, employees := open(table, "members", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{members}
 	})
+	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
+		log.Fatal(err)
+	}
 	for id, department := range []string{"Sales", "Marketing", "Sales"} {
 		if err := employees.Insert(ctx, &Employee{Department: department, ID: id, Project: "Apollo"}); err != nil {
 			log.Fatal(err)
@@ -157,14 +155,11 @@ func ExampleNewMembers() {
 // One to many, denormalized: every employee has her department's manager, and one request reads both.
 func Example_denormalized() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleDenormalized")
-	queue, err := eventual.NewQueue(table.Account(), "example-denormalized", nil)
-	if err == nil {
-		err = queue.Create(ctx)
-	}
+	store, err := patterns.NewStore(harness.ExampleAccount(), "denormalized", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
+	table := store.Table("ExampleDenormalized")
 	manager := denormalization.New("manager", denormalization.Link[Department, Employee]{
 		Properties: []string{"DepartmentManager"},
 		Find: func(employees tables.Query[Employee], department tables.Key) tables.Query[Employee] {
@@ -178,12 +173,14 @@ func Example_denormalized() {
 		},
 		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
-	_, employees := open(table, "", queue, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	_, employees := open(table, "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{manager.Holder()}
 	})
-	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Intents: queue,
-		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
+	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
 		log.Fatal(err)
 	}
 	if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: "Sales", Manager: "June"}),
@@ -202,7 +199,7 @@ func Example_denormalized() {
 // A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
 func ExampleReference_Join() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
+	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	for i, department := range []string{"Sales", "Marketing"} {
 		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
 			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
@@ -243,7 +240,7 @@ type Photo struct {
 // One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
 func ExampleNewPair() {
 	ctx := context.Background()
-	_, employees := open(harness.ExampleTable("ExamplePair"), "", nil, func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
+	_, employees := open(harness.ExampleTable("ExamplePair"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -125,12 +126,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		kept = p.parents
 	default:
 		p.members = relationships.NewMembers("members", p.other, projectOf)
-		kept, schema.Intents = p.members, p.queue
-		if w.form == async {
-			schema.Intents = p.queue.Async()
-		}
+		kept, schema.Async = p.members, w.form == async
 	}
-	p.employees, err = patterns.NewRepository(table, schema, kept)
+	p.employees, err = patterns.NewRepository(harness.In(table, p.queue), schema, kept)
 	return p, err
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Members stores the children of each parent, in whichever partitions both are: a row for each child in the parent's
 // partition, and a row with their number. Intents keep them consistent. It is a pattern: give it to NewRepository of
-// the children, whose Schema needs Intents.
+// the children, whose table is one of a patterns.Store.
 type Members[C any] struct {
 	name     string
 	table    *tables.Table
@@ -34,7 +34,7 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
 	m := &memberRows[C]{x, host}
-	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, OutsideKeys: m.outsideKeys, Reconcile: m.reconcile,
+	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: m.reconcile,
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
 		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.look}}
 	if x.parentOf == nil {

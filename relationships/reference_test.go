@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -163,8 +164,7 @@ func TestPair(t *testing.T) {
 	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two tables: %v", err)
 	}
-	schema.Intents = &recorder{}
-	outgoing := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema,
+	outgoing := must[*patterns.Repository[photo]](t)(patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), schema,
 		relationships.NewMembers("photos", nil, func(*photo) (tables.Key, bool) { return tables.Key{}, false })))
 	if _, err := relationships.NewPair(p.employees, outgoing, photoKey); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"photos"`) {
 		t.Errorf("effects outside: %v", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -138,10 +139,8 @@ func TestGoldenIntentNames(t *testing.T) {
 	}
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)
-		schema.Intents = r
-		must[spread](t)(scatter.New(a.Table(table), schema, nil, byTag()))
-		must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table(table), scatter.NaturalSchema[event]{Name: "natural", RowPrefix: "event", Intents: r,
-			Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, byTag()))
+		must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, byTag()))
+		must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", RowPrefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, byTag()))
 	}
 	if want := []string{"May.event", "May.natural", "June.event", "June.natural"}; !slices.Equal(r.names, want) {
 		t.Errorf("intents name %v, want %v", r.names, want)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -23,8 +22,8 @@ type NaturalSchema[T any] struct {
 	Row func(*T) string
 	// RowPrefix is Schema.RowPrefix of package patterns; it is required.
 	RowPrefix string
-	// Intents and MaxAttempts are those of patterns.Schema.
-	Intents     driver.IntentRunner
+	// Async and MaxAttempts are those of patterns.Schema.
+	Async       bool
 	MaxAttempts int
 }
 
@@ -56,7 +55,7 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 		Key: func(v *T) tables.Key {
 			return n.Key(schema.Partition(v), schema.Row(v))
 		},
-		Intents: schema.Intents, MaxAttempts: schema.MaxAttempts}, attached...)
+		Async: schema.Async, MaxAttempts: schema.MaxAttempts}, attached...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type Raw struct{ table *Table }
 // RawOf opens the raw surface of a table.
 func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
 
+// OwnerOf is where a handle has what made it, nil for Account.Table: the handle of a Store leads a repository to the Store.
+func OwnerOf(_ rows.Pass, table *Table) *any { return &table.owner }
+
 // Usable returns an error if no request can be made for the table, to be the cause of an ErrInvalid.
 func (r Raw) Usable() error { return r.table.usable() }
 
@@ -78,11 +81,8 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 // CodecOf returns the codec of T.
 func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
 
-// StateOf returns what a repository has stored in a Meta, nil for nothing.
-func StateOf(_ rows.Pass, m *Meta) *State { return m.state }
-
-// SetState sets what a repository stores in a Meta.
-func SetState(_ rows.Pass, m *Meta, s *State) { m.state = s }
+// StateOf is where a Meta has what a repository stores in it, nil for nothing.
+func StateOf(_ rows.Pass, m *Meta) **State { return &m.state }
 
 // Staged is what another repository adds to a transaction: its rows, and what to do once they are written.
 type Staged struct {

@@ -17,6 +17,7 @@ type Table struct {
 	name    string
 	client  *aztables.Client
 	nameErr error
+	owner   any // what made the handle, nil for Account.Table; see OwnerOf
 }
 
 // Table returns a handle for the table. With an illegal name every operation returns ErrInvalid. Requests: 0.

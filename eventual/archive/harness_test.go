@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -167,13 +168,13 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	email := func() patterns.Pattern[clerk] {
 		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
 	}
-	schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
+	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
 	attached := []patterns.Pattern[clerk]{email()}
 	if o.reachesOut {
-		schema.Intents = p.queue
+		current = harness.In(current, p.queue)
 		attached = append(attached, &elsewhere{account.Table(o.outside)})
 	}
-	if p.current, err = patterns.NewRepository(account.Table(o.current), schema, attached...); err != nil {
+	if p.current, err = patterns.NewRepository(current, schema, attached...); err != nil {
 		return nil, err
 	}
 	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}, email()); err != nil {

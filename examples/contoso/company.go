@@ -20,6 +20,7 @@ type company struct {
 	options  options
 	place    *place
 	account  *tables.Account
+	store    *patterns.Store
 	network  *network // with -chaos
 	kills    int      // of worker processes
 	requests *storagetest.RequestCounter
@@ -31,13 +32,13 @@ type company struct {
 	plain     *patterns.Repository[Employee]
 	indexes   *indexes
 
-	suffix string
+	prefix string // of all names
 	resources
 }
 
 // openCompany makes the tables for employees at the place.
 func openCompany(ctx context.Context, o options, at *place, p *progress) (*company, error) {
-	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, suffix: strings.ToLower(rand.Text()[:12])}
+	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, prefix: "Contoso" + strings.ToLower(rand.Text()[:12])}
 	err := c.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
@@ -50,6 +51,12 @@ func (c *company) open(ctx context.Context) (err error) {
 		c.network = newNetwork(c.place.options.Transport, c.options.seed)
 	}
 	if c.account, err = c.client(); err != nil {
+		return err
+	}
+	if c.store, err = c.openStore(); err != nil {
+		return err
+	}
+	if err := c.make(ctx, c.store.Intents()); err != nil {
 		return err
 	}
 	indexed, err := c.table(ctx, "Employees")
@@ -77,6 +84,15 @@ func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions 
 	options.PerCallPolicies = append(slices.Clip(options.PerCallPolicies), policies...)
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
 	return options
+}
+
+// openStore opens the company's store, as each program with its repositories would.
+func (c *company) openStore() (*patterns.Store, error) {
+	options := &patterns.StoreOptions{Prefix: c.prefix}
+	if c.options.chaos {
+		options.Intents.VisibilityTimeout = chaosVisibility
+	}
+	return patterns.NewStore(c.account, "contoso", options)
 }
 
 // client opens the account once more, as a program of its own would.

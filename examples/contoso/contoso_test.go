@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 	if decoder.More() {
 		t.Error("something follows the JSON document")
 	}
-	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || r.Chaos != nil || len(r.Tables) < 30 || len(r.Queues) < 6 || len(r.Containers) < 4 {
+	if len(r.Sections) != len(scenarios()) || r.Employees != 300 || r.Kept || r.Chaos != nil || len(r.Tables) < 30 || len(r.Queues) != 3 || len(r.Containers) < 4 {
 		t.Fatalf("%d sections, %d employees, chaos %v, tables %q, queues %q, containers %q", len(r.Sections), r.Employees, r.Chaos, r.Tables, r.Queues, r.Containers)
 	}
 	if r.Summary.With.Searched*4 > r.Summary.Without.Searched { // nearly all of the first are log records in blobs
@@ -268,7 +268,7 @@ func queuesOf(t *testing.T, account *tables.Account) []string {
 			t.Fatal(err)
 		}
 		for _, queue := range page.Queues {
-			if strings.HasPrefix(*queue.Name, "contoso-") {
+			if strings.HasPrefix(*queue.Name, "contoso") {
 				names = append(names, "queue "+*queue.Name)
 			}
 		}
@@ -285,7 +285,7 @@ func containersOf(t *testing.T, account *tables.Account) []string {
 			t.Fatal(err)
 		}
 		for _, container := range page.ContainerItems {
-			if strings.HasPrefix(*container.Name, "contoso-") {
+			if strings.HasPrefix(*container.Name, "contoso") {
 				names = append(names, "container "+*container.Name)
 			}
 		}

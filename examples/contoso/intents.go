@@ -17,12 +17,12 @@ const (
 
 // settled carries out what changes have left to do outside of their partitions: nothing, unless calls went wrong meanwhile. It
 // is an error if an intent is left on the queue after that, or on its poison queue.
-func (c *company) settled(ctx context.Context, queue *eventual.Queue) error {
-	worker, err := eventual.NewWorker(queue, nil, nil)
+func (c *company) settled(ctx context.Context) error {
+	worker, err := eventual.NewWorker(c.store.Intents(), nil, nil)
 	if err != nil {
 		return err
 	}
-	return c.drain(ctx, worker, queue)
+	return c.drain(ctx, worker, c.store.Intents())
 }
 
 // drain has a worker empty the queue. A message whose put or get was not answered is hidden for a time, and waited for. None

@@ -32,7 +32,7 @@ type drop struct {
 
 // table makes a table, to be dropped at the end.
 func (c *company) table(ctx context.Context, name string) (*tables.Table, error) {
-	t := c.account.Table("Contoso" + name + c.suffix)
+	t := c.store.Table(name)
 	c.tables = append(c.tables, t.Name())
 	c.drops = append(c.drops, drop{"table " + t.Name(), func(ctx context.Context) error {
 		if err := t.Drop(ctx); !errors.Is(err, tables.ErrMissingResource) {
@@ -48,10 +48,15 @@ func (c *company) queue(ctx context.Context, name string, o *eventual.QueueOptio
 	if o == nil && c.options.chaos {
 		o = &eventual.QueueOptions{VisibilityTimeout: chaosVisibility}
 	}
-	q, err := eventual.NewQueue(c.account, "contoso-"+name+"-"+strings.ToLower(c.suffix), o)
+	q, err := c.store.Queue(name, o)
 	if err != nil {
 		return nil, err
 	}
+	return q, c.make(ctx, q)
+}
+
+// make creates a queue, to be dropped at the end.
+func (c *company) make(ctx context.Context, q *eventual.Queue) error {
 	c.queues = append(c.queues, q.Name())
 	c.drops = append(c.drops, drop{"queue " + q.Name(), func(ctx context.Context) error {
 		if err := q.Drop(ctx); !errors.Is(err, tables.ErrMissingResource) {
@@ -59,16 +64,16 @@ func (c *company) queue(ctx context.Context, name string, o *eventual.QueueOptio
 		}
 		return nil
 	}})
-	return q, q.Create(ctx)
+	return q.Create(ctx)
 }
 
 // container makes a blob container, to be dropped at the end.
 func (c *company) container(ctx context.Context, name string) (*container.Client, error) {
-	name = "contoso-" + name + "-" + strings.ToLower(c.suffix)
-	client := c.account.Container(name)
+	client := c.store.Container(name)
 	if client == nil {
 		return nil, errors.New("the account has no blob endpoint")
 	}
+	name = strings.ToLower(c.prefix) + "-" + name
 	c.containers = append(c.containers, name)
 	c.drops = append(c.drops, drop{"container " + name, func(ctx context.Context) error {
 		_, err := client.Delete(ctx, nil)

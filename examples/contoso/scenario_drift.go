@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -45,8 +44,7 @@ type drifting struct {
 	c       *company
 	staff   []*Employee // as they are stored, by their ids from reviewed to jones
 	repo    *patterns.Repository[Employee]
-	queue   *eventual.Queue // of the intents
-	emails  *tables.Table   // of the copies elsewhere
+	emails  *tables.Table // of the copies elsewhere
 	damages []damage
 }
 
@@ -59,9 +57,6 @@ func (c *company) openDrifting(ctx context.Context) (*drifting, error) {
 	if d.emails, err = c.table(ctx, "DriftEmails"); err != nil {
 		return nil, err
 	}
-	if d.queue, err = c.queue(ctx, "drift", nil); err != nil {
-		return nil, err
-	}
 	d.repo, err = d.repository(employees)
 	return d, err
 }
@@ -69,9 +64,7 @@ func (c *company) openDrifting(ctx context.Context) (*drifting, error) {
 // repository attaches the patterns to the employees' table, and more of them.
 func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern[Employee]) (*patterns.Repository[Employee], error) {
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
-	schema := newSchema()
-	schema.Intents = d.queue
-	return patterns.NewRepository(employees, schema, append([]patterns.Pattern[Employee]{
+	return patterns.NewRepository(employees, newSchema(), append([]patterns.Pattern[Employee]{
 		intrapartition.NewIndex("email", byEmail, nil),
 		besideEmployees(),
 		interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
@@ -92,7 +85,7 @@ func (d *drifting) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	return d.c.settled(ctx, d.queue)
+	return d.c.settled(ctx)
 }
 
 func (d *drifting) employee(id int) *Employee { return d.staff[id-reviewed] }
@@ -285,17 +278,17 @@ func (d *drifting) repair(ctx context.Context, s *section) error {
 	})
 }
 
-// addIndex gives a table that has data one more index, as the next version of a program does: with the queue opened again,
-// since two repositories of one name cannot have their intents on one.
+// addIndex gives a table that has data one more index, as the next version of a program does: with the store opened again,
+// since two repositories of one name cannot have their intents on one queue.
 func (d *drifting) addIndex(ctx context.Context, s *section) error {
-	var err error
-	if d.queue, err = eventual.NewQueue(d.c.account, d.queue.Name(), nil); err != nil {
+	store, err := d.c.openStore()
+	if err != nil {
 		return err
 	}
 	hired := intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Time(e.HireDate), id(e.ID))
 	}, nil)
-	repo, err := d.repository(d.repo.Table(), hired)
+	repo, err := d.repository(store.Table("Drift"), hired)
 	if err != nil {
 		return err
 	}
@@ -323,6 +316,6 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 		if err := clean(ctx, repo); err != nil {
 			return "", err
 		}
-		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", d.c.settled(ctx, d.queue)
+		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", d.c.settled(ctx)
 	})
 }

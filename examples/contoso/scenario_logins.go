@@ -80,7 +80,7 @@ type gate struct {
 
 func (c *company) openGate(ctx context.Context) (*gate, error) {
 	g := &gate{c: c, now: time.Date(2014, 8, 22, 12, 0, 0, 0, time.UTC)} // a Friday
-	name := "ContosoLogins" + c.suffix
+	name := c.prefix + "Logins"
 	var err error
 	g.weeks, err = highvolumedelete.New(c.account, highvolumedelete.Schema[Login]{
 		Name: name, Unit: highvolumedelete.Week, RowOrder: highvolumedelete.OldestFirst,

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -41,7 +40,6 @@ type roster struct {
 	staff []*Employee // as they are stored
 	repo  *patterns.Repository[Employee]
 	plain *patterns.Repository[Employee] // the same employees, without lists
-	queue *eventual.Queue                // of the intents
 
 	blobs   *indexentities.InBlobs[Employee]     // option 1: a blob for each name of the organisation
 	beside  *indexentities.InPartition[Employee] // option 2: rows lastname_Jones beside the department's employees
@@ -73,15 +71,10 @@ func (c *company) openRoster(ctx context.Context) (*roster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.queue, err = c.queue(ctx, "names", nil); err != nil {
-		return nil, err
-	}
 	organisation := func(*Employee) string { return indexentities.Global }
 	r.outside = indexentities.NewInTable("lastname-row", lastName, lists, &indexentities.Options[Employee]{Group: organisation})
 	r.blobs = indexentities.NewInBlobs("lastname-blob", lastName, blobs, &indexentities.Options[Employee]{Group: organisation})
-	schema := newSchema()
-	schema.Intents = r.queue
-	if r.repo, err = patterns.NewRepository(employees, schema, r.beside, r.outside, r.blobs); err != nil {
+	if r.repo, err = patterns.NewRepository(employees, newSchema(), r.beside, r.outside, r.blobs); err != nil {
 		return nil, err
 	}
 	r.plain, err = newPlain(plain)
@@ -128,7 +121,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.c.settled(ctx, r.queue); err != nil {
+	if err := r.c.settled(ctx); err != nil {
 		return err
 	}
 	_, err = r.plain.BulkInsertNonAtomic(ctx, all(r.staff, (*Employee).anew), nil)
@@ -279,7 +272,7 @@ func (r *roster) compareLists(ctx context.Context, name string) error {
 // check compares all lists with all employees.
 func (r *roster) check(ctx context.Context, s *section) error {
 	return r.c.act(s, "all lists, by Repository.Verify", func() (string, error) {
-		if err := r.c.settled(ctx, r.queue); err != nil {
+		if err := r.c.settled(ctx); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s in each, nothing to repair, no intent is left", counted(len(r.staff), "employee")), clean(ctx, r.repo)

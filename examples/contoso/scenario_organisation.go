@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -42,7 +41,6 @@ type directory struct {
 	staff []*Employee // as they are stored
 	repo  *patterns.Repository[Employee]
 	plain *patterns.Repository[Employee] // the same employees, without indexes
-	queue *eventual.Queue                // of the intents
 
 	everybody  *interpartition.Index[Employee] // by email, one partition of a table of its own; an email has one owner
 	department *interpartition.Index[Employee] // by email, in the employees' table: partitions email_Sales and so on
@@ -62,9 +60,6 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.queue, err = c.queue(ctx, "intents", nil); err != nil {
-		return nil, err
-	}
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	d.everybody = interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
 		Group:  func(*Employee) string { return interpartition.Global },
@@ -75,7 +70,6 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 	d.repo, err = patterns.NewRepository(employees, patterns.Schema[Employee]{
 		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
 		RowPrefix: "empid",
-		Intents:   d.queue,
 	}, d.everybody, d.department)
 	if err != nil {
 		return nil, err
@@ -99,7 +93,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := d.c.settled(ctx, d.queue); err != nil {
+	if err := d.c.settled(ctx); err != nil {
 		return err
 	}
 	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).anew), nil)
@@ -244,7 +238,7 @@ func (d *directory) check(ctx context.Context, s *section) error {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), d.c.settled(ctx, d.queue)
+		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), d.c.settled(ctx)
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -87,7 +86,6 @@ type album struct {
 	badges []*Badge // as they are stored
 	repo   *patterns.Repository[Badge]
 	photo  *largeentities.Property[Badge]
-	queue  *eventual.Queue
 	blobs  *container.Client
 	pieces *patterns.Repository[Pieces]
 }
@@ -105,15 +103,11 @@ func (c *company) openAlbum(ctx context.Context) (*album, error) {
 	if a.blobs, err = c.container(ctx, "photos"); err != nil {
 		return nil, err
 	}
-	if a.queue, err = c.queue(ctx, "photos", nil); err != nil {
-		return nil, err
-	}
 	a.photo = largeentities.NewProperty[Badge]("Photo", a.blobs, &largeentities.Options{ContentType: "image/jpeg"})
 	contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, a.blobs, nil)
 	a.repo, err = patterns.NewRepository(table, patterns.Schema[Badge]{
 		Key:       func(b *Badge) tables.Key { return employeeKey(b.Department, b.ID) },
 		RowPrefix: "empid",
-		Intents:   a.queue,
 	}, a.photo, contract)
 	if err != nil {
 		return nil, err
@@ -141,7 +135,7 @@ func (a *album) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.c.settled(ctx, a.queue); err != nil {
+	if err := a.c.settled(ctx); err != nil {
 		return err
 	}
 	for _, b := range a.badges {
@@ -264,7 +258,7 @@ func (a *album) check(ctx context.Context, s *section) error {
 				return "", fmt.Errorf("employee %d is not as written", want.ID)
 			}
 		}
-		if err := a.c.settled(ctx, a.queue); err != nil {
+		if err := a.c.settled(ctx); err != nil {
 			return "", err
 		}
 		report, err := a.photo.Sweep(ctx, nil)

@@ -37,31 +37,34 @@ func main() {
 
 // run carries out the steps of the tutorial in their order.
 func run(ctx context.Context, out io.Writer) error {
-	table, err := openTable(ctx)
+	store, err := openStore()
 	if err != nil {
 		return err
 	}
-	employees, byEmail, err := openEmployees(table)
+	employees, byEmail, err := openEmployees(store)
 	if err != nil {
+		return err
+	}
+	if err := store.Create(ctx); err != nil { // the table Employees
 		return err
 	}
 	if err := hire(ctx, employees); err != nil {
 		return err
 	}
-	if err := printRows(ctx, out, table); err != nil {
+	if err := printRows(ctx, out, employees.Table()); err != nil {
 		return err
 	}
 	if err := changeEmail(ctx, out, employees, byEmail); err != nil {
 		return err
 	}
-	if err := printRows(ctx, out, table); err != nil {
+	if err := printRows(ctx, out, employees.Table()); err != nil {
 		return err
 	}
 	return hireTwice(ctx, out, employees)
 }
 
-// openTable creates the table Employees on a new simulator.
-func openTable(ctx context.Context) (*tables.Table, error) {
+// openStore opens a store on a new simulator.
+func openStore() (*patterns.Store, error) {
 	service, err := storagetest.NewSimulator(nil)
 	if err != nil {
 		return nil, err
@@ -70,16 +73,15 @@ func openTable(ctx context.Context) (*tables.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := account.Table("Employees")
-	return table, table.Create(ctx)
+	return patterns.NewStore(account, "tutorial", nil)
 }
 
 // openEmployees declares how employees are stored: one row by id, and one by email.
-func openEmployees(table *tables.Table) (*patterns.Repository[Employee], *intrapartition.Index[Employee], error) {
+func openEmployees(store *patterns.Store) (*patterns.Repository[Employee], *intrapartition.Index[Employee], error) {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	}, nil)
-	employees, err := patterns.NewRepository(table, patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},

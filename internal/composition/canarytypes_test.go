@@ -84,8 +84,10 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Cleanup(func() { check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
 	codec := must[*tables.Codec[item]](t)(tables.NewCodec[item]())
-	values := []any{account, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
-		patterns.Schema[item]{Intents: queue, Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, tables.StateOf(rows.Open, &read.Meta), &read.Meta, explained, explained.Rows[0],
+	storeOptions := patterns.StoreOptions{Intents: queueOptions}
+	store := must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
+	values := []any{account, store, storeOptions, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
+		patterns.Schema[item]{Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, *tables.StateOf(rows.Open, &read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
 		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),

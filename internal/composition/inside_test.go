@@ -103,12 +103,9 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	}
 	if w.outside {
 		kept = append(kept, interpartition.NewIndex("outside", email, nil))
-		schema.Intents = p.queue
-		if w.async {
-			schema.Intents = p.queue.Async()
-		}
+		schema.Async = w.async
 	}
-	p.clerks, err = patterns.NewRepository(p.table, schema, kept...)
+	p.clerks, err = patterns.NewRepository(harness.In(p.table, p.queue), schema, kept...)
 	return p, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -168,8 +169,8 @@ func (k *kit) plain(both []patterns.Pattern[item]) (*patterns.Repository[item], 
 	return k.plainOn(k.table, k.queue, both)
 }
 
-func (k *kit) plainOn(table *tables.Table, intents driver.IntentRunner, both []patterns.Pattern[item]) (*patterns.Repository[item], error) {
-	r, err := patterns.NewRepository(table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: intents}, both...)
+func (k *kit) plainOn(table *tables.Table, intents any, both []patterns.Pattern[item]) (*patterns.Repository[item], error) {
+	r, err := patterns.NewRepository(harness.In(table, intents), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, both...)
 	if err == nil {
 		k.keyOf = r.KeyOf
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -90,14 +91,14 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 	if d.queue, err = eventual.NewQueue(account, o.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
 		return nil, err
 	}
-	if d.sites, err = patterns.NewRepository(d.table, sitesSchema("sites", d.queue)); err != nil {
+	if d.sites, err = patterns.NewRepository(harness.In(d.table, d.queue), sitesSchema("sites")); err != nil {
 		return nil, err
 	}
 	beside, away := d.links()
-	if _, err = patterns.NewRepository(d.table, sitesSchema("sites with a chief", d.queue), beside.Holder()); err != nil {
+	if _, err = patterns.NewRepository(harness.In(d.table, d.queue), sitesSchema("sites with a chief"), beside.Holder()); err != nil {
 		return nil, err
 	}
-	if d.holders, err = patterns.NewRepository(d.away, sitesSchema("holders", d.queue), away.Holder()); err != nil {
+	if d.holders, err = patterns.NewRepository(harness.In(d.away, d.queue), sitesSchema("holders"), away.Holder()); err != nil {
 		return nil, err
 	}
 	all, err := d.patterns(beside.Source(), away.Source())
@@ -105,7 +106,7 @@ func (o *office) openShuffled(s *storagetest.Service, shuffle func([]patterns.Pa
 		return nil, err
 	}
 	shuffle(all)
-	d.items, err = patterns.NewRepository(d.table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item", Intents: d.queue}, all...)
+	d.items, err = patterns.NewRepository(harness.In(d.table, d.queue), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, all...)
 	return d, err
 }
 

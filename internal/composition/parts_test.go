@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -131,7 +132,7 @@ func newKit(t testing.TB, registry *encryption.Registry) *kit {
 
 func (k *kit) sitesOn(t testing.TB, table *tables.Table, attached ...patterns.Pattern[site]) *patterns.Repository[site] {
 	t.Helper()
-	return must[*patterns.Repository[site]](t)(patterns.NewRepository(table, sitesSchema("sites of "+table.Name(), k.queue), attached...))
+	return must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(table, k.queue), sitesSchema("sites of "+table.Name()), attached...))
 }
 
 // nameOf is a name that no other repository with intents on the queue has.
@@ -140,8 +141,8 @@ func (k *kit) nameOf(what string) string {
 	return fmt.Sprint(what, k.made, k.table.Name())
 }
 
-func sitesSchema(name string, queue *eventual.Queue) patterns.Schema[site] {
-	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site", Intents: queue}
+func sitesSchema(name string) patterns.Schema[site] {
+	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site"}
 }
 
 // link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.
@@ -257,12 +258,12 @@ func relations() []part {
 		}},
 		{"denormalization.New, Source", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("away", n), k.link(n, func(*item) tables.Key { return siteKey("away", "one") }), nil)
-			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("away"), k.queue), copies.Holder()))
+			must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("away")), copies.Holder()))
 			return copies.Source()
 		}},
 		{"denormalization.New, Holder", func(t testing.TB, k *kit, n int) patterns.Pattern[item] {
 			copies := denormalization.New(fmt.Sprint("region", n), k.awayLink(n), nil)
-			must[*patterns.Repository[site]](t)(patterns.NewRepository(k.away, sitesSchema(k.nameOf("region"), k.queue), copies.Source()))
+			must[*patterns.Repository[site]](t)(patterns.NewRepository(harness.In(k.away, k.queue), sitesSchema(k.nameOf("region")), copies.Source()))
 			return copies.Holder()
 		}},
 		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {

@@ -89,7 +89,7 @@ func TestAccountOpenedTwice(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	first, again := must[*tables.Account](t)(open(s)), must[*tables.Account](t)(open(s))
 	check(t, first.Table("Items").Create(t.Context()))
-	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites", nil)))
+	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	items := must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
 	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))

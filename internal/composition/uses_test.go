@@ -14,6 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -57,7 +59,7 @@ func TestMatrixUses(t *testing.T) {
 func makers() []use {
 	return []use{
 		{"logtail.New", func(t testing.TB, k *kit, p part) error {
-			log, err := logtail.New(k.table, logtail.Schema[item]{Partition: func(v *item) string { return v.Site }, Window: time.Hour, Intents: k.queue}, k.makeParts(t, p)...)
+			log, err := logtail.New(harness.In(k.table, k.queue), logtail.Schema[item]{Partition: func(v *item) string { return v.Site }, Window: time.Hour}, k.makeParts(t, p)...)
 			if err != nil {
 				return err
 			}
@@ -68,7 +70,7 @@ func makers() []use {
 			row := func(v *item) string {
 				return compoundkey.Join("item", compoundkey.Time(v.LoggedAt), compoundkey.Int(v.ID, 6))
 			}
-			spread, err := scatter.New(k.table, scatter.Schema[item]{Order: scatter.ByTime("item", 0), Row: row, Intents: k.queue}, nil, k.makeParts(t, p)...)
+			spread, err := scatter.New(harness.In(k.table, k.queue), scatter.Schema[item]{Order: scatter.ByTime("item", 0), Row: row}, nil, k.makeParts(t, p)...)
 			if err != nil {
 				return err
 			}
@@ -77,8 +79,7 @@ func makers() []use {
 			return k.lifeBy(t, spread.Repository(), p, spread.Insert, spread.Replace, spread.Delete)
 		}},
 		{"scatter.NewNatural", func(t testing.TB, k *kit, p part) error {
-			n, err := scatter.NewNatural(k.table, scatter.NaturalSchema[item]{Name: "sites", RowPrefix: "item", Intents: k.queue,
-				Partition: func(v *item) compoundkey.Part { return compoundkey.String(v.Site) }, Row: func(v *item) string { return plainKey(v).Row }}, nil, k.makeParts(t, p)...)
+			n, err := scatter.NewNatural(harness.In(k.table, k.queue), scatter.NaturalSchema[item]{Name: "sites", RowPrefix: "item", Partition: func(v *item) compoundkey.Part { return compoundkey.String(v.Site) }, Row: func(v *item) string { return plainKey(v).Row }}, nil, k.makeParts(t, p)...)
 			if err != nil {
 				return err
 			}
@@ -220,8 +221,8 @@ func others() []use {
 			got, err := archive.Read[item](t.Context(), k.container, a.LogID)
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
 		}},
-		{"eventual.Queue.Async", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue.Async(), k.makeParts(t, p)))
+		{"patterns.Schema.Async", func(t testing.TB, k *kit, p part) error {
+			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnerOf(rows.Open, k.queue, true), k.makeParts(t, p)))
 			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
 			check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 			drain(t, k.queue)

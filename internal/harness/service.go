@@ -198,8 +198,8 @@ func BatchAnswer(n int) []byte {
 	return append(answer, "--changesetresponse_2--\r\n--batchresponse_1--\r\n"...)
 }
 
-// ExampleTable creates a table for an example on the shared test service.
-func ExampleTable(name string) *tables.Table {
+// ExampleAccount opens the shared test service for an example.
+func ExampleAccount() *tables.Account {
 	service, err := storagetest.OpenShared()
 	if err != nil {
 		log.Fatal(err)
@@ -208,7 +208,12 @@ func ExampleTable(name string) *tables.Table {
 	if err != nil {
 		log.Fatal(err)
 	}
-	table := account.Table(name)
+	return account
+}
+
+// ExampleTable creates a table for an example on the shared test service.
+func ExampleTable(name string) *tables.Table {
+	table := ExampleAccount().Table(name)
 	if err := table.Create(context.Background()); err != nil {
 		log.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -22,6 +24,10 @@ type Implementation[T any] struct {
 	Binding *Binding[T]
 	// Pattern is the pattern itself, for a package that searches Host.Patterns for its own patterns; else nil.
 	Pattern any
+	// Tables and Containers are what the pattern uses beside the repository's table and Outside.Table, so that Store.Create creates
+	// them; nil elements are ignored.
+	Tables     []*tables.Table
+	Containers []*container.Client
 	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is called
 	// once, after all patterns have attached; others includes this pattern.
 	Fits func(all []Implementation[T]) error

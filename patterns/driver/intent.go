@@ -15,7 +15,7 @@ type Intent struct {
 	Outside map[string][]string
 }
 
-// IntentRunner makes changes with outside effects safe against crashes. In production, use eventual.Queue.
+// IntentRunner makes changes with outside effects safe against crashes: in production, the queue of a patterns.Store.
 type IntentRunner interface {
 	// Register sets the function that completes intents of a repository whose writer died. NewRepository calls it
 	// once. A name that is already registered is an error.

@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/chaos/check"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -93,7 +94,7 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container(in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
 	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, nil)
-	w.repo, err = patterns.NewRepository(people, patterns.Schema[person]{Key: personKey, RowPrefix: "empid", Intents: queue},
+	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, RowPrefix: "empid"},
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
 		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,

@@ -74,7 +74,7 @@ func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) e
 		return r.Converge(ctx, Named{Intent: intent}, w.after, w.Fresh)
 	})
 	if err == nil && !committed {
-		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("Schema.Intents returned without making the change")}
+		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")}
 	}
 	if committed {
 		return nil
@@ -385,11 +385,11 @@ func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, e
 	meta := r.Codec.Meta(v)
 	if kind == driver.ChangeDelete {
 		meta.ETag = ""
-		tables.SetState(pass, meta, nil)
+		*tables.StateOf(pass, meta) = nil
 		return
 	}
 	meta.ETag = etag
-	tables.SetState(pass, meta, next)
+	*tables.StateOf(pass, meta) = next
 }
 
 // IntentOf names everything outside that a change can touch.

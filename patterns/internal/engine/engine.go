@@ -77,8 +77,8 @@ func (r *Engine) Compose() (err error) {
 			return err
 		}
 	}
-	if name, out := r.firstOutside(); out && IsNil(r.Schema.Intents) {
-		return fmt.Errorf("pattern %s has effects outside of the partition; set Schema.Intents, for example to an eventual.Queue", name)
+	if name, out := r.firstOutside(); out && r.Schema.Intents == nil {
+		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", name)
 	}
 	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })
 	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
@@ -107,7 +107,7 @@ func (r *Engine) refuseClearText() error {
 const defaultAttempts = 10
 
 // State returns the prior state of an entity as its Meta stores it, nil for none.
-func (r *Engine) State(v any) *tables.State { return tables.StateOf(pass, r.Codec.Meta(v)) }
+func (r *Engine) State(v any) *tables.State { return *tables.StateOf(pass, r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error) {

@@ -110,7 +110,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 		s.Prior = known
 	}
 	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
-	tables.SetState(pass, r.Codec.Meta(v), s)
+	*tables.StateOf(pass, r.Codec.Meta(v)) = s
 	return v, &read, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"reflect"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -114,10 +113,4 @@ func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, erro
 func AsError(err error) *tables.Error {
 	e, _ := errors.AsType[*tables.Error](err)
 	return e
-}
-
-// IsNil reports whether v is nil, or a nil pointer in an interface.
-func IsNil(v any) bool {
-	p := reflect.ValueOf(v)
-	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }

@@ -244,7 +244,7 @@ func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 	next := *stateOf(written)
 	next.Partial = stateOf(meta).Partial // v still lacks the properties that it was not read with
 	meta.ETag = written.ETag
-	tables.SetState(pass, meta, &next)
+	*tables.StateOf(pass, meta) = &next
 	return nil
 }
 
@@ -320,4 +320,4 @@ func overlay(base, top tables.Properties) tables.Properties {
 }
 
 // stateOf returns a repository's prior state in a Meta, nil for none.
-func stateOf(meta *tables.Meta) *tables.State { return tables.StateOf(pass, meta) }
+func stateOf(meta *tables.Meta) *tables.State { return *tables.StateOf(pass, meta) }

@@ -1,0 +1,74 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Customer is stored by region and number.
+type Customer struct {
+	tables.Meta
+	Region string
+	Number int
+	Email  string
+}
+
+// A program declares what it stores, creates what is missing, and runs a worker beside its own work.
+func ExampleStore() {
+	ctx, stop := context.WithCancel(context.Background())
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := patterns.NewStore(account, "contoso", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	byEmail := interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
+		&interpartition.Options[Customer]{Group: func(*Customer) string { return interpartition.Global }, Unique: true})
+	customers, err := patterns.NewRepository(store.Table("Customers"), patterns.Schema[Customer]{
+		Key: func(c *Customer) tables.Key {
+			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
+		},
+		RowPrefix: "customer",
+	}, byEmail)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
+		log.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- store.Run(ctx, nil) }()
+
+	if err := customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "June@contoso.com"}); err != nil {
+		log.Fatal(err)
+	}
+	found, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("june@contoso.com"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Region, found.Number)
+	err = customers.Insert(ctx, &Customer{Region: "East", Number: 8, Email: "june@contoso.com"})
+	fmt.Println("taken:", errors.Is(err, tables.ErrDuplicate))
+
+	stop()
+	if err := <-ended; err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// West 7
+	// taken: true
+}

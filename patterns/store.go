@@ -1,0 +1,265 @@
+package patterns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Store is what a program keeps in one storage account. Tables, queues and containers are opened from it, so it knows them all:
+// Create creates what is missing. It has the queue on which repositories put the intents of changes with effects outside of their
+// partition, and Run is the worker that finishes what a crash has left. A Store is safe for concurrent use.
+type Store struct {
+	account *tables.Account
+	prefix  string
+	intents *eventual.Queue     // nil if the account has no queue endpoint
+	runner  driver.IntentRunner // of intents, nil like it
+	async   driver.IntentRunner // the same, but effects are left to workers
+
+	mu        sync.Mutex
+	resources []resource
+	known     map[string]bool // by resource.name
+}
+
+// StoreOptions are the options of NewStore; nil is the same as the zero value.
+type StoreOptions struct {
+	// Prefix begins the name of every table, queue and container of the store (default none), so that one account can hold several
+	// environments. It consists of ASCII letters and digits and begins with a letter. Queues and containers get it in lower case,
+	// with a hyphen after it.
+	Prefix string
+	// Intents are the options of the queue of intents.
+	Intents eventual.QueueOptions
+}
+
+// resource is something that Create creates.
+type resource struct {
+	name   string // its kind and name
+	create func(context.Context) error
+}
+
+// NewStore opens a store. Its queue of intents is called name with "-intents" appended. Programs that share repositories use the same
+// name, other programs in the account another one; it has the characters of a queue's name. NewStore makes no request.
+func NewStore(account *tables.Account, name string, options *StoreOptions) (*Store, error) {
+	const op = "NewStore"
+	if options == nil {
+		options = &StoreOptions{}
+	}
+	s := &Store{account: account, prefix: options.Prefix}
+	switch {
+	case account == nil || account.TableService() == nil:
+		return nil, tables.Invalidf(op, "the account is nil, or was not made by tables.NewAccount")
+	case name == "":
+		return nil, tables.Invalidf(op, "the store's name is empty; give the program's name, such as \"contoso\"")
+	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
+		return nil, tables.Invalidf(op, "StoreOptions.Prefix is %q; it must have only ASCII letters and digits, and begin with a letter", s.prefix)
+	case account.QueueService() == nil:
+		return s, nil
+	}
+	queue, err := eventual.NewQueue(account, s.lower(name+"-intents"), &options.Intents)
+	if err != nil {
+		return nil, tables.Invalid(op, err)
+	}
+	s.intents, s.runner, s.async = queue, eventual.RunnerOf(pass, queue, false), eventual.RunnerOf(pass, queue, true)
+	return s, nil
+}
+
+// Account returns the account the store belongs to.
+func (s *Store) Account() *tables.Account { return s.account }
+
+// Table returns a handle for a table of the store; give it to NewRepository and to patterns. With an illegal name every operation
+// returns tables.ErrInvalid. Requests: 0.
+func (s *Store) Table(name string) *tables.Table {
+	table := ownedBy(s.account.Table(s.prefix+name), s)
+	s.knowTable(table)
+	return table
+}
+
+// RunTimeTable returns a handle that makes the table one of the store without Create creating it: for tables that the program itself
+// creates and drops, such as those of package highvolumedelete or one for each tenant. Requests: 0.
+func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
+	return ownedBy(table, runTime{s})
+}
+
+// runTime is the owner of a RunTimeTable.
+type runTime struct{ *Store }
+
+// Container returns a client for a blob container of the store, nil if the account has no blob endpoint. Requests: 0.
+func (s *Store) Container(name string) *container.Client {
+	c := s.account.Container(s.lower(name))
+	s.knowContainer(c)
+	return c
+}
+
+// Queue returns a handle for a queue of the program's own messages; eventual.NewWorker handles them. Requests: 0.
+func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Queue, error) {
+	q, err := eventual.NewQueue(s.account, s.lower(name), options)
+	if err == nil {
+		s.knowQueue(q)
+	}
+	return q, err
+}
+
+// Intents returns the queue of intents, for its length and its poison queue; nil if the account has no queue endpoint.
+func (s *Store) Intents() *eventual.Queue { return s.intents }
+
+// Create creates the tables, queues and containers that do not exist: those opened from the store, those of the patterns of its
+// repositories and, if a pattern needs it, the queue of intents. Several processes may call it at once. If some cannot be created,
+// Create creates the others and returns the joined errors. Requests: 1 for each table and container, 3 for each queue.
+func (s *Store) Create(ctx context.Context) error {
+	s.mu.Lock()
+	resources := s.resources
+	s.mu.Unlock()
+	failures := make([]error, len(resources))
+	var creating errgroup.Group
+	creating.SetLimit(createdAtOnce)
+	for i, r := range resources {
+		creating.Go(func() error {
+			if err := r.create(ctx); err != nil {
+				failures[i] = fmt.Errorf("create %s: %w", r.name, err)
+			}
+			return nil
+		})
+	}
+	_ = creating.Wait() // the functions return nil
+	return errors.Join(failures...)
+}
+
+// createdAtOnce is how many resources Create creates at once.
+const createdAtOnce = 8
+
+// Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
+// effects of repositories with Schema.Async. At least one process must run it. It returns nil when it has stopped; see
+// eventual.Worker.Run. A store without repositories that need it is tables.ErrInvalid.
+func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
+	if s.intents == nil || !s.knows(queueName(s.intents)) {
+		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, so there is nothing to do; make the repositories before")
+	}
+	worker, err := eventual.NewWorker(s.intents, nil, options)
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
+// lower returns the full name of a queue or container.
+func (s *Store) lower(name string) string {
+	if s.prefix == "" {
+		return name
+	}
+	return strings.ToLower(s.prefix) + "-" + name
+}
+
+func (s *Store) knows(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[name]
+}
+
+// know registers a resource for Create.
+func (s *Store) know(name string, create func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known[name] {
+		if s.known == nil {
+			s.known = map[string]bool{}
+		}
+		s.known[name] = true
+		s.resources = append(s.resources, resource{name, create})
+	}
+}
+
+func (s *Store) knowTable(t *tables.Table) {
+	if t != nil {
+		s.know("table "+t.Name(), t.CreateIfMissing)
+	}
+}
+
+func (s *Store) knowQueue(q *eventual.Queue) { s.know(queueName(q), q.CreateIfMissing) }
+
+func queueName(q *eventual.Queue) string { return "queue " + q.Name() }
+
+func (s *Store) knowContainer(c *container.Client) {
+	if c == nil {
+		return
+	}
+	url := wire.RedactText(c.URL()) // the URL may have a signature
+	s.know("container "+url, func(ctx context.Context) error {
+		_, err := c.Create(ctx, nil)
+		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
+			return nil
+		}
+		return tables.ServiceError("Create", url, err)
+	})
+}
+
+// ownedBy returns a handle for the same table that leads to its owner.
+func ownedBy(table *tables.Table, owner any) *tables.Table {
+	owned := *table
+	*tables.OwnerOf(pass, &owned) = owner
+	return &owned
+}
+
+// storeOf returns the store that made the table's handle, nil for Account.Table.
+func storeOf(table *tables.Table) *Store {
+	switch owner := (*tables.OwnerOf(pass, table)).(type) {
+	case *Store:
+		return owner
+	case runTime:
+		return owner.Store
+	}
+	return nil
+}
+
+// runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
+func runnerOf(table *tables.Table, async bool) driver.IntentRunner {
+	s := storeOf(table)
+	switch {
+	case s == nil:
+		return nil
+	case async:
+		return s.async
+	}
+	return s.runner
+}
+
+// knowAll makes the table's store know what a repository and its patterns use.
+func (r *Repository[T]) knowAll() {
+	s := storeOf(r.engine.Table)
+	if s == nil {
+		return
+	}
+	if r.engine.ReachesOut() && s.intents != nil {
+		s.knowQueue(s.intents)
+	}
+	if _, passes := (*tables.OwnerOf(pass, r.engine.Table)).(runTime); passes {
+		return // what its patterns use may be the table itself
+	}
+	s.knowTable(r.engine.Table)
+	for _, p := range r.patterns {
+		if p.Outside != nil {
+			s.knowTable(p.Outside.Table)
+		}
+		for _, table := range p.Tables {
+			s.knowTable(table)
+		}
+		for _, c := range p.Containers {
+			s.knowContainer(c)
+		}
+	}
+}
+
+// InStore returns the table as one of a store whose intents other runners carry, for the tests of this module.
+func InStore(_ rows.Pass, table *tables.Table, runner, async driver.IntentRunner) *tables.Table {
+	return ownedBy(table, &Store{account: table.Account(), runner: runner, async: async})
+}

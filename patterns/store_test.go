@@ -1,0 +1,191 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// storeAccount opens the account of a process on the service.
+func storeAccount(t testing.TB, s *storagetest.Service) *tables.Account {
+	t.Helper()
+	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+}
+
+// personsIn opens a repository of the store with an index in another table, and photos in blobs.
+func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person], *interpartition.Index[person]) {
+	t.Helper()
+	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
+		&interpartition.Options[person]{Table: store.Account().Table("Emails")})
+	photo := largeentities.NewProperty[person]("Photo", store.Account().Container("photos"), nil)
+	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
+}
+
+// TestStoreCreatesWhatIsUsed: Create creates what was opened from the store, and what the patterns of its repositories use.
+func TestStoreCreatesWhatIsUsed(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	var requests storagetest.RequestCounter
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: "Test"}))
+	repo, _ := personsIn(t, store)
+	letters := harness.Must[*eventual.Queue](t)(store.Queue("letters", nil))
+	store.Container("scans")
+	if n := requests.Count(); n != 0 {
+		t.Errorf("%d requests before Create", n)
+	}
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// The tables Persons and Emails; containers photos and scans; two queues, each with a poison queue and a container.
+	if n := requests.Count(); n != 2+2+2*3 {
+		t.Errorf("Create made %d requests, want 10", n)
+	}
+	if err := store.Create(t.Context()); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+	if err := repo.Insert(t.Context(), ann()); err != nil {
+		t.Error(err)
+	}
+	if _, err := letters.Send(t.Context(), "letter", "to Ann", nil); err != nil {
+		t.Error(err)
+	}
+	names := []string{repo.Table().Name(), store.Intents().Name(), letters.Name()}
+	if got := strings.Join(names, " "); got != "TestPersons test-contoso-intents test-letters" {
+		t.Errorf("names are %s", got)
+	}
+}
+
+// TestStoreCreateByManyAtOnce: processes that start together all succeed.
+func TestStoreCreateByManyAtOnce(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	failures := make(chan error)
+	const processes = 5
+	for range processes {
+		store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		personsIn(t, store)
+		go func() { failures <- store.Create(t.Context()) }()
+	}
+	for range processes {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStoreCreateGoesOn: what cannot be created is named, and the rest is created.
+func TestStoreCreateGoesOn(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+	bad, good := store.Table("no-table"), store.Table("Good")
+	err := store.Create(t.Context())
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "create table no-table") {
+		t.Errorf("Create returned %v", err)
+	}
+	if err := good.Create(t.Context()); !errors.Is(err, tables.ErrExists) {
+		t.Errorf("the other table: %v, want ErrExists", err)
+	}
+	harness.WantKind(t, bad.Create(t.Context()), tables.ErrInvalid)
+}
+
+// TestStoreRunFinishes: what a process has left that died after its commit, another one with the same store finishes.
+func TestStoreRunFinishes(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.DiesBefore)) // the index row and its claim
+		dying := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, faulty), "contoso", nil))
+		persons, _ := personsIn(t, dying)
+		other := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
+		_, byEmail := personsIn(t, other)
+		if err := other.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_ = persons.Insert(t.Context(), ann()) // whatever the dead process would have been told
+		_, err := byEmail.Get(t.Context(), "red", compoundkey.String("ann@contoso.com"))
+		harness.WantKind(t, err, tables.ErrNotFound)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- other.Run(ctx, nil) }()
+		time.Sleep(5 * time.Minute)
+		if found, err := byEmail.Get(t.Context(), "red", compoundkey.String("ann@contoso.com")); err != nil || found.Name != "Ann" {
+			t.Errorf("the index has %v, %v", found, err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStoreRefuses: what cannot work is refused when it is declared.
+func TestStoreRefuses(t *testing.T) {
+	account := storeAccount(t, storagetest.Simulator(t, nil))
+	for name, open := range map[string]func() (*patterns.Store, error){
+		"account is nil": func() (*patterns.Store, error) { return patterns.NewStore(nil, "contoso", nil) },
+		"name is empty":  func() (*patterns.Store, error) { return patterns.NewStore(account, "", nil) },
+		"Con_toso":       func() (*patterns.Store, error) { return patterns.NewStore(account, "Con_toso", nil) },
+		`Prefix is "1a"`: func() (*patterns.Store, error) {
+			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Prefix: "1a"})
+		},
+		"VisibilityTimeout": func() (*patterns.Store, error) {
+			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.QueueOptions{VisibilityTimeout: time.Millisecond}})
+		},
+	} {
+		if _, err := open(); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), outside)
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Store.Table") {
+		t.Errorf("an index outside on a table of no store: %v", err)
+	}
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
+	harness.WantKind(t, store.Run(t.Context(), nil), tables.ErrInvalid) // nothing has effects outside
+}
+
+// TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns stay in the partition.
+func TestStoreWithoutQueues(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: storeAccount(t, s).Endpoints().Table},
+		s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), email))
+	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
+		t.Fatal(err)
+	}
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), outside)
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "queue endpoint") {
+		t.Errorf("an index outside: %v", err)
+	}
+}
+
+// TestRunTimeTable: a table that the program creates itself has the store's queue, and Create leaves it alone.
+func TestRunTimeTable(t *testing.T) {
+	account := storeAccount(t, storagetest.Simulator(t, nil))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	table := store.RunTimeTable(account.Table("Tenant7"))
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	harness.WantKind(t, repo.Insert(t.Context(), ann()), tables.ErrMissingResource)
+	if err := errors.Join(table.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
+		t.Error(err)
+	}
+}
