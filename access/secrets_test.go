@@ -49,20 +49,20 @@ func newCanary(secrets ...string) *canary {
 	return c
 }
 
-func (c *canary) look(where, text string) { c.Look(where, where, text, c.secrets...) }
+func (c *canary) search(where, text string) { c.Search(where, where, text, c.secrets...) }
 
 // value looks at a value as every verb, encoder and handler shows it.
 func (c *canary) value(where string, v any) {
 	for _, verb := range verbs {
-		c.look(where, fmt.Sprintf(verb, v))
+		c.search(where, fmt.Sprintf(verb, v))
 	}
 	var b bytes.Buffer
 	slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "v", v, slog.Any("group", []any{v}))
 	slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", v, slog.Any("group", []any{v}))
-	c.look(where, b.String())
+	c.search(where, b.String())
 	for _, marshal := range []func(any) ([]byte, error){json.Marshal, xml.Marshal} {
 		text, err := marshal(v)
-		c.look(where, string(text)+fmt.Sprint(err))
+		c.search(where, string(text)+fmt.Sprint(err))
 	}
 }
 
@@ -71,18 +71,18 @@ func (c *canary) error(err error) {
 	harness.EachCause(err, func(err error) {
 		var b bytes.Buffer
 		slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "err", err)
-		c.look("error", fmt.Sprintf("%s %+v %#v %q %s", err.Error(), err, err, err, b.String()))
+		c.search("error", fmt.Sprintf("%s %+v %#v %q %s", err.Error(), err, err, err, b.String()))
 	})
 }
 
 // provider looks at spans.
 func (c *canary) provider() tracing.Provider {
-	return harness.Spans(func(text string) { c.look("span", text) })
+	return harness.Spans(func(text string) { c.search("span", text) })
 }
 
 // listen looks at the SDK's own log until the test ends.
 func (c *canary) listen(t *testing.T) {
-	azlog.SetListener(func(_ azlog.Event, text string) { c.look("log", text) })
+	azlog.SetListener(func(_ azlog.Event, text string) { c.search("log", text) })
 	t.Cleanup(func() { azlog.SetListener(nil) })
 }
 
@@ -129,7 +129,7 @@ func TestValuesShowNoSecret(t *testing.T) {
 		errors.New(token.String()), fmt.Errorf("token %v, %s, %#v: %w", token, client, o.signer, tables.ErrDenied)} {
 		c.value(fmt.Sprintf("value %d (%T)", i, v), v)
 	}
-	for where, n := range c.Looked() {
+	for where, n := range c.Searched() {
 		if n < len(verbs)+3 {
 			t.Errorf("%s was looked at %d times", where, n)
 		}
@@ -185,7 +185,7 @@ func TestCallsShowNoSecret(t *testing.T) {
 			runs[kind+name] = func(ctx context.Context, s *storagetest.Service) error {
 				client := openToken(t, s, with)
 				err := op.do(ctx, client.Table())
-				c.look("log", client.String())
+				c.search("log", client.String())
 				return err
 			}
 		}

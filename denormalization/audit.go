@@ -31,7 +31,7 @@ func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// held is Audit.List of a source. With Find it yields only holders that are not in step, each of which is held without
+// held is Audit.List of a source. With Find it yields only holders whose copy differs from their source, each of which is held without
 // reason; it keeps the sources that it meets in memory. Requests: 1 for each page of the holders' table; with Find 1 more
 // for each source.
 func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
@@ -99,9 +99,8 @@ func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, hold
 	return !right, err
 }
 
-// look is Audit.Read of a source. A holder that is not there cannot hold anything, and is taken for one that is in step.
-// Requests: 1; with Find, and for a holder that is not there, 1 more.
-func (end sourceEnd[S, H]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+// read is Audit.Read of a source. A holder that does not exist has no copy, and counts as correct.
+func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := driver.SplitKey(place)
 	s, readyErr := end.ready()
 	if err = errors.Join(err, readyErr); err != nil {
@@ -109,7 +108,7 @@ func (end sourceEnd[S, H]) look(ctx context.Context, place string, entity tables
 	}
 	holder, err := s.holders.Get(ctx, key)
 	if tables.IsAbsent(err) {
-		return s.lookWithout(ctx, key, entity)
+		return s.readMissing(ctx, key, entity)
 	}
 	if err != nil {
 		return driver.Fact{}, false, err
@@ -126,8 +125,8 @@ func (end sourceEnd[S, H]) look(ctx context.Context, place string, entity tables
 	return fact, wrong, err
 }
 
-// lookWithout looks at a holder that does not exist.
-func (s *linked[S, H]) lookWithout(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
+// readMissing returns the fact of a holder that does not exist.
+func (s *linked[S, H]) readMissing(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
 	if s.link.Find != nil {
 		return driver.Fact{}, false, nil
 	}

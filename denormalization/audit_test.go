@@ -63,18 +63,18 @@ func TestAudit(t *testing.T) {
 		if got := held(t, t.details, driver.Scope{}); slices.Equal(got, asked) {
 			t.Fatal("the change was not seen")
 		}
-		t.looks(june.key(), "A", true, false)
-		t.looks(june.key(), "B", false, false)
-		t.looks(ken.key(), "B", true, true)
+		t.reads(june.key(), "A", true, false)
+		t.reads(june.key(), "B", false, false)
+		t.reads(ken.key(), "B", true, true)
 		check(t, t.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
-		t.looks(june.key(), "A", true, true) // a department that is not there cannot be out of step
-		t.looks(ken.key(), "A", false, false)
-		t.looks(employeeKey("Sales", 99), "A", false, false)
+		t.reads(june.key(), "A", true, true) // a department that does not exist counts as correct
+		t.reads(ken.key(), "A", false, false)
+		t.reads(employeeKey("Sales", 99), "A", false, false)
 	})
 }
 
-// looks holds what Look says of a department against what an employee asks for.
-func (t tested) looks(who tables.Key, name string, wantHeld, wantInStep bool) {
+// reads checks what Audit.Read returns for a department and an employee.
+func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
 	fact, is, err := t.details.Audit.Read(t.Context(), place, who)
@@ -86,18 +86,18 @@ func (t tested) looks(who tables.Key, name string, wantHeld, wantInStep bool) {
 		return
 	}
 	e := must[*employee](t)(t.employees.Get(t.Context(), who))
-	if inStep := slices.Contains(facts(t, t.details, e), textOfFact(fact)); inStep != wantInStep || fact.Place != place || fact.Entity != who {
-		t.Errorf("department %s is in step with %s: %v, want %v", name, who.Row, inStep, wantInStep)
+	if correct := slices.Contains(facts(t, t.details, e), textOfFact(fact)); correct != wantCorrect || fact.Place != place || fact.Entity != who {
+		t.Errorf("the copy of department %s is that of %s: %v, want %v", name, who.Row, correct, wantCorrect)
 	}
 }
 
-// TestMend removes details that nobody asks for, and no others.
-func TestMend(t *testing.T) {
+// TestRemoveSpurious: Audit.Remove removes a copy that no employee requires, and no other.
+func TestRemoveSpurious(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inPartition)
 	p := must[*process](t)(w.start(s))
 	check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
-	mender := p.details.Audit
+	audit := p.details.Audit
 	place := "Sales\t" + departmentKey("Sales", "A").Row
 	says := func(wanted bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return wanted, err }
@@ -105,13 +105,13 @@ func TestMend(t *testing.T) {
 	manager := func() string {
 		return must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))).ManagerName
 	}
-	check(t, mender.Remove(ctx, place, kwok().key(), says(false, nil)), mender.Remove(ctx, place, jones().key(), says(true, nil)))
-	if err := mender.Remove(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
+	check(t, audit.Remove(ctx, place, kwok().key(), says(false, nil)), audit.Remove(ctx, place, jones().key(), says(true, nil)))
+	if err := audit.Remove(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
 		t.Fatalf("error is %v, manager %q", err, manager())
 	}
 	// The employee is written while it is being mended: then she is asked for once more.
 	asked := 0
-	check(t, mender.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
+	check(t, audit.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
 		if asked++; asked == 1 {
 			check(t, p.employees.Upsert(ctx, jones()))
 			return false, nil
@@ -121,11 +121,11 @@ func TestMend(t *testing.T) {
 	if asked != 2 || manager() != "Jones" {
 		t.Fatalf("asked %d times, manager %q", asked, manager())
 	}
-	check(t, mender.Remove(ctx, place, jones().key(), says(false, nil)))
+	check(t, audit.Remove(ctx, place, jones().key(), says(false, nil)))
 	if manager() != "" {
 		t.Fatalf("the manager is %q", manager())
 	}
-	check(t, mender.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
+	check(t, audit.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
 }
 
 // TestAuditOfFanOut: only members that are not in step are held without reason, each at its own place.

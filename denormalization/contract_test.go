@@ -13,9 +13,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestHeldAndCopyDisagree: a link whose Held does not return what Copy wrote would lose its holders. The change that shows it is
-// refused, and neither the source nor the holder is written.
-func TestHeldAndCopyDisagree(t *testing.T) {
+// TestSourceOfContradictsCopy: a link whose SourceOf does not return the source that Copy set would lose its holders. The
+// first change that shows this is refused, and neither the source nor the holder is written.
+func TestSourceOfContradictsCopy(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	jones := employeeKey("Sales", 1)
 	for want, held := range map[string]func(*department) (tables.Key, bool){

@@ -94,6 +94,6 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	}
 	cost(1+1, "Held", nil)
 	if n != 0 {
-		t.Errorf("%d members are not in step", n)
+		t.Errorf("%d members have a wrong copy", n)
 	}
 }

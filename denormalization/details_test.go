@@ -25,12 +25,12 @@ func everywhere(t *testing.T, test func(t tested)) {
 	}
 }
 
-// manager reads who manages a department, after checking that all is in step.
+// manager reads who manages a department, after checking that all copies are correct.
 func (t tested) manager(name string) string {
 	t.Helper()
 	check(t, drainNow(t.Context(), t.queue))
 	found := must[*state](t)(t.w.read(t.Context(), t.s))
-	check(t, found.agree())
+	check(t, found.checkCopies())
 	d := found.departments[departmentKey("Sales", name)]
 	return strings.TrimSpace(d.ManagerName + " " + d.ManagerEmail)
 }
@@ -143,7 +143,7 @@ func TestRivalOfTheSameDepartment(t *testing.T) {
 			check(t, must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
 			check(t, drainNow(ctx, must[*process](t)(w.start(faulty)).queue))
 			found := must[*state](t)(w.read(ctx, s))
-			check(t, found.agree())
+			check(t, found.checkCopies())
 			if n := found.departments[departmentKey("Sales", "A")].Budget; n != spent || n == 0 {
 				t.Fatalf("the budget is %d after %d changes", n, spent)
 			}

@@ -66,11 +66,11 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		if found++; found > f.limit() {
 			return f.tooMany(f.key)
 		}
-		key, inStep, err := f.inStep(holder)
+		key, correct, err := f.correct(holder)
 		if err != nil {
 			return err
 		}
-		if !inStep {
+		if !correct {
 			f.do(func() error { return f.one(ctx, key, false) })
 		}
 		if err := ctx.Err(); err != nil {
@@ -80,9 +80,9 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// inStep reports whether a holder that Find yielded is already correct. One that was read through an index may be
+// correct reports whether a holder that Find yielded is already correct. One that was read through an index may be
 // outdated.
-func (f *fanOut[S, H]) inStep(holder *H) (tables.Key, bool, error) {
+func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
 	if key == (tables.Key{}) {

@@ -130,8 +130,8 @@ func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
 	})
 }
 
-// agree holds each member against its office, and returns how many there are with each city.
-func (w *offices) agree(ctx context.Context, s *storagetest.Service) (map[string]int, error) {
+// checkCopies compares each member with its office, and returns the number of members by city.
+func (w *offices) checkCopies(ctx context.Context, s *storagetest.Service) (map[string]int, error) {
 	p, err := w.start(s)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func TestFanOut(t *testing.T) {
 		if got := counter.Count() - counter.CountOf(storagetest.UpdateMessage); got != requests {
 			t.Errorf("%d requests, want %d: %v", got, requests, counter.Kinds())
 		}
-		if cities := must[map[string]int](t)(w.agree(ctx, s)); cities[city] != 1000 {
+		if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities[city] != 1000 {
 			t.Fatalf("cities are %v", cities)
 		}
 		counter.Reset()
@@ -197,14 +197,14 @@ func TestFanOutGoesOn(t *testing.T) {
 	if !faults.Dead() {
 		t.Fatal("it lives")
 	}
-	if cities, err := w.agree(ctx, s); err == nil {
-		t.Fatalf("in step although it died: %v", cities)
+	if cities, err := w.checkCopies(ctx, s); err == nil {
+		t.Fatalf("all copies are correct although the writer died: %v", cities)
 	}
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	check(t, w.drain(ctx, &counted))
-	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 1000 {
+	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 1000 {
 		t.Fatalf("cities are %v", cities)
 	}
 	if n := counter.Kinds()[storagetest.ReplaceEntity]; n < 400 || n > 408 {
@@ -224,12 +224,12 @@ func TestMovedMember(t *testing.T) {
 		check(t, err)
 	}
 	move(1, "P")
-	cities := must[map[string]int](t)(w.agree(ctx, s))
+	cities := must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities["Paris"] != 1 || cities["London"] != 2 {
 		t.Fatalf("cities are %v", cities)
 	}
 	move(2, "X") // there is no such office
-	cities = must[map[string]int](t)(w.agree(ctx, s))
+	cities = must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities[""] != 1 {
 		t.Fatalf("cities are %v", cities)
 	}
@@ -254,7 +254,7 @@ func TestTooManyHolders(t *testing.T) {
 	again := must[*officeProcess](t)(w.start(s))
 	_, err = again.queue.Poison().Requeue(ctx, func(eventual.PoisonMessage) bool { return true })
 	check(t, err, drainNow(ctx, again.queue))
-	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 20 {
+	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 20 {
 		t.Fatalf("cities are %v", cities)
 	}
 }
@@ -272,15 +272,15 @@ func TestOneBadHolder(t *testing.T) {
 	if one.OfficeCity != "" {
 		t.Fatal("the member was written")
 	}
-	if _, err := w.agree(ctx, s); err == nil {
-		t.Fatal("in step")
+	if _, err := w.checkCopies(ctx, s); err == nil {
+		t.Fatal("all copies are correct")
 	}
 	last := must[*member](t)(p.members.Get(ctx, memberKey(19)))
 	if last.OfficeCity != "London" {
 		t.Fatal("the last member was not written")
 	}
 	check(t, w.drain(ctx, s))
-	must[map[string]int](t)(w.agree(ctx, s))
+	must[map[string]int](t)(w.checkCopies(ctx, s))
 }
 
 // TestPanicOfACopy: a panic of the caller's function reaches the caller, and not the program.

@@ -287,8 +287,8 @@ func checkIndex(ctx context.Context, p *process, d *department) error {
 	return nil
 }
 
-// agree holds each department against the employee who names it, of whom there is one at most.
-func (s *state) agree() error {
+// checkCopies compares each department with the employee who names it, of whom there is at most one.
+func (s *state) checkCopies() error {
 	for key, d := range s.departments {
 		var manager employee
 		for _, e := range s.employees {

@@ -199,16 +199,16 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 		if right {
 			continue
 		}
-		if err := l.agree(ctx, r.Key, key); err != nil {
+		if err := l.reconcileHolder(ctx, r.Key, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// agree reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
+// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
 // holder's ETag. After a write the repository reconciles once more, which reads the source again.
-func (h *linked[S, H]) agree(ctx context.Context, key, source tables.Key) error {
+func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
 		if err != nil {

@@ -70,7 +70,7 @@ func TestHolderOfNoSource(t *testing.T) {
 		t.Errorf("the city is %q", early.OfficeCity)
 	}
 	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	must[map[string]int](t)(w.agree(ctx, s))
+	must[map[string]int](t)(w.checkCopies(ctx, s))
 
 	w.required = true
 	p = must[*officeProcess](t)(w.start(s))
@@ -87,7 +87,7 @@ func TestHolderOfNoSource(t *testing.T) {
 	if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
 		t.Errorf("%d intents are left", n)
 	}
-	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["London"] != 2 {
+	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 2 {
 		t.Errorf("cities are %v", cities)
 	}
 	in := must[*process](t)(newWorld(t, s, inPartition).start(s))
@@ -121,7 +121,7 @@ func TestHolderWriterDies(t *testing.T) {
 		t.Fatalf("the city is %q before a worker comes", m.OfficeCity)
 	}
 	check(t, w.drain(ctx, s))
-	if cities := must[map[string]int](t)(w.agree(ctx, s)); cities["Leeds"] != 1 {
+	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["Leeds"] != 1 {
 		t.Errorf("cities are %v", cities)
 	}
 }

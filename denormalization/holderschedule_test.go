@@ -47,7 +47,7 @@ func (o *openings) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 		}
 		if err == nil {
 			o.Log.Add("departments in the end", int64(len(found.departments)))
-			err = found.agree()
+			err = found.checkCopies()
 		}
 		return errors.Join(append(errs, err)...)
 	}

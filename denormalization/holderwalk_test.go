@@ -168,34 +168,35 @@ func TestWalkHolder(t *testing.T) {
 			continue // three writers of an insert have 400,000 states
 		}
 		x := w.walk(t, name)
-		x.MustAgree(t)
+		x.MustConverge(t)
 		states += x.States
 	}
 	t.Logf("%d states, 0 divergences", states)
 }
 
-// waived is a runner that leaves out what keeps a holder's copy: the look after the commit, or the message.
+// waived is a runner that omits a rule which keeps a holder's copy correct: reading the source after the commit, or the message.
 type waived struct {
 	driver.IntentRunner
-	looks bool
+	reads bool
 }
 
 func (r waived) Run(ctx context.Context, _ driver.Intent, commit, settle func(context.Context) error) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
-	if r.looks {
+	if r.reads {
 		_ = settle(ctx)
 	}
 	return nil
 }
 
-// TestWalkHolderCanFail: without the look, or without the message and with a death, the walk finds a holder with an old copy.
+// TestWalkHolderCanFail: without reading the source after the commit, or without the message and with a crash, the walk finds a
+// holder with an old copy.
 func TestWalkHolderCanFail(t *testing.T) {
-	for name, looks := range map[string]bool{"without the look after the commit": false, "without a message": true} {
+	for name, reads := range map[string]bool{"without reading the source after the commit": false, "without a message": true} {
 		w := &holderWalk{cities: map[string]string{"L": "x"}, steps: []func(context.Context, *officeProcess) error{insertsMember("L"), putsOffice("L", "y")},
-			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{harness.Runner(q), looks} }}
-		if looks {
+			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{harness.Runner(q), reads} }}
+		if reads {
 			w.crashes = 1
 		}
 		w.walk(t, name).MustDiverge(t)
@@ -326,7 +327,7 @@ func TestWalkInside(t *testing.T) {
 			continue
 		}
 		x := w.walk(t, name)
-		x.MustAgree(t)
+		x.MustConverge(t)
 		states += x.States
 	}
 	t.Logf("%d states, 0 divergences", states)

@@ -32,7 +32,7 @@ func TestNestedWriteUnderWay(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	check(t, w.drain(ctx, s))
-	check(t, must[*state](t)(w.read(ctx, s)).agree())
+	check(t, must[*state](t)(w.read(ctx, s)).checkCopies())
 }
 
 // TestLeaseOfAHolder: nothing is sent for holders once the lease has ended.

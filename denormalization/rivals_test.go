@@ -179,7 +179,7 @@ func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 		}
 	}
 	if r.game != rivalry {
-		return found.agree()
+		return found.checkCopies()
 	}
 	return r.checkRivalry(ctx, s, found)
 }

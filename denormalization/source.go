@@ -26,9 +26,9 @@ func (s sourceEnd[S, H]) ready() (*linked[S, H], error) { return s.relation.read
 func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], error) {
 	end := sourceEnd[S, H]{s.relation, host}
 	implementation := driver.Implementation[S]{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
-		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: end.look}}
+		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: end.read}}
 	if s.inPartition {
-		implementation.Companions, implementation.Audit.Remove, implementation.Fits = end.companions, end.mend, staysInside[S]
+		implementation.Companions, implementation.Audit.Remove, implementation.Fits = end.companions, end.remove, staysInside[S]
 	} else {
 		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
 	}
@@ -205,8 +205,8 @@ func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables
 	return s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)
 }
 
-// mend is Audit.Remove for holders in their sources' partitions. Requests: 2, and those of wanted; 2 more for each conflict.
-func (s sourceEnd[S, H]) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+// remove is Audit.Remove for holders in their sources' partitions. Requests: 2, and those of wanted; 2 more for each conflict.
+func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	l, err := s.ready()
 	if err != nil {
 		return err
@@ -217,27 +217,27 @@ func (s sourceEnd[S, H]) mend(ctx context.Context, place string, entity tables.K
 	}
 	_, err = l.holders.Update(by(ctx, bySource, s.relation), key, func(holder *H) error {
 		if !s.holds(holder, entity) {
-			return errInStep
+			return errCorrect
 		}
 		belongs, err := wanted(ctx)
 		if err != nil {
 			return err
 		}
 		if belongs {
-			return errInStep
+			return errCorrect
 		}
 		return unlessChanged(s.bring(holder, entity, nil, false))
 	})
 	return passed(err)
 }
 
-// errInStep ends an update of a holder that is already correct.
-var errInStep = errors.New("the holder is in step")
+// errCorrect ends an update of a holder that is already correct.
+var errCorrect = errors.New("the holder is already correct")
 
 // unlessChanged ends an update that has nothing to write.
 func unlessChanged(changed bool, err error) error {
 	if err == nil && !changed {
-		return errInStep
+		return errCorrect
 	}
 	return err
 }
@@ -247,7 +247,7 @@ func passed(err error) error {
 	if errors.Is(err, tables.ErrUnknownOutcome) {
 		return err
 	}
-	if errors.Is(err, errInStep) || tables.IsAbsent(err) {
+	if errors.Is(err, errCorrect) || tables.IsAbsent(err) {
 		return nil
 	}
 	return err

@@ -40,7 +40,7 @@ func swept(p placement, before *employee, states []string, operate func(ctx cont
 				if err != nil {
 					return err
 				}
-				if err := found.agree(); err != nil {
+				if err := found.checkCopies(); err != nil {
 					return err
 				}
 				for _, d := range found.departments {
@@ -132,7 +132,7 @@ func sweptHolder(p placement, states []string, operate func(ctx context.Context,
 						state += fmt.Sprintf("%s %d ", name, d.Budget)
 					}
 				}
-				return errors.Join(found.agree(), said.Fits(state, states))
+				return errors.Join(found.checkCopies(), said.Fits(state, states))
 			},
 		}
 	}}
@@ -183,7 +183,7 @@ func TestSweepFanOut(t *testing.T) {
 			},
 			Recover: w.drain,
 			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
-				cities, err := w.agree(ctx, s)
+				cities, err := w.checkCopies(ctx, s)
 				if err != nil {
 					return err
 				}

@@ -95,5 +95,5 @@ func TestVerifyFanOut(t *testing.T) {
 	if n := repaired(t, p.offices.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *atOnce()})); n != 3 {
 		t.Fatalf("%d repaired", n)
 	}
-	must[map[string]int](t)(w.agree(ctx, s))
+	must[map[string]int](t)(w.checkCopies(ctx, s))
 }

@@ -205,7 +205,7 @@ func TestWalk(t *testing.T) {
 			if n.pauses > 0 && n.crashes > 0 && !harness.Thorough() {
 				continue // up to a hundred thousand states each
 			}
-			w.walk(t, name, n.crashes, n.pauses).MustAgree(t)
+			w.walk(t, name, n.crashes, n.pauses).MustConverge(t)
 		}
 	}
 }

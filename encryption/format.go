@@ -83,11 +83,11 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	copy(h.key[:], b[8:])
 	copy(h.salt[:], b[24:])
 	copy(h.commitment[:], b[56:])
-	return h, b[headerSize:], looksEncrypted(b) && h.kind == kind && (kind != kindStream || h.version == version1)
+	return h, b[headerSize:], hasHeader(b) && h.kind == kind && (kind != kindStream || h.version == version1)
 }
 
-// looksEncrypted reports whether a binary value has the header of this package. A plain value must not have it.
-func looksEncrypted(b []byte) bool {
+// hasHeader reports whether a binary value has the header of this package. A plain value must not have it.
+func hasHeader(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
 }
 

@@ -31,7 +31,7 @@ func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Proper
 
 func isEncrypted(p tables.Property) bool {
 	b, binary := p.Value.Bytes()
-	return binary && looksEncrypted(b)
+	return binary && hasHeader(b)
 }
 
 // row decrypts one row. It always does all the work, so that its time does not tell which check failed.

@@ -21,7 +21,7 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 			return nil, tables.Invalidf("Store", "property name %s is reserved for the encryption; choose another name", p[i].Name)
 		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
 			held.names = append(held.names, p[i].Name)
-		case binary && looksEncrypted(encoded):
+		case binary && hasHeader(encoded):
 			return nil, tables.Invalidf("Store", "property %s is not declared as encrypted, but its value begins with the header of an encrypted one; encrypt the property or change the value", p[i].Name)
 		}
 	}

@@ -24,7 +24,7 @@ func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, err
 			slices.SortFunc(row.Properties, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 			text = append(text[:0], text[max(0, len(text)-packedID+1):]...) // a text that continues in this row may have begun in the previous one
 			for _, property := range row.Properties {
-				if b, binary := property.Value.Bytes(); binary && len(b) >= headerSize && looksEncrypted(b) {
+				if b, binary := property.Value.Bytes(); binary && len(b) >= headerSize && hasHeader(b) {
 					uses[DataKeyID(b[8:24])]++
 				}
 				s, _ := property.Value.Text()
@@ -54,7 +54,7 @@ func countPacked(uses map[DataKeyID]int64, text []byte) {
 		}
 		var b [24]byte
 		n, err := base64.StdEncoding.Decode(b[:], text[at:at+packedID])
-		if err == nil && n == len(b) && looksEncrypted(b[:]) {
+		if err == nil && n == len(b) && hasHeader(b[:]) {
 			uses[DataKeyID(b[8:])]++
 		}
 		text = text[at+1:]

@@ -43,10 +43,10 @@ func TestRequeue(t *testing.T) {
 	for _, shards := range []int{1, 3} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			q := poisoned(t, storagetest.Open(t), 40, &eventual.QueueOptions{Shards: shards})
-			looked := 0
-			n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool { looked++; return is(7)(e) || is(39)(e) }))
-			if n != 2 || looked != 40 {
-				t.Errorf("%d requeued, %d looked at", n, looked)
+			examined := 0
+			n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool { examined++; return is(7)(e) || is(39)(e) }))
+			if n != 2 || examined != 40 {
+				t.Errorf("%d requeued, %d looked at", n, examined)
 			}
 			if left := entries(t, q); len(left) != 32 {
 				t.Errorf("%d entries are visible", len(left))
@@ -178,16 +178,16 @@ func TestRoundIsBounded(t *testing.T) {
 func TestLongRounds(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := poisoned(t, s, 70, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
-		looked := map[string]int{}
+		examined := map[string]int{}
 		n := must[int](t)(q.Poison().Requeue(t.Context(), func(e eventual.PoisonMessage) bool {
-			looked[e.ID]++
+			examined[e.ID]++
 			time.Sleep(2 * time.Second)
 			return is(69)(e)
 		}))
-		if n != 1 || len(looked) != 70 {
-			t.Errorf("%d requeued, %d looked at", n, len(looked))
+		if n != 1 || len(examined) != 70 {
+			t.Errorf("%d requeued, %d looked at", n, len(examined))
 		}
-		for id, times := range looked {
+		for id, times := range examined {
 			if times != 1 {
 				t.Errorf("%s is looked at %d times", id, times)
 			}

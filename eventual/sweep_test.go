@@ -21,8 +21,8 @@ type fates struct {
 	poison  map[string]int
 }
 
-// lookAll lets all that is hidden appear, and has a fresh worker without faults handle everything.
-func lookAll(ctx context.Context, s *storagetest.Service, name string) (fates, error) {
+// readFates lets all that is hidden appear, and has a fresh worker without faults handle everything.
+func readFates(ctx context.Context, s *storagetest.Service, name string) (fates, error) {
 	f := fates{map[string]int{}, map[string]int{}}
 	q, err := openQueue(s, name, nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestSweepSend(t *testing.T) {
 						return err
 					},
 					Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
-						f, err := lookAll(ctx, s, sweptQueue)
+						f, err := readFates(ctx, s, sweptQueue)
 						if err != nil {
 							return err
 						}
@@ -144,7 +144,7 @@ func TestSweepHandle(t *testing.T) {
 						return err
 					},
 					Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
-						f, err := lookAll(ctx, s, sweptQueue)
+						f, err := readFates(ctx, s, sweptQueue)
 						if err != nil {
 							return err
 						}
@@ -206,7 +206,7 @@ func TestSweepPoisonQueue(t *testing.T) {
 						return err
 					},
 					Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
-						f, err := lookAll(ctx, s, sweptQueue)
+						f, err := readFates(ctx, s, sweptQueue)
 						if err != nil {
 							return err
 						}

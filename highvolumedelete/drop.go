@@ -83,7 +83,7 @@ func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOpt
 func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, report *DropReport) (mark, error) {
 	if options.DryRun {
 		report.Requests++
-		m, err := s.look(ctx)
+		m, err := s.readMark(ctx)
 		if !m.set || m.before.before(to) {
 			m.before, m.set = to, true
 		}

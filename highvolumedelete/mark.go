@@ -37,8 +37,8 @@ func (s *Tables[T]) markKey() tables.Key {
 	return tables.Key{Partition: markPartition, Row: layouts[s.schema.Unit][:1]}
 }
 
-// look reads the mark. Without a control table, no mark is set. Requests: 1.
-func (s *Tables[T]) look(ctx context.Context) (mark, error) {
+// readMark reads the mark. Without a control table, no mark is set. Requests: 1.
+func (s *Tables[T]) readMark(ctx context.Context) (mark, error) {
 	m := mark{asked: time.Now()}
 	row, err := s.control.Get(ctx, s.markKey())
 	switch {
@@ -85,14 +85,14 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 	if err := check(); err != nil {
 		return mark{}, err
 	}
-	return s.look(ctx)
+	return s.readMark(ctx)
 }
 
 // advance moves the mark forward to a period, unless it is there or beyond. Requests: 2; the very first time, 4.
 func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (m mark, err error) {
 	err = backoff.Retry(ctx, markAttempts, func() (again bool, err error) {
 		*requests++
-		m, err = s.look(ctx)
+		m, err = s.readMark(ctx)
 		if err != nil || m.set && !m.before.before(to) {
 			return false, err
 		}
@@ -126,7 +126,7 @@ const markAttempts = 10
 // Mark returns the beginning of the oldest period that is kept: tables of earlier periods are dropped, or will be. It
 // is the zero time before the first Drop. Requests: 1.
 func (s *Tables[T]) Mark(ctx context.Context) (time.Time, error) {
-	m, err := s.look(ctx)
+	m, err := s.readMark(ctx)
 	if err != nil || !m.set {
 		return time.Time{}, err
 	}

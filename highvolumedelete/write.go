@@ -200,7 +200,7 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	permission := lease.New(ctx, time.Now(), permissionTerm)
 	defer permission.End(errCreated)
 	bounded := permission.Context(ctx)
-	m, err := s.look(bounded)
+	m, err := s.readMark(bounded)
 	if err == nil {
 		if m.closes(p) {
 			return s.belowMark(op, p, m)

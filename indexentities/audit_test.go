@@ -65,8 +65,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestMend: what is held without reason goes, what is wanted stays, and a write that comes between is seen.
-func TestMend(t *testing.T) {
+// TestRemove: Audit.Remove removes a key that is in a list without reason, keeps a required one, and notices a concurrent
+// write.
+func TestRemove(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inPartition}).open(t, s)
 	p := must[*process](t)(w.start(s))
@@ -141,8 +142,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// TestMendIsSwept breaks it at every call.
-func TestMendIsSwept(t *testing.T) {
+// TestRemoveUnderFaults breaks Audit.Remove at every call.
+func TestRemoveUnderFaults(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := (&world{option: inPartition}).open(t, s)
 		p := must[*process](t)(w.start(s))

@@ -44,7 +44,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	}
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readList}
 	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
@@ -65,12 +65,12 @@ func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliatio
 		if !r.Owns(ctx, place) {
 			return fmt.Errorf("the message does not name the list %q, so it may not be written", place)
 		}
-		return x.agree(ctx, x.idOf(r.Key), place, in)
+		return x.reconcileList(ctx, x.idOf(r.Key), place, in)
 	})
 }
 
-// agree adds the entity to one list, or removes it.
-func (x *InBlobs[T]) agree(ctx context.Context, id, place string, in bool) error {
+// reconcileList adds the entity to one list, or removes it.
+func (x *InBlobs[T]) reconcileList(ctx context.Context, id, place string, in bool) error {
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, place)
 		if err != nil {

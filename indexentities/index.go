@@ -108,9 +108,9 @@ func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	return append(minus(after, before), minus(before, after)...), nil
 }
 
-// reconcile calls agree for each list that an intent names. The entity enters its lists before it leaves others, so
-// that it can always be found.
-func (x *index[T]) reconcile(r *driver.Reconciliation[T], agree func(place string, in bool) error) error {
+// reconcile calls write for each list that an intent names. The entity enters its lists before it leaves others, so that it
+// can always be found.
+func (x *index[T]) reconcile(r *driver.Reconciliation[T], write func(place string, in bool) error) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {
 			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
@@ -122,7 +122,7 @@ func (x *index[T]) reconcile(r *driver.Reconciliation[T], agree func(place strin
 			if slices.Contains(belongs, place) != in {
 				continue
 			}
-			if err := agree(place, in); err != nil {
+			if err := write(place, in); err != nil {
 				return err
 			}
 		}
@@ -158,8 +158,8 @@ func (x *index[T]) wanted(v *T) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// look reads one list. A list that makes no sense is a Fact with an Err. Requests: 1.
-func (x *index[T]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+// readList reads one list. A damaged list is a Fact with an Err. Requests: 1.
+func (x *index[T]) readList(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, err := x.shelves.load(ctx, place)
 	if err = x.failed("Read", err); errors.Is(err, tables.ErrGarbled) {
 		return driver.Fact{Place: place, Entity: entity, Err: err}, true, nil

@@ -32,7 +32,7 @@ func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation, err := x.definition.Attach(host)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Tables = []*tables.Table{x.table}
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.look}
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readList}
 	return implementation, err
 }
 
@@ -47,12 +47,12 @@ func (x *InTable[T]) reconcileLists(ctx context.Context, r *driver.Reconciliatio
 	if err != nil {
 		return err
 	}
-	return x.reconcile(r, func(place string, in bool) error { return x.agree(ctx, rows, r, place, in) })
+	return x.reconcile(r, func(place string, in bool) error { return x.reconcileList(ctx, rows, r, place, in) })
 }
 
-// agree adds the entity to one list, or removes it. It writes one row at a time, under its ETag, and reads the list
+// reconcileList adds the entity to one list, or removes it. It writes one row at a time, under its ETag, and reads the list
 // again until there is nothing to write.
-func (x *InTable[T]) agree(ctx context.Context, rows rowLists, r *driver.Reconciliation[T], place string, in bool) error {
+func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, r *driver.Reconciliation[T], place string, in bool) error {
 	for attempt := 0; ; {
 		l, err := rows.read(ctx, place)
 		if err != nil {

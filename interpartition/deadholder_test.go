@@ -38,7 +38,7 @@ func TestKeyOfADeadHolder(t *testing.T) {
 		}
 		s.Wait(time.Second)
 	}
-	if _, err := agree(must[[]map[string]string](t)(rawRows(ctx, p))); err != nil {
+	if _, err := checkRows(must[[]map[string]string](t)(rawRows(ctx, p))); err != nil {
 		t.Fatal(err)
 	}
 }

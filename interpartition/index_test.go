@@ -21,7 +21,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
 			p := must[*process](t)(w.start(s))
-			agree := func(want string) {
+			wantCopies := func(want string) {
 				t.Helper()
 				if k.async {
 					if err := w.drainNow(ctx, p); err != nil {
@@ -40,7 +40,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			if err := p.repo.Insert(ctx, e); err != nil {
 				t.Fatal(err)
 			}
-			agree("June Jones <jonesj@contoso.com> B-1")
+			wantCopies("June Jones <jonesj@contoso.com> B-1")
 			found, err := p.email.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
 			if err != nil {
 				t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			if err := p.repo.Replace(ctx, found); err != nil {
 				t.Fatal(err)
 			}
-			agree("June Jones <june@contoso.com> ")
+			wantCopies("June Jones <june@contoso.com> ")
 			if err := p.repo.Replace(ctx, e); !errors.Is(err, tables.ErrConflict) {
 				t.Fatalf("replaced what has changed since: %v", err)
 			}
@@ -57,7 +57,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			if err := p.repo.Merge(ctx, found, "Badge"); err != nil {
 				t.Fatal(err)
 			}
-			agree("June Jones <june@contoso.com> B-2")
+			wantCopies("June Jones <june@contoso.com> B-2")
 			part, err := p.badge.Get(ctx, interpartition.Global, compoundkey.String("B-2"))
 			if err != nil || part.Name != "June Jones" || part.Email != "" {
 				t.Fatalf("%+v, %v", part, err)
@@ -65,7 +65,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			if err := p.repo.Upsert(ctx, jones()); err != nil {
 				t.Fatal(err)
 			}
-			agree("June Jones <jonesj@contoso.com> B-1")
+			wantCopies("June Jones <jonesj@contoso.com> B-1")
 			whole, err := p.badge.GetFull(ctx, interpartition.Global, compoundkey.String("B-1"))
 			if err != nil || whole.Email != "jonesj@contoso.com" {
 				t.Fatalf("%+v, %v", whole, err)
@@ -73,7 +73,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 			if err := p.repo.Delete(ctx, whole); err != nil {
 				t.Fatal(err)
 			}
-			agree("")
+			wantCopies("")
 		})
 	}
 }

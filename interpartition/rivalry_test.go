@@ -36,8 +36,8 @@ const duplicates = "duplicates"
 
 // What Repair did.
 const (
-	removed = "things removed by Repair"
-	mended  = "things mended by Repair"
+	removed        = "things removed by Repair"
+	repairedCopies = "things mended by Repair"
 )
 
 var (
@@ -116,7 +116,7 @@ func (r *rivalry) repairer(seed uint64) explore.Actor {
 				case found.Done && found.Err == nil && found.Kind == patterns.Spurious:
 					r.Log.Add(removed, 1)
 				case found.Done:
-					r.Log.Add(mended, 1)
+					r.Log.Add(repairedCopies, 1)
 				}
 			}
 		}

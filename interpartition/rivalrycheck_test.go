@@ -47,7 +47,7 @@ func (r *rivalry) check(ctx context.Context, s *storagetest.Service) error {
 	if err != nil {
 		return err
 	}
-	return r.agree(ctx, p, got, poisoned)
+	return r.checkIndexes(ctx, p, got, poisoned)
 }
 
 // round carries out all messages once, after all have appeared, and returns how many are left.
@@ -81,8 +81,8 @@ func poisonedEntities(ctx context.Context, p *process) (map[tables.Key]string, e
 	return poisoned, nil
 }
 
-// agree holds the copies against the entities.
-func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, poisoned map[tables.Key]string) error {
+// checkIndexes compares the copies with the entities.
+func (r *rivalry) checkIndexes(ctx context.Context, p *process, got map[string]string, poisoned map[tables.Key]string) error {
 	wanted := map[string]map[tables.Key]string{} // by copy and entity
 	want := func(e *employee, at, text string) {
 		if wanted[at] == nil {
@@ -120,11 +120,11 @@ func (r *rivalry) agree(ctx context.Context, p *process, got map[string]string, 
 	if len(got) > 0 {
 		return fmt.Errorf("copies of nobody:\n%s", lines(got))
 	}
-	return r.agreeOnPoison(without, poisoned)
+	return r.checkPoisoned(without, poisoned)
 }
 
-// agreeOnPoison: exactly the entities that are kept from a key have messages that could not be carried out.
-func (r *rivalry) agreeOnPoison(without map[tables.Key]bool, poisoned map[tables.Key]string) error {
+// checkPoisoned checks that the poison queue has the intents of exactly the entities whose index key another entity owns.
+func (r *rivalry) checkPoisoned(without map[tables.Key]bool, poisoned map[tables.Key]string) error {
 	for key, reason := range poisoned {
 		if !without[key] {
 			return fmt.Errorf("a message of %v is on the poison queue, and nobody has its keys: %s", key, reason)

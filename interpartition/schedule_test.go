@@ -79,7 +79,7 @@ func TestSchedule(t *testing.T) {
 			}
 			log.MustHave(t, harness.Deaths, harness.Lost, duplicates, harness.Failed)
 			if name == "repaired" {
-				log.MustHave(t, removed, mended)
+				log.MustHave(t, removed, repairedCopies)
 			} else {
 				log.MustHave(t, "runs of Verify", "runs of Repair", "runs of Rebuild")
 			}

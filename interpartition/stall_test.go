@@ -108,7 +108,7 @@ func (c stalledChange) each(t *testing.T, every int, judge func(name string, err
 }
 
 var stallRivals = map[string]func(context.Context, *patterns.Repository[employee]) error{
-	"renames": rivalRenames, "agrees": rivalAgrees, "replaces": rivalReplaces}
+	"renames": rivalRenames, "agrees": rivalKeepsKeys, "replaces": rivalReplaces}
 
 // TestStall: whoever stood still for too long does nothing more for the message that is no longer its own.
 func TestStall(t *testing.T) {

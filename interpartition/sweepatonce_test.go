@@ -75,7 +75,7 @@ func TestSweepAtOnce(t *testing.T) {
 	}
 	divergences := 0
 	for _, u := range points {
-		if err := u.agrees(ctx, s); err != nil {
+		if err := u.checkRows(ctx, s); err != nil {
 			divergences++
 			t.Errorf("%s: %v", u.name, err)
 		}
@@ -95,7 +95,7 @@ func (u *unfinished) empty(ctx context.Context, t *testing.T, s *storagetest.Ser
 	return must[int](t)(p.queue.Length(ctx)) == 0
 }
 
-func (u *unfinished) agrees(ctx context.Context, s *storagetest.Service) error {
+func (u *unfinished) checkRows(ctx context.Context, s *storagetest.Service) error {
 	found, err := u.check(ctx, s)
 	if err != nil {
 		return err

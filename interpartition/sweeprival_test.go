@@ -34,8 +34,8 @@ func rivalRenames(ctx context.Context, repo *patterns.Repository[employee]) erro
 	return err
 }
 
-// rivalAgrees takes the same keys and another name.
-func rivalAgrees(ctx context.Context, repo *patterns.Repository[employee]) error {
+// rivalKeepsKeys is a concurrent writer that sets the same keys and another name.
+func rivalKeepsKeys(ctx context.Context, repo *patterns.Repository[employee]) error {
 	_, err := repo.Update(ctx, keyOf(jones()), func(e *employee) error {
 		e.Name, e.Email, e.Badge = "June Rival", changed().Email, changed().Badge
 		return nil
@@ -100,7 +100,7 @@ func (r rivalled) sweep() storagetest.SweepCase {
 // TestSweepRival has a rival come between any two calls of a change, and holds the indexes against the entities.
 func TestSweepRival(t *testing.T) {
 	for name, rival := range map[string]func(context.Context, *patterns.Repository[employee]) error{
-		"renames": rivalRenames, "agrees": rivalAgrees, "replaces": rivalReplaces} {
+		"renames": rivalRenames, "agrees": rivalKeepsKeys, "replaces": rivalReplaces} {
 		for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
 			c := rivalled{kind: k, rival: rival}.sweep()
 			c.Floor = map[string]int{"sync": 18, "sync-unique": 22, "async": 8, "async-unique": 12}[k.String()]

@@ -87,8 +87,8 @@ func (w *walked) walk(t *testing.T, size walkSize) explore.Walk {
 		Crashes: size.crashes, Pauses: size.pauses, Pause: size.pause, MaxStates: most})
 }
 
-// agrees walks through worlds in which all rules hold.
-func agrees(t *testing.T, size walkSize, scenes []walkScene, kinds ...kind) {
+// walkConverges walks through worlds with all rules; every final state must be correct.
+func walkConverges(t *testing.T, size walkSize, scenes []walkScene, kinds ...kind) {
 	t.Helper()
 	if harness.Shortened() {
 		kinds = kinds[:1]
@@ -105,7 +105,7 @@ func agrees(t *testing.T, size walkSize, scenes []walkScene, kinds ...kind) {
 		for _, k := range kinds {
 			t.Run(scene.name+", "+k.String(), func(t *testing.T) {
 				w := &walked{kind: k, walkScene: scene}
-				w.walk(t, size).MustAgree(t)
+				w.walk(t, size).MustConverge(t)
 				came, want := slices.Sorted(maps.Keys(w.came)), slices.Sorted(slices.Values(scene.ends))
 				if size.crashes+size.pauses == 0 { // all writers come to their end
 					want = slices.DeleteFunc(want, func(end string) bool { return !w.came[end] })
@@ -124,39 +124,39 @@ func TestWalkRivals(t *testing.T) {
 	if harness.Thorough() {
 		size = largest // up to 400,000 states each
 	}
-	agrees(t, size, []walkScene{sceneKeeps, sceneGoes, sceneMoves, sceneBack}, plain)
+	walkConverges(t, size, []walkScene{sceneKeeps, sceneGoes, sceneMoves, sceneBack}, plain)
 }
 
 // TestWalkRivalKinds is TestWalkRivals where the workers apply the effects, and where keys are reserved.
 func TestWalkRivalKinds(t *testing.T) {
-	agrees(t, middle, []walkScene{sceneKeeps, sceneMoves, sceneGoes, sceneBack}, async)
-	agrees(t, middle, []walkScene{sceneMoves, sceneGoes, sceneBack}, unique)
+	walkConverges(t, middle, []walkScene{sceneKeeps, sceneMoves, sceneGoes, sceneBack}, async)
+	walkConverges(t, middle, []walkScene{sceneMoves, sceneGoes, sceneBack}, unique)
 }
 
 // TestWalkThreeChanges: a third change in the way of two.
 func TestWalkThreeChanges(t *testing.T) {
-	agrees(t, small, []walkScene{sceneTwice, sceneAgain}, plain, unique, async)
+	walkConverges(t, small, []walkScene{sceneTwice, sceneAgain}, plain, unique, async)
 }
 
 // TestWalkHandOver: two entities have a key one after another.
 func TestWalkHandOver(t *testing.T) {
-	agrees(t, middle, []walkScene{sceneHandOver}, plain, unique, async, both)
+	walkConverges(t, middle, []walkScene{sceneHandOver}, plain, unique, async, both)
 }
 
 // TestWalkUnique: of two that want a key at most one has it, and no reservation is left.
 func TestWalkUnique(t *testing.T) {
-	agrees(t, middle, []walkScene{sceneRace, sceneInserts}, unique, both)
+	walkConverges(t, middle, []walkScene{sceneRace, sceneInserts}, unique, both)
 }
 
 // TestWalkRenewals: holders are held up, for so long that they should have renewed, or have lost their message.
 func TestWalkRenewals(t *testing.T) {
 	size := walkSize{workers: 1, pauses: 2, pause: shortPause}
-	agrees(t, size, []walkScene{sceneGoes}, plain)
+	walkConverges(t, size, []walkScene{sceneGoes}, plain)
 	if !harness.Thorough() {
 		return // with a crash as well, two walks take as long as all that is above
 	}
 	size.crashes = 1
-	agrees(t, size, []walkScene{sceneAlone}, plain, async)
+	walkConverges(t, size, []walkScene{sceneAlone}, plain, async)
 }
 
 // TestWalkWithoutARule: each of the three rules is needed, and a walk finds what happens without it.
@@ -204,7 +204,7 @@ func TestWalkClaims(t *testing.T) {
 				size.pauses = 0
 			}
 			t.Logf("%+v", size)
-			w.walk(t, size).MustAgree(t)
+			w.walk(t, size).MustConverge(t)
 		})
 	}
 }

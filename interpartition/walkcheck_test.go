@@ -29,7 +29,7 @@ func (w *walked) check(ctx context.Context, s *storagetest.Service) error {
 	if w.judge != nil {
 		return w.judge(rows, left[1])
 	}
-	entities, err := agree(rows)
+	entities, err := checkRows(rows)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func takenIsKept(rows []map[string]string, poisoned int) error {
 	return fmt.Errorf("the copy of key a is %q's, and %d messages were given up", owner, poisoned)
 }
 
-// agree holds the index's rows against the entities', all as they are stored, and returns those of the entities.
-func agree(rows []map[string]string) (entities []map[string]string, err error) {
+// checkRows compares the stored rows of the index with those of the entities, and returns the entities' rows.
+func checkRows(rows []map[string]string) (entities []map[string]string, err error) {
 	copies, claims := map[string]string{}, map[string]string{}
 	for _, row := range rows {
 		at := row["PartitionKey"] + " " + row["RowKey"]

@@ -42,7 +42,7 @@ func TestWalkMaintenance(t *testing.T) {
 		change
 	}{{"Verify", runVerify}, {"Repair", runRepair}, {"Rebuild", runRebuild}} {
 		scenes := []walkScene{sceneAlone.beside(run.name, run.change), sceneDelete.beside(run.name, run.change), sceneInsert.beside(run.name, run.change)}
-		agrees(t, size, scenes, plain, unique, async)
+		walkConverges(t, size, scenes, plain, unique, async)
 	}
 }
 
@@ -55,22 +55,22 @@ func TestWalkRepairBesideRivals(t *testing.T) {
 		}
 		return with
 	}
-	agrees(t, calm, repair(sceneInserts), unique)
+	walkConverges(t, calm, repair(sceneInserts), unique)
 	if !harness.Thorough() {
 		return // a minute
 	}
-	agrees(t, calm, repair(sceneMoves, sceneGoes), plain, async)
-	agrees(t, calm, repair(sceneHandOver, sceneRace), unique)
+	walkConverges(t, calm, repair(sceneMoves, sceneGoes), plain, async)
+	walkConverges(t, calm, repair(sceneHandOver, sceneRace), unique)
 }
 
 // TestWalkTwoRuns: a Repair and a Rebuild, and two Repairs, beside a writer that may die anywhere.
 func TestWalkTwoRuns(t *testing.T) {
 	dies := walkSize{workers: 1, crashes: 1}
-	agrees(t, dies, []walkScene{sceneInsert.beside("Repair", runRepair).beside("Rebuild", runRebuild)}, plain, unique)
+	walkConverges(t, dies, []walkScene{sceneInsert.beside("Repair", runRepair).beside("Rebuild", runRebuild)}, plain, unique)
 	if !harness.Thorough() {
 		return // half a minute
 	}
 	twice := sceneAlone.beside("Repair", runRepair).beside("Repair", runRepair)
-	agrees(t, dies, []walkScene{twice}, plain)
-	agrees(t, walkSize{workers: 1}, []walkScene{twice}, unique)
+	walkConverges(t, dies, []walkScene{twice}, plain)
+	walkConverges(t, walkSize{workers: 1}, []walkScene{twice}, unique)
 }

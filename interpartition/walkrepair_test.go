@@ -92,7 +92,7 @@ func TestWalkRepair(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %v", c.scene.name, c.size), func(t *testing.T) {
 			w := &walked{kind: unique, walkScene: c.scene, repairs: c.who, term: walkTerm}
 			found := w.walk(t, c.size)
-			found.MustAgree(t)
+			found.MustConverge(t)
 			if late := came(found, "are over"); late == 0 {
 				t.Errorf("no writer comes too late: %v", found.Returned)
 			}

@@ -129,7 +129,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.Interleavin
 		must[int](t)(w.work(t.Context(), p))
 	}
 	rows := must[[]map[string]string](t)(rawRows(t.Context(), p))
-	if entities, err := agree(rows); err != nil || len(entities) != len(w.entities) {
+	if entities, err := checkRows(rows); err != nil || len(entities) != len(w.entities) {
 		t.Fatalf("%d entities, %v", len(entities), err)
 	}
 	stage := explore.InterleavingStage{Queues: []string{w.queue}, Check: w.check}

@@ -42,8 +42,8 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 	case !ex.Lost() && !ex.EarlierUnknown() && !isRefused(err):
 		return failure(op, p.name, err)
 	}
-	there, lookErr := b.container.NewBlobClient(p.name).GetProperties(ctx, nil)
-	if lookErr != nil || there.ContentLength == nil || *there.ContentLength != p.length || blobowner.Label(there.Metadata, metaHash) != p.hash() {
+	there, statErr := b.container.NewBlobClient(p.name).GetProperties(ctx, nil)
+	if statErr != nil || there.ContentLength == nil || *there.ContentLength != p.length || blobowner.Label(there.Metadata, metaHash) != p.hash() {
 		return failure(op, p.name, err)
 	}
 	return nil

@@ -76,15 +76,15 @@ func TestRepairOfCopies(t *testing.T) {
 	table := p.account.Table(w.copies)
 	rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	ok(t, rows.DeleteUnconditional(ctx, tables.Key{Partition: "email_Sales", Row: "jonesj"}))
-	mended := 0
+	repaired := 0
 	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
 		ok(t, err)
 		_ = r
-		mended++
+		repaired++
 	}
 	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
-	if mended == 0 || short(got.Photo) != "a74" {
-		t.Errorf("%d mended, and the copy has %s", mended, short(got.Photo))
+	if repaired == 0 || short(got.Photo) != "a74" {
+		t.Errorf("%d mended, and the copy has %s", repaired, short(got.Photo))
 	}
 	if _, err := w.check(ctx, s); err != nil {
 		t.Error(err)

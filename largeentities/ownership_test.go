@@ -182,9 +182,9 @@ func TestForgedPointer(t *testing.T) {
 			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("DeleteUnconditional of a forged row: %v", err)
 			}
-			mended := must[*employee](t)(p.repo.Get(ctx, at(2)))
-			mended.Photo = large("n")
-			ok(t, p.repo.Replace(ctx, mended), p.repo.Delete(ctx, mended))
+			repaired := must[*employee](t)(p.repo.Get(ctx, at(2)))
+			repaired.Photo = large("n")
+			ok(t, p.repo.Replace(ctx, repaired), p.repo.Delete(ctx, repaired))
 			ok(t, w.drain(ctx, s))
 			left := must[map[string]string](t)(w.blobsIn(ctx, p))
 			for blob := range victims {

@@ -66,7 +66,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 	if kept := x.keep(ctx, change, data, x.options.ContentType); kept != nil {
 		return *kept, nil
 	}
-	l := x.anew(change, int64(len(data)), x.options.ContentType)
+	l := x.newPlacement(change, int64(len(data)), x.options.ContentType)
 	l.value, l.open = v, func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	return l, nil
 }
@@ -125,7 +125,7 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 			return *kept, nil
 		}
 	}
-	l := x.anew(change, length, kind)
+	l := x.newPlacement(change, length, kind)
 	l.stream, l.report, l.check = s, src.report, src.checkLength
 	l.open = func(context.Context) (io.ReadCloser, error) { return src.reader() }
 	return l, nil
@@ -137,7 +137,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	if home == nil {
 		home = x.blobs
 	}
-	l := x.anew(change, from.length, from.contentType)
+	l := x.newPlacement(change, from.length, from.contentType)
 	l.stream = s
 	l.open = func(ctx context.Context) (io.ReadCloser, error) {
 		r, err := home.openValue(ctx, "Copy", from, 0, from.length)
@@ -172,7 +172,7 @@ func (x *spill[T]) old(change *driver.Change[T]) *pointer {
 	return nil
 }
 
-func (x *spill[T]) anew(change *driver.Change[T], length int64, kind string) placement {
+func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind string) placement {
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 

@@ -9,17 +9,17 @@ import (
 
 // source is the input of a new Stream.
 type source struct {
-	data   []byte                        // data is set
-	open   func() (io.ReadCloser, error) // nil for data and for once
-	once   io.Reader                     // can be read only once
-	used   bool                          // once was read
-	length int64                         // announced by the caller, 0 for unknown
-	kind   string                        // content type, "" for the property's
-	report func(int64)
-	memory bool
-	looked bool   // head is filled
-	head   []byte // of once, the bytes read so far; of other sources, the whole content if it is short
-	whole  bool   // head is the whole content
+	data     []byte                        // data is set
+	open     func() (io.ReadCloser, error) // nil for data and for once
+	once     io.Reader                     // can be read only once
+	used     bool                          // once was read
+	length   int64                         // announced by the caller, 0 for unknown
+	kind     string                        // content type, "" for the property's
+	report   func(int64)
+	memory   bool
+	headRead bool   // head is filled
+	head     []byte // of once, the bytes read so far; of other sources, the whole content if it is short
+	whole    bool   // head is the whole content
 }
 
 var errReaderUsed = errors.New("the reader of a Stream was read by an earlier attempt or for another entity; a Stream of NewStreamFunc can be read again")
@@ -32,7 +32,7 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 		return s.data, len(s.data) <= limit, nil
 	case s.length > int64(limit):
 		return nil, false, nil
-	case s.looked:
+	case s.headRead:
 		return s.head, s.whole && len(s.head) <= limit, nil
 	case limit < 0:
 		return nil, false, nil
@@ -52,7 +52,7 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 		s.used = s.once != nil
 		return nil, false, err
 	}
-	s.looked, s.head, s.whole = true, head[:n], ended && n <= limit
+	s.headRead, s.head, s.whole = true, head[:n], ended && n <= limit
 	if s.whole {
 		if err := s.checkLength(int64(n)); err != nil {
 			return nil, false, err
@@ -96,7 +96,7 @@ func (s *source) openAgain() (io.ReadCloser, error) {
 }
 
 // spent reports whether the source cannot be read again.
-func (s *source) spent() bool { return s.used && !s.memory && !(s.looked && s.whole) }
+func (s *source) spent() bool { return s.used && !s.memory && !(s.headRead && s.whole) }
 
 // reader returns the whole content from the beginning.
 func (s *source) reader() (io.ReadCloser, error) {
@@ -105,7 +105,7 @@ func (s *source) reader() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(s.data)), nil
 	case s.open != nil:
 		return s.openAgain()
-	case s.looked && s.whole:
+	case s.headRead && s.whole:
 		return io.NopCloser(bytes.NewReader(s.head)), nil
 	case s.used:
 		return nil, errReaderUsed

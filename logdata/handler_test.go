@@ -160,8 +160,9 @@ func TestLines(t *testing.T) {
 	wantTexts(t, readAll(t, l), []string{"hr: one", "hr: two\nlines"})
 }
 
-// TestNobodyLooksAtErrors: the record that brings the error of a flush in the background is not lost with it.
-func TestNobodyLooksAtErrors(t *testing.T) {
+// TestUnreadErrors: if a flush in the background failed, the next call reports the error, and stores its own record
+// nevertheless.
+func TestUnreadErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.NotSent)))
 		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(down)

@@ -160,7 +160,7 @@ func explainRequests(reads, rows int, outside []string, reserved int) []string {
 	if requests = append(requests, write); len(outside) == 0 {
 		return requests
 	}
-	return append(requests, fmt.Sprintf("%d outside keys brought into agreement", len(outside)), "1 read again", "1 intent deleted")
+	return append(requests, fmt.Sprintf("%d outside keys reconciled", len(outside)), "1 read again", "1 intent deleted")
 }
 
 // String formats the explanation as a table for people to read.

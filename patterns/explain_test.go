@@ -56,17 +56,17 @@ func TestExplain(t *testing.T) {
 	v := &staff{Department: "Sales", ID: 1, Email: "a@contoso.com"}
 	explained(driver.ChangeInsert, v, "id_000001 insert must not exist", "near_a@contoso.com insert must not exist",
 		"far: far_Sales\ta@contoso.com",
-		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "1 outside keys brought into agreement", "1 read again", "1 intent deleted")
+		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "1 outside keys reconciled", "1 read again", "1 intent deleted")
 	if err := r.Insert(ctx, v); err != nil {
 		t.Fatal(err)
 	}
 	v.Email = "b@contoso.com"
 	explained(driver.ChangeReplace, v, "id_000001 replace unchanged", "near_b@contoso.com insert must not exist", "near_a@contoso.com delete must exist",
 		"far: far_Sales\ta@contoso.com", "far: far_Sales\tb@contoso.com",
-		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "2 outside keys brought into agreement", "1 read again", "1 intent deleted")
+		"1 intent put", "1 outside keys reserved", "1 entity group transaction", "2 outside keys reconciled", "1 read again", "1 intent deleted")
 	explained(driver.ChangeDelete, v, "id_000001 delete unchanged", "near_a@contoso.com delete must exist",
 		"far: far_Sales\ta@contoso.com",
-		"1 intent put", "1 entity group transaction", "1 outside keys brought into agreement", "1 read again", "1 intent deleted")
+		"1 intent put", "1 entity group transaction", "1 outside keys reconciled", "1 read again", "1 intent deleted")
 	_, err := r.Explain(ctx, driver.ChangeMerge, v)
 	harness.WantKind(t, err, tables.ErrInvalid)
 	_, err = r.Explain(ctx, driver.ChangeReplace, &staff{Department: "Sales", ID: 2})

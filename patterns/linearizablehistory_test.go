@@ -97,7 +97,7 @@ func (h *history) run(ctx context.Context) error {
 			actors = slices.Delete(actors, i, i+1)
 		}
 		if h.rng.IntN(50) == 0 {
-			if _, err := h.look(ctx); err != nil {
+			if _, err := h.read(ctx); err != nil {
 				return err
 			}
 		}
@@ -109,7 +109,7 @@ func (h *history) run(ctx context.Context) error {
 func (h *history) finish(ctx context.Context) error {
 	for h.deliver(h.rng) {
 	}
-	found, err := h.look(ctx)
+	found, err := h.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (h *history) finish(ctx context.Context) error {
 	return nil
 }
 
-// look reads the whole partition in one query and checks its copies.
-func (h *history) look(ctx context.Context) (map[tables.Key]*member, error) {
+// read reads the whole partition in one query and checks its copies.
+func (h *history) read(ctx context.Context) (map[tables.Key]*member, error) {
 	rows, err := readStored(ctx, h.table, historyTeam)
 	if err != nil {
 		return nil, err

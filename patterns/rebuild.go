@@ -230,14 +230,14 @@ func (b *rebuild) add(count func(*RebuildReport)) {
 func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
-		if !startsAgain(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
+		if !retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
 			return b.failed(ctx, x, err)
 		}
 		b.add(func(r *RebuildReport) { r.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
-		value, row, err := b.r.Look(ctx, b.op, x.row.Key)
+		value, row, err := b.r.ReadOwn(ctx, b.op, x.row.Key)
 		if err != nil || value == nil {
 			return b.failed(ctx, x, err)
 		}
@@ -255,9 +255,9 @@ func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
 	return b.fillOnce(ctx, x)
 }
 
-// startsAgain reports whether to read and fill the entity once more. Rewriting is idempotent, so it retries after a
+// retryable reports whether to read and fill the entity once more. Rewriting is idempotent, so it retries after a
 // lost response, and after a lease that was lost while the process was suspended.
-func startsAgain(ctx context.Context, err error) bool {
+func retryable(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 

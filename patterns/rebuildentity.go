@@ -91,7 +91,7 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEnt
 	if err != nil {
 		return engine.PatternError(p, err, tables.ErrInvalid)
 	}
-	mends, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
+	removes, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
 	for i := range facts {
 		held, there, err := p.Audit.Read(ctx, facts[i].Place, e.key)
 		if err != nil {
@@ -99,7 +99,7 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEnt
 		}
 		switch {
 		case there && held.Err == nil && held.Digest == facts[i].Digest:
-		case intends && !mends:
+		case intends && !removes:
 			l.outside[p.Name] = append(l.outside[p.Name], facts[i].Place)
 			l.intended[p.Name] = l.outside[p.Name]
 		default:

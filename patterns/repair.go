@@ -38,7 +38,7 @@ func repairAll(ctx context.Context, r *engine.Engine, o *RepairOptions) iter.Seq
 			return
 		}
 		v.found = func(ctx context.Context, findings []*finding) error {
-			results, err := v.mendAll(ctx, findings, o.DryRun)
+			results, err := v.repairAll(ctx, findings, o.DryRun)
 			for i := range results {
 				if !yield(results[i], nil) {
 					return errStopped
@@ -52,8 +52,8 @@ func repairAll(ctx context.Context, r *engine.Engine, o *RepairOptions) iter.Seq
 	}
 }
 
-// mendAll repairs findings concurrently: spurious rows first, since they may block the rest.
-func (v *verifier) mendAll(ctx context.Context, findings []*finding, dryRun bool) ([]Repaired, error) {
+// repairAll repairs findings concurrently: spurious rows first, since they may block the rest.
+func (v *verifier) repairAll(ctx context.Context, findings []*finding, dryRun bool) ([]Repaired, error) {
 	results := make([]Repaired, len(findings))
 	var spurious, rest []int
 	for i, f := range findings {
@@ -70,7 +70,7 @@ func (v *verifier) mendAll(ctx context.Context, findings []*finding, dryRun bool
 	}
 	for _, group := range [][]int{spurious, rest} {
 		err := each(ctx, v.options.Concurrency, group, func(ctx context.Context, i int) error {
-			err := v.mendAlone(ctx, findings[i])
+			err := v.repairAlone(ctx, findings[i])
 			results[i].Done, results[i].Err = err == nil, err
 			return fatal(ctx, err)
 		})

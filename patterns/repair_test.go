@@ -186,7 +186,7 @@ func TestRepairRequests(t *testing.T) {
 	}
 	pages := func(n int) map[storagetest.Kind]int { return map[storagetest.Kind]int{storagetest.QueryEntities: n} }
 	verify := func() { d.verify(t, fixed()) }
-	want("a table in step", cost(verify), pages(2))
+	want("a table without discrepancies", cost(verify), pages(2))
 	want("one partition", cost(func() {
 		v := fixed()
 		v.Partitions, v.Patterns = []string{"D00"}, []string{"email"}
@@ -203,7 +203,7 @@ func TestRepairRequests(t *testing.T) {
 		d.repair(t, patterns.RepairOptions{VerifyOptions: fixed()}, func(r patterns.Repaired) bool { return r.Done })
 	}
 	t.Logf("a missing copy is repaired with %v", cost(repair))
-	want("a table in step again", cost(verify), pages(2))
+	want("a repaired table", cost(verify), pages(2))
 	deleteRaw(t, d.badge, badgeRow(colleague(8, 1)))
 	t.Logf("a missing copy outside is found with %v, and repaired with %v", cost(verify), cost(repair))
 }

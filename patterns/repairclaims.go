@@ -22,16 +22,16 @@ func isMisplaced(r *engine.StoredRow) bool {
 	return r.Key != engine.ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
-// evidenceOf returns the row with the ETag under which it was found wrong.
-func evidenceOf(r *engine.StoredRow) evidence {
-	return evidence{r.Key, string(r.ETag), isMisplaced(r)}
+// rowVersionOf returns the version of a row that was read.
+func rowVersionOf(r *engine.StoredRow) rowVersion {
+	return rowVersion{r.Key, string(r.ETag), isMisplaced(r)}
 }
 
 // removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
 // corrects the content instead, since deleting the claim would leave the copy without one. Both writes are conditional
 // on the row's ETag; if a concurrent writer changed the row, the next run handles it. Requests: 1, and 1 for each page
 // of the index's partition.
-func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e evidence) error {
+func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e rowVersion) error {
 	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
 	copied, err := copyNamedBy(ctx, table, e.key)
 	if err != nil {

@@ -120,7 +120,7 @@ func TestRepositoryUpdateUnderRivals(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrNotFound)
 }
 
-func TestRepositoryMendsDrift(t *testing.T) {
+func TestRepositoryRepairsDrift(t *testing.T) {
 	ctx := context.Background()
 	repo, email := people(t, harness.Account(t))
 	bags := repo.Table().Entities()

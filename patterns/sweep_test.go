@@ -25,8 +25,8 @@ type swept struct {
 	refusal error
 	// states are what the table may hold after no attempt was applied, after one, after two; the last stands for more.
 	states []string
-	// look tells the state of a table; nil for a table of members.
-	look func(stored) (string, error)
+	// summary returns the state of a table as text; nil for a table of members.
+	summary func(stored) (string, error)
 	// settled checks what the operation promises beyond the table, after a success.
 	settled func(ctx context.Context, s *storagetest.Service, table string) error
 	// service is where, nil for the simulator.
@@ -65,8 +65,8 @@ func (o *outcomes) bounds() (least, most int) {
 
 func (c swept) run(t *testing.T) {
 	t.Helper()
-	if c.look == nil {
-		c.look = membersText
+	if c.summary == nil {
+		c.summary = membersText
 	}
 	every := 1
 	if os.Getenv(careless) == "" { // where few points diverge, all are needed to find them
@@ -123,7 +123,7 @@ func (c swept) check(rows stored, before string, said *outcomes) error {
 		}
 		return nil
 	}
-	state, err := c.look(rows)
+	state, err := c.summary(rows)
 	if err != nil {
 		return err
 	}
@@ -181,11 +181,11 @@ func onMembers(attempt func(ctx context.Context, repo *members) error) func(cont
 
 // writing makes an attempt that reads the member, writes it, and has a Meta of it afterwards that is good for the next
 // write. The successor of a success proves that, in settled.
-func writing(read func(ctx context.Context, repo *members) (*member, error), write func(ctx context.Context, repo *members, m *member) error) (operate, settled func(context.Context, *storagetest.Service, string) error) {
+func writing(summary func(ctx context.Context, repo *members) (*member, error), write func(ctx context.Context, repo *members, m *member) error) (operate, settled func(context.Context, *storagetest.Service, string) error) {
 	var mu sync.Mutex
 	var last *member // of the point that is run; points come one after the other
 	operate = onMembers(func(ctx context.Context, repo *members) error {
-		m, err := read(ctx, repo)
+		m, err := summary(ctx, repo)
 		if err != nil {
 			return err
 		}
@@ -247,9 +247,9 @@ func TestSweepInsertRefused(t *testing.T) {
 }
 
 func TestSweepReplace(t *testing.T) {
-	for name, read := range readEach() {
+	for name, summary := range readEach() {
 		t.Run(name, func(t *testing.T) {
-			operate, settled := writing(read, func(ctx context.Context, repo *members, m *member) error {
+			operate, settled := writing(summary, func(ctx context.Context, repo *members, m *member) error {
 				return repo.Replace(ctx, moved(m))
 			})
 			swept{floor: map[string]int{"own row": 88, "by email": 120}[name], prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, settled: settled,
@@ -260,9 +260,9 @@ func TestSweepReplace(t *testing.T) {
 }
 
 func TestSweepMerge(t *testing.T) {
-	for name, read := range readEach() {
+	for name, summary := range readEach() {
 		t.Run(name, func(t *testing.T) {
-			operate, settled := writing(read, func(ctx context.Context, repo *members, m *member) error {
+			operate, settled := writing(summary, func(ctx context.Context, repo *members, m *member) error {
 				m.Name, m.Count = "Anna", m.Count+1
 				return repo.Merge(ctx, m, "Name", "Count")
 			})
@@ -332,9 +332,9 @@ func TestSweepDelete(t *testing.T) {
 			return errors.New("not there")
 		},
 	}
-	for name, read := range readEach() {
+	for name, summary := range readEach() {
 		deletes[name] = func(ctx context.Context, repo *members) error {
-			m, err := read(ctx, repo)
+			m, err := summary(ctx, repo)
 			if err != nil {
 				return err
 			}
@@ -374,7 +374,7 @@ func TestSweepAdopt(t *testing.T) {
 	})
 	t.Run("another's", func(t *testing.T) {
 		taker := &member{Team: "red", ID: 9, Email: "ann@contoso.com"}
-		swept{floor: 176, prepare: prepare, states: []string{"", textOf(left, taker)}, look: withoutNames,
+		swept{floor: 176, prepare: prepare, states: []string{"", textOf(left, taker)}, summary: withoutNames,
 			operate: onMembers(func(ctx context.Context, repo *members) error {
 				m := *taker
 				return repo.Insert(ctx, &m)

@@ -28,7 +28,7 @@ func bagsText(rows stored) (string, error) {
 
 // sweptTransaction replaces one row, removes another and adds a third.
 func sweptTransaction() swept {
-	return swept{look: bagsText, states: []string{"p/a=old p/b=old", "p/a=new p/c=new"},
+	return swept{summary: bagsText, states: []string{"p/a=old p/b=old", "p/a=new p/c=new"},
 		prepare: func(ctx context.Context, s *storagetest.Service, table string) error {
 			x, err := openTable(s, table)
 			if err != nil {
@@ -96,7 +96,7 @@ func TestSweepStaged(t *testing.T) {
 type bulkCase struct {
 	rows    int
 	write   func(ctx context.Context, s *storagetest.Service, table string, options *tables.BulkOptions) (tables.BulkReport, error)
-	look    func(stored) (int, error) // counts what is there, each of it whole
+	summary func(stored) (int, error) // counts the entities, and fails if one of them is incomplete
 	floor   int
 	service func(testing.TB) *storagetest.Service
 	faults  []storagetest.Fault
@@ -132,7 +132,7 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 			if err != nil {
 				return err
 			}
-			n, err := c.look(rows)
+			n, err := c.summary(rows)
 			if err == nil && (int64(n) < furthest || end.Succeeded() && n != c.rows) {
 				return fmt.Errorf("%d of %d are there, Resume was %d", n, c.rows, furthest)
 			}
@@ -159,7 +159,7 @@ func sweptBulkInsert() bulkCase {
 				}
 			}, options)
 		},
-		look: func(rows stored) (int, error) {
+		summary: func(rows stored) (int, error) {
 			found, err := rows.members()
 			return len(found), err
 		},
@@ -187,7 +187,7 @@ func TestSweepBulk(t *testing.T) {
 						}
 					}, options)
 				},
-				look: func(rows stored) (int, error) { return len(rows), nil },
+				summary: func(rows stored) (int, error) { return len(rows), nil },
 			}.run(t)
 		})
 	}

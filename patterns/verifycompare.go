@@ -45,11 +45,11 @@ func (p *seenPlace) rows() []*engine.StoredRow {
 	return slices.DeleteFunc(all, func(row *engine.StoredRow) bool { return row == nil })
 }
 
-// evidence returns the rows that belong to the entity, with their ETags.
-func (p *seenPlace) evidence() []evidence {
-	var all []evidence
+// rowVersions returns the rows that belong to the entity, with their ETags.
+func (p *seenPlace) rowVersions() []rowVersion {
+	var all []rowVersion
 	for _, row := range p.rows() {
-		all = append(all, evidenceOf(row))
+		all = append(all, rowVersionOf(row))
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (p *seenPlace) tag() string {
 		return fmt.Sprintf("%x", p.fact.Digest)
 	}
 	var b strings.Builder
-	for _, e := range p.evidence() {
+	for _, e := range p.rowVersions() {
 		fmt.Fprintf(&b, "%q %s ", e.key.Row, e.etag)
 	}
 	return b.String()
@@ -174,7 +174,7 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if a.table != nil {
 		d.Table = a.table.Name()
 	}
-	return &finding{Discrepancy: d, site: s.site, extraClaims: s.extraClaims, evidence: p.evidence()}
+	return &finding{Discrepancy: d, site: s.site, extraClaims: s.extraClaims, wrongRows: p.rowVersions()}
 }
 
 // compareNear compares a further row of an entity with the row that the entity requires.

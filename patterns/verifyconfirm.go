@@ -28,11 +28,11 @@ type finding struct {
 	Discrepancy
 	site        site
 	extraClaims []string
-	evidence    []evidence // the wrong rows, each with the ETag under which it is wrong
+	wrongRows   []rowVersion // the wrong rows, each with the ETag under which it is wrong
 }
 
-// evidence is a row that was found to be wrong. It is wrong as long as it has this ETag.
-type evidence struct {
+// rowVersion is a row at the version at which it was read. A row that was found wrong stays wrong as long as it has this ETag.
+type rowVersion struct {
 	key       tables.Key
 	etag      string
 	misplaced bool // the row is a claim whose row key does not match its content
@@ -48,7 +48,7 @@ const atOnce = 10_000
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Candidates += int64(len(group))
-		if err := each(ctx, v.options.Concurrency, group, v.lookFirst); err != nil {
+		if err := each(ctx, v.options.Concurrency, group, v.inspectFirst); err != nil {
 			return err
 		}
 		for range rounds {
@@ -62,7 +62,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 			if err := backoff.Sleep(ctx, lag); err != nil {
 				return err
 			}
-			if err := each(ctx, v.options.Concurrency, group, v.lookAgain); err != nil {
+			if err := each(ctx, v.options.Concurrency, group, v.inspectAgain); err != nil {
 				return err
 			}
 		}
@@ -80,8 +80,8 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	return nil
 }
 
-// lookFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.
-func (v *verifier) lookFirst(ctx context.Context, s *candidate) error {
+// inspectFirst reads a candidate for the first time. A difference that needs no Lag is confirmed at once.
+func (v *verifier) inspectFirst(ctx context.Context, s *candidate) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err
@@ -96,13 +96,13 @@ func (v *verifier) lookFirst(ctx context.Context, s *candidate) error {
 	}
 	s.tag, s.live, s.etag = p.tag(), p.live, e.etag
 	if v.areas[s.area].lag == 0 {
-		return v.lookOnce(ctx, s, e)
+		return v.decide(ctx, s, e)
 	}
 	return nil
 }
 
-// lookAgain reads a candidate again that was wrong before.
-func (v *verifier) lookAgain(ctx context.Context, s *candidate) error {
+// inspectAgain reads a candidate again that was wrong before.
+func (v *verifier) inspectAgain(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
 	}
@@ -110,13 +110,13 @@ func (v *verifier) lookAgain(ctx context.Context, s *candidate) error {
 	if err != nil {
 		return err
 	}
-	return v.lookOnce(ctx, s, e)
+	return v.decide(ctx, s, e)
 }
 
-// lookOnce reads the place again, after the entity, and decides. Either the entity was read between two reads of the
+// decide reads the place again, after the entity, and decides. Either the entity was read between two reads of the
 // place, or, if nothing with an ETag is stored there, the place between two reads of the entity. If the outer two
 // reads are equal, both states existed at one moment.
-func (v *verifier) lookOnce(ctx context.Context, s *candidate, e *seenEntity) error {
+func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {
 		return err

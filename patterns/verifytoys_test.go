@@ -20,7 +20,7 @@ type roster struct{ table *tables.Table }
 
 func (x *roster) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
 	return driver.Implementation[staff]{Name: "roster", Prior: tagOf, Rows: x.rows,
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.look, Remove: x.mend}}, nil
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.readFact, Remove: x.remove}}, nil
 }
 
 // tagOf is the Prior of the patterns that go by a tag.
@@ -108,12 +108,12 @@ func (x *roster) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.
 	}
 }
 
-func (x *roster) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *roster) readFact(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	ids, _, err := x.read(ctx, x.key(entity.Partition, place))
 	return driver.Fact{Place: place, Entity: entity}, slices.Contains(ids, entity.Row), err
 }
 
-func (x *roster) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+func (x *roster) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	key := x.key(entity.Partition, place)
 	for range 10 {
 		ids, row, err := x.read(ctx, key)
@@ -138,7 +138,7 @@ type marks struct{ table *tables.Table }
 
 func (x *marks) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
 	return driver.Implementation[staff]{Name: "marks", Prior: tagOf, OutsideKeys: x.outsideKeys, Reconcile: x.reconcile,
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.look}}, nil
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.readFact}}, nil
 }
 
 func (x *marks) outsideKeys(_ context.Context, c *driver.Change[staff]) ([]string, error) {
@@ -191,7 +191,7 @@ func (x *marks) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.F
 	}
 }
 
-func (x *marks) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+func (x *marks) readFact(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	_, err := x.table.Entities().Get(ctx, x.key(place, entity))
 	if errors.Is(err, tables.ErrNotFound) {
 		return driver.Fact{}, false, nil

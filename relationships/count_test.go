@@ -236,8 +236,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestMembersAreMended: Verify finds what other programs have left, and Repair mends it, numbers included.
-func TestMembersAreMended(t *testing.T) {
+// TestMembersAreRepaired: Verify finds what other programs have left, and Repair mends it, numbers included.
+func TestMembersAreRepaired(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)
 	p := must[*process](t)(w.start(s))

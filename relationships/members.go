@@ -36,7 +36,7 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	m := &memberRows[C]{x, host}
 	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: m.reconcile,
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
-		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.look}}
+		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.readRow}}
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}
@@ -124,16 +124,16 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 		}
 	}
 	for _, place := range r.Keys {
-		if err := x.agree(ctx, r, place, place == own); err != nil {
+		if err := x.reconcileRow(ctx, r, place, place == own); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// agree adds the child to one parent, or removes it, together with the number. It writes both rows under the ETags
+// reconcileRow adds the child to one parent, or removes it, together with the number. It writes both rows under the ETags
 // that it read, so each child counts once even with concurrent or repeated calls.
-func (x *memberRows[C]) agree(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
+func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return err

@@ -43,8 +43,8 @@ func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[
 	}
 }
 
-// look reads one row. Requests: 1.
-func (x *memberRows[C]) look(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+// readRow reads one row. Requests: 1.
+func (x *memberRows[C]) readRow(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
 		return driver.Fact{}, false, err

@@ -146,9 +146,9 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	return s.reach(ctx, op, position)
 }
 
-// lookAtEntity makes the partition of an entity known that another program may have inserted. The repository reports
-// one that cannot be stored.
-func (s *Spread[T]) lookAtEntity(ctx context.Context, op string, v *T) error {
+// reachStored makes known the partition of an entity that another program may have inserted. The repository reports an entity
+// that cannot be stored.
+func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	position, err := s.order.position(s.row(v))
 	if err != nil {
 		return invalid(op, s.Repository().Table(), err)

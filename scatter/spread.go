@@ -84,7 +84,7 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 		return nil, err
 	}
 	s.Writer = newWriter(repository, options.Meter)
-	s.Writer.reach, s.Writer.look = s.reachEntity, s.lookAtEntity
+	s.Writer.reach, s.Writer.check = s.reachEntity, s.reachStored
 	return s, nil
 }
 

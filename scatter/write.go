@@ -17,7 +17,7 @@ type Writer[T any] struct {
 	meter      *Meter
 	copies     []func(*T) ([]driver.Copy, error)
 	// reach makes the partition of a new entity known, look that of a stored one; both are nil for Natural
-	reach, look func(ctx context.Context, op string, v *T) error
+	reach, check func(ctx context.Context, op string, v *T) error
 }
 
 func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T] {
@@ -46,17 +46,17 @@ func (w *Writer[T]) Upsert(ctx context.Context, v *T) error {
 
 // Replace replaces the entity that v was read from. Requests: 1.
 func (w *Writer[T]) Replace(ctx context.Context, v *T) error {
-	return w.run(ctx, "Replace", w.look, v, w.repository.Replace)
+	return w.run(ctx, "Replace", w.check, v, w.repository.Replace)
 }
 
 // Merge writes the named properties, or all of v's if none are named. Requests: 1, with patterns 2.
 func (w *Writer[T]) Merge(ctx context.Context, v *T, properties ...string) error {
-	return w.run(ctx, "Merge", w.look, v, func(ctx context.Context, v *T) error { return w.repository.Merge(ctx, v, properties...) })
+	return w.run(ctx, "Merge", w.check, v, func(ctx context.Context, v *T) error { return w.repository.Merge(ctx, v, properties...) })
 }
 
 // Delete removes the entity that v was read from. Requests: 1.
 func (w *Writer[T]) Delete(ctx context.Context, v *T) error {
-	return w.run(ctx, "Delete", w.look, v, w.repository.Delete)
+	return w.run(ctx, "Delete", w.check, v, w.repository.Delete)
 }
 
 // run makes the partition known, writes and counts.

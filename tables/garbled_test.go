@@ -255,10 +255,10 @@ func TestSDKDefectCutOffTransactionAnswers(t *testing.T) {
 		}
 		t.Logf("of a %s's answer cut at %d bytes the SDK takes %d for success, refuses %d and panics at %d", name, wholeBatch(answer), successes, refused, panicked)
 		if successes == 0 {
-			mended(t, "a transaction's answer that is cut off can come back as success")
+			fixed(t, "a transaction's answer that is cut off can come back as success")
 		}
 		if panicked == 0 {
-			mended(t, "a transaction's answer that is cut off can panic")
+			fixed(t, "a transaction's answer that is cut off can panic")
 		}
 	}
 }

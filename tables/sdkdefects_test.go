@@ -21,10 +21,10 @@ import (
 )
 
 // The tests of this file and its neighbours show, one by one, what the SDK gets wrong with entities, and that this
-// library does not. They fail when the SDK mends a defect, so that the way round it does not outlive its reason.
+// library does not. They fail when the SDK fixes a defect, so that its workaround can be removed.
 
-// mended fails the test of a defect that is gone.
-func mended(t testing.TB, defect string) {
+// fixed fails the test: the SDK no longer has the defect, so its workaround can be removed.
+func fixed(t testing.TB, defect string) {
 	t.Helper()
 	t.Errorf("the SDK no longer has this defect: %s. The way round it in this library may have lost its reason: see what can go, then change this test", defect)
 }
@@ -99,7 +99,7 @@ func TestSDKDefectQuotesDoubledInStoredKeys(t *testing.T) {
 	_, err := client.GetEntity(ctx, "O'Brien", "sdk", nil)
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != http.StatusNotFound {
-		mended(t, "EDMEntity stores O'Brien as O''Brien, and reading O'Brien is 404")
+		fixed(t, "EDMEntity stores O'Brien as O''Brien, and reading O'Brien is 404")
 	}
 	if _, err := client.GetEntity(ctx, "O''Brien", "sdk", nil); err != nil {
 		t.Errorf("the SDK's entity is not under O''Brien either: %v", err)
@@ -143,7 +143,7 @@ func TestSDKDefectQuotesNotDoubledInTransactionAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(sent, "(PartitionKey='O%27Brien',RowKey='x')") {
-		mended(t, "SubmitTransaction leaves the quotes in its addresses undoubled: "+sent)
+		fixed(t, "SubmitTransaction leaves the quotes in its addresses undoubled: "+sent)
 	}
 
 	x := harness.InProcess(t, service).Table("Employees").NewTransaction()
@@ -182,7 +182,7 @@ func TestSDKDefectLocalTimeStoredAsUTC(t *testing.T) {
 	at, _ := stored.Properties["At"].(aztables.EDMDateTime)
 	switch {
 	case time.Time(at).Equal(noon):
-		mended(t, "EDMDateTime stores 12:00+02:00 as 12:00Z")
+		fixed(t, "EDMDateTime stores 12:00+02:00 as 12:00Z")
 	case !time.Time(at).Equal(noon.Add(2 * time.Hour)):
 		t.Errorf("the SDK stored %v as %v", noon, time.Time(at))
 	}
@@ -204,11 +204,11 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	}
 	stored := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, tables.Key{Partition: "p", Row: "sdk"}))
 	if stored.Get("Whole").Type() != tables.TypeInt32 {
-		mended(t, "a whole double is stored as an Int32: it is "+stored.Get("Whole").GoString())
+		fixed(t, "a whole double is stored as an Int32: it is "+stored.Get("Whole").GoString())
 	}
 	e.Properties["Whole"] = math.NaN()
 	if _, err := json.Marshal(e); err == nil {
-		mended(t, "EDMEntity cannot marshal NaN")
+		fixed(t, "EDMEntity cannot marshal NaN")
 	}
 
 	properties := tables.Properties{
@@ -220,7 +220,7 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	read := sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "ours", nil)).Value)
 	for _, name := range []string{"NaN", "Inf", "NegInf"} {
 		if v := read.Properties[name]; v != nil {
-			mended(t, "an annotated double that is not finite arrives as nil")
+			fixed(t, "an annotated double that is not finite arrives as nil")
 		}
 	}
 
@@ -230,7 +230,7 @@ func TestSDKDefectDoublesLoseTheirType(t *testing.T) {
 	}
 	read = sdkEntity(t, harness.Must[aztables.GetEntityResponse](t)(bareInProcess(t, answer).GetEntity(ctx, "p", "r", nil)).Value)
 	if _, isInt := read.Properties["Whole"].(int32); !isInt {
-		mended(t, "3.0 arrives as the Int32 3")
+		fixed(t, "3.0 arrives as the Int32 3")
 	}
 	got := harness.Must[*tables.Entity](t)(harness.InProcess(t, answer).Table("Employees").Entities().Get(ctx, tables.Key{Partition: "p", Row: "r"}))
 	if got.Get("Whole") != tables.Double(3) {
@@ -256,10 +256,10 @@ func TestSDKDefectLargeIntegersPassThroughFloats(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(sent, "9007199254740992") {
-		mended(t, "an integer above 2^53 is sent as another: "+sent)
+		fixed(t, "an integer above 2^53 is sent as another: "+sent)
 	}
 	if read := harness.Must[aztables.GetEntityResponse](t)(client.GetEntity(ctx, "p", "r", nil)); strings.Contains(string(read.Value), "9007199254740993") {
-		mended(t, "an integer above 2^53 arrives as another")
+		fixed(t, "an integer above 2^53 arrives as another")
 	}
 
 	bags := harness.InProcess(t, service).Table("Employees").Entities()

@@ -26,7 +26,7 @@ func TestSDKDefectTransportErrorsHoldTheSAS(t *testing.T) {
 	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential(nobody+"/?"+token, &aztables.ClientOptions{ClientOptions: options}))
 	_, err := service.NewClient("Employees").GetEntity(ctx, "p", "r", nil)
 	if err == nil || !strings.Contains(err.Error(), "c2VjcmV0") {
-		mended(t, fmt.Sprintf("a transport error holds the whole SAS address: it is %v", err))
+		fixed(t, fmt.Sprintf("a transport error holds the whole SAS address: it is %v", err))
 	}
 
 	ours := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: nobody}, token, &tables.AccountOptions{ClientOptions: options}))
@@ -111,7 +111,7 @@ func TestSDKDefectSpansHoldKeys(t *testing.T) {
 	client := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithNoCredential("http://table.test/contoso", &aztables.ClientOptions{ClientOptions: options}))
 	client.NewClient("Employees").GetEntity(ctx, "jonesj@contoso.com", "r", nil)
 	if !strings.Contains(sdk.text.String(), "jonesj") {
-		mended(t, "spans hold the keys of entities: "+sdk.text.String())
+		fixed(t, "spans hold the keys of entities: "+sdk.text.String())
 	}
 
 	options.TracingProvider = ours.provider()
@@ -142,7 +142,7 @@ func TestSDKDefectQueueReplacesControlCharacters(t *testing.T) {
 	}
 	read := harness.Must[azqueue.PeekMessagesResponse](t)(queue.PeekMessages(ctx, nil))
 	if len(read.Messages) != 1 || *read.Messages[0].MessageText != "a\uFFFDb" {
-		mended(t, "azqueue sends U+FFFD in place of a control character")
+		fixed(t, "azqueue sends U+FFFD in place of a control character")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestSDKDefectCost(t *testing.T) {
 	})
 	t.Logf("allocations for a page of 1,000 entities of 12 properties: the SDK %.0f, ours %.0f", sdk, ours)
 	if sdk < 100_000 {
-		mended(t, fmt.Sprintf("a page of 1,000 entities costs over 100,000 allocations: it costs %.0f", sdk))
+		fixed(t, fmt.Sprintf("a page of 1,000 entities costs over 100,000 allocations: it costs %.0f", sdk))
 	}
 	if ours*5 > sdk {
 		t.Errorf("a page costs %.0f allocations, the SDK's %.0f", ours, sdk)

@@ -32,10 +32,10 @@ func TestSDKDefectFailedTransactionSaysNothing(t *testing.T) {
 		t.Fatalf("the SDK's error is %v", err)
 	}
 	if response.StatusCode != http.StatusAccepted || response.ErrorCode != "" {
-		mended(t, fmt.Sprintf("a failed transaction is an error of status 202 without code: it is %d %q", response.StatusCode, response.ErrorCode))
+		fixed(t, fmt.Sprintf("a failed transaction is an error of status 202 without code: it is %d %q", response.StatusCode, response.ErrorCode))
 	}
 	if n := reflect.TypeFor[aztables.TransactionResponse]().NumField(); n != 0 {
-		mended(t, "a successful transaction returns no ETags: the response has fields now")
+		fixed(t, "a successful transaction returns no ETags: the response has fields now")
 	}
 
 	x := table.NewTransaction()
@@ -79,7 +79,7 @@ func TestSDKDefectLostAnswerTurnsIntoConflict(t *testing.T) {
 	_, err := bareWith(t, table.Name(), losing).AddEntity(ctx, []byte(`{"PartitionKey":"p","RowKey":"sdk"}`), nil)
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) || response.StatusCode != http.StatusConflict {
-		mended(t, fmt.Sprintf("an insert that was applied, its answer lost, is repeated and ends in 409: it ends in %v", err))
+		fixed(t, fmt.Sprintf("an insert that was applied, its answer lost, is repeated and ends in 409: it ends in %v", err))
 	}
 
 	ours := harness.AccountWith(t, losing)
@@ -97,7 +97,7 @@ func TestSDKDefectTransactionUpdateUpserts(t *testing.T) {
 	for row, action := range map[string]aztables.TransactionType{"replace": aztables.TransactionTypeUpdateReplace, "merge": aztables.TransactionTypeUpdateMerge} {
 		update := aztables.TransactionAction{ActionType: action, Entity: fmt.Appendf(nil, `{"PartitionKey":"p","RowKey":%q}`, row)}
 		if _, err := client.SubmitTransaction(ctx, []aztables.TransactionAction{update}, nil); err != nil {
-			mended(t, fmt.Sprintf("%s of a row that is not there inserts it, in a transaction: it is %v", action, err))
+			fixed(t, fmt.Sprintf("%s of a row that is not there inserts it, in a transaction: it is %v", action, err))
 			continue
 		}
 		if _, err := client.GetEntity(ctx, "p", row, nil); err != nil {
@@ -131,13 +131,13 @@ func TestSDKDefectSASRangeIsLeftOut(t *testing.T) {
 	}
 	for _, name := range []string{"spk=", "srk=", "epk=", "erk="} {
 		if strings.Contains(narrow, name) {
-			mended(t, "Sign leaves "+name+" out of the token")
+			fixed(t, "Sign leaves "+name+" out of the token")
 		}
 	}
 	service := harness.Must[*aztables.ServiceClient](t)(aztables.NewServiceClientWithSharedKey("https://contoso.table.core.windows.net", credential, nil))
 	address := harness.Must[string](t)(service.NewClient("Employees").GetTableSASURL(aztables.SASPermissions{Read: true}, expiry.AddDate(-1, 0, 0), expiry))
 	if !strings.HasPrefix(address, "https://contoso.table.core.windows.netEmployees?") {
-		mended(t, "GetTableSASURL leaves out the slash before the table: "+strings.Split(address, "?")[0])
+		fixed(t, "GetTableSASURL leaves out the slash before the table: "+strings.Split(address, "?")[0])
 	}
 }
 
@@ -159,19 +159,19 @@ func TestSDKDefectPanicsAndOptions(t *testing.T) {
 		"UpsertEntity": func() { client.UpsertEntity(ctx, []byte(`{"RowKey":"r"}`), nil) },
 	} {
 		if !panics(call) {
-			mended(t, what+" panics without PartitionKey")
+			fixed(t, what+" panics without PartitionKey")
 		}
 	}
 	var update aztables.UpdateEntityOptions
 	key := []byte(`{"PartitionKey":"p","RowKey":"r"}`)
 	if _, err := client.UpdateEntity(ctx, key, &update); err == nil {
-		mended(t, "UpdateEntity refuses the zero value of its options, where nil works")
+		fixed(t, "UpdateEntity refuses the zero value of its options, where nil works")
 	}
 	if update.IfMatch == nil {
-		mended(t, "UpdateEntity writes to its caller's options")
+		fixed(t, "UpdateEntity writes to its caller's options")
 	}
 	if _, err := client.UpsertEntity(ctx, key, &aztables.UpsertEntityOptions{}); err == nil {
-		mended(t, "UpsertEntity refuses the zero value of its options, where nil works")
+		fixed(t, "UpsertEntity refuses the zero value of its options, where nil works")
 	}
 
 	type keyless struct{ Name string }

@@ -119,9 +119,9 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 	if certain(err, &ex) {
 		return "", blobFailure(op, name, err)
 	}
-	there, lookErr := d.stat(ctx, name)
+	there, statErr := d.stat(ctx, name)
 	switch {
-	case lookErr == nil && there != nil && there.write == *metadata[metaWrite]:
+	case statErr == nil && there != nil && there.write == *metadata[metaWrite]:
 		return there.etag, nil
 	case isRefusal(err):
 		// Whether or not an earlier attempt was applied, another writer's write came before the last one.

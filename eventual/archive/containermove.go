@@ -18,7 +18,7 @@ import (
 type containerMove[T any] struct {
 	*moving[T]
 	toContainer[T]
-	looks bool // a request was refused: find out what is stored
+	refused bool // a request was refused: find out what is stored
 }
 
 func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
@@ -30,8 +30,8 @@ func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
 }
 
 func (m *containerMove[T]) round(ctx context.Context) (done bool, err error) {
-	if m.looks {
-		return m.look(ctx)
+	if m.refused {
+		return m.recheck(ctx)
 	}
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -40,14 +40,14 @@ func (m *containerMove[T]) round(ctx context.Context) (done bool, err error) {
 	if entity == nil {
 		return m.gone(ctx)
 	}
-	m.looks = true
+	m.refused = true
 	pending := m.metadata(rand.Text(), metaPending, "1")
 	base, err := m.put(ctx, m.to[0], nil, pending, "")
 	if done, err = unlessRefused(err); err != nil {
 		return false, err
 	}
 	if !done || base == "" {
-		return m.look(ctx)
+		return m.recheck(ctx)
 	}
 	return m.begin(ctx, entity, nil, base)
 }
@@ -83,7 +83,7 @@ func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverR
 		return false, err
 	}
 	if !done || record.ETag == "" {
-		return m.look(ctx)
+		return m.recheck(ctx)
 	}
 	return m.fill(ctx, entity, record)
 }
@@ -111,9 +111,9 @@ func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverR
 	return m.commit(ctx, entity, beside)
 }
 
-// look finds out what other workers and users have changed. It reads the record before the entity, and the entity
+// recheck finds out what other workers and users have changed. It reads the record before the entity, and the entity
 // before the blob.
-func (m *containerMove[T]) look(ctx context.Context) (done bool, err error) {
+func (m *containerMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	record, err := m.readRecord(ctx)
 	if err != nil {
 		return false, err
@@ -178,7 +178,7 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 		return false, err
 	}
 	if b == nil {
-		m.looks = false
+		m.refused = false
 		return false, nil
 	}
 	begun := m.ours(b) && b.pending
@@ -206,7 +206,7 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 // gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the entity: a
 // move deletes both.
 func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
-	m.looks = false
+	m.refused = false
 	record, err := m.readRecord(ctx)
 	if err != nil {
 		return false, err

@@ -207,7 +207,7 @@ func TestMoverRivals(t *testing.T) {
 		}, "", "first: promoted", [2]int{7 + 5, 7 + 6}},
 		"delete": {func(ctx context.Context, p *officer, c *clerk) error {
 			return p.current.DeleteUnconditional(ctx, clerkKey(c))
-		}, "", "", [2]int{5 + 6, 7 + 6}}, // looks at everything, and removes the copy
+		}, "", "", [2]int{5 + 6, 7 + 6}}, // refused at everything, and removes the copy
 		"re-insert": {func(ctx context.Context, p *officer, c *clerk) error {
 			err := p.current.DeleteUnconditional(ctx, clerkKey(c))
 			return errors.Join(err, p.current.Insert(ctx, &clerk{Department: c.Department, ID: c.ID, Email: c.Email, Life: "second"}))

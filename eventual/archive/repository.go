@@ -13,7 +13,7 @@ import (
 type repositoryMove[T any] struct {
 	*moving[T]
 	toRepository[T]
-	looks bool // a request was refused: find out what is stored
+	refused bool // a request was refused: find out what is stored
 }
 
 func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
@@ -25,8 +25,8 @@ func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
 }
 
 func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
-	if m.looks {
-		return m.look(ctx)
+	if m.refused {
+		return m.recheck(ctx)
 	}
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (m *repositoryMove[T]) isCopy(there *T) bool {
 // copy writes the copy and its mark in one transaction, replacing there, the entity that was read at the destination;
 // nil for none. Then it calls finish.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *moverRow) (done bool, err error) {
-	m.looks = true
+	m.refused = true
 	copied, err := m.rekeyed(m.source, entity)
 	if err != nil {
 		return false, err
@@ -89,7 +89,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 		return false, err
 	}
 	if !done {
-		return m.look(ctx)
+		return m.recheck(ctx)
 	}
 	next.ETag = beside.Rows[0].Row.ETag
 	return m.finish(ctx, entity, next, m.writeOf(copied))
@@ -97,7 +97,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 
 // finish deletes the entity from which the mark was made, and then the move's rows. write is the mark's write ID.
 func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRow, write string) (done bool, err error) {
-	m.looks = true
+	m.refused = true
 	trace := m.row(traceRow, m.key.Partition)
 	trace.Write = write
 	beside, err := besideRow(driver.InsertRow, m.source.Table(), trace)
@@ -121,9 +121,9 @@ func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done b
 	return true, m.dropTrace(ctx)
 }
 
-// look finds out what other workers and users have changed. It reads the mark before the entity: if the entity's ETag
+// recheck finds out what other workers and users have changed. It reads the mark before the entity: if the entity's ETag
 // is then the one in the mark, the entity has not changed since it was copied.
-func (m *repositoryMove[T]) look(ctx context.Context) (done bool, err error) {
+func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	mark, err := m.readMark(ctx)
 	if err != nil {
 		return false, err
@@ -163,7 +163,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 		return false, err
 	}
 	if there == nil {
-		m.looks = false
+		m.refused = false
 		return false, nil
 	}
 	entity, err := m.read(ctx)
@@ -183,7 +183,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 
 // gone handles an entity that no longer exists at the source: it was moved, or a user has deleted it.
 func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
-	m.looks = false
+	m.refused = false
 	trace, err := m.readRow(ctx, m.source.Table(), m.key.Partition, traceRow)
 	if err != nil {
 		return false, err

@@ -68,17 +68,17 @@ type pair struct {
 	plain   *officer
 	clerk   *clerk
 	write   storagetest.Kind // of writes to the destination
-	look    storagetest.Kind // of looks at it
+	read    storagetest.Kind // of reads of the destination
 	copied  chan struct{}
 	release chan struct{}
 	ended   sync.WaitGroup
 }
 
 func newPair(t *testing.T, s *storagetest.Service, o *office) *pair {
-	p := &pair{t: t, s: s, o: o, plain: o.open(t, s), clerk: june(), write: storagetest.Batch, look: storagetest.GetEntity,
+	p := &pair{t: t, s: s, o: o, plain: o.open(t, s), clerk: june(), write: storagetest.Batch, read: storagetest.GetEntity,
 		copied: make(chan struct{}), release: make(chan struct{})}
 	if o.toBlobs {
-		p.write, p.look = storagetest.PutBlob, storagetest.GetBlobProperties
+		p.write, p.read = storagetest.PutBlob, storagetest.GetBlobProperties
 	}
 	check(t, p.plain.current.Insert(t.Context(), p.clerk))
 	for range 2 {
@@ -140,10 +140,10 @@ func TestMoverOlderContent(t *testing.T) {
 func TestMoverOthersCopy(t *testing.T) {
 	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 		p := newPair(t, s, o)
-		looks := map[bool]int{false: 2, true: 0}[o.toBlobs] // the entity was read twice before the look
+		reads := map[bool]int{false: 2, true: 0}[o.toBlobs] // the entity was read twice before it is read again
 		p.first(
 			hook{p.write, 0, true, func() { p.update(); p.startSecond(1) }}, // inserted, and the second one replaces that
-			hook{p.look, looks, true, p.endSecond},                          // refused: it was looked at, and now the entity goes
+			hook{p.read, reads, true, p.endSecond},                          // reads: the worker has read the destination, and now the entity is deleted
 		)
 	})
 }

@@ -92,10 +92,10 @@ func TestWalkMover(t *testing.T) {
 					continue
 				}
 				w := walkedMove{toBlobs: toBlobs, users: usersOf(atSource, atCopy), messages: 1, workers: 1, crashes: 1}
-				w.walk(t).MustAgree(t)
+				w.walk(t).MustConverge(t)
 				if harness.Thorough() {
 					w.crashes, w.pauses = 2, 1
-					w.walk(t).MustAgree(t)
+					w.walk(t).MustConverge(t)
 				}
 			}
 		}
@@ -109,7 +109,7 @@ func TestWalkMoverTwice(t *testing.T) {
 			if len(users) > 0 && !harness.Thorough() {
 				continue
 			}
-			walkedMove{toBlobs: toBlobs, users: users, messages: 2, workers: 2}.walk(t).MustAgree(t)
+			walkedMove{toBlobs: toBlobs, users: users, messages: 2, workers: 2}.walk(t).MustConverge(t)
 		}
 	}
 }

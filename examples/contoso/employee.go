@@ -33,8 +33,8 @@ func (e *Employee) record() record {
 	return record{e.Department, e.FirstName, e.LastName, e.Email, e.ID, e.Age, e.Salary, e.HireDate.UnixNano()}
 }
 
-// anew is the employee as one that was never written.
-func (e *Employee) anew() *Employee {
+// unwritten returns the employee without Meta, as if it was never read or written.
+func (e *Employee) unwritten() *Employee {
 	twin := *e
 	twin.Meta = tables.Meta{}
 	return &twin

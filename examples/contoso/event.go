@@ -65,8 +65,8 @@ func newEvents(staff []*Employee, begin time.Time, n, first int) []*Event {
 	return events
 }
 
-// anew is the event as one that was never written.
-func (e *Event) anew() *Event {
+// unwritten returns the event without Meta, as if it was never read or written.
+func (e *Event) unwritten() *Event {
 	twin := *e
 	twin.Meta = tables.Meta{}
 	return &twin

@@ -125,7 +125,7 @@ func (c *company) openArchive(ctx context.Context) (*archiving, error) {
 func (a *archiving) load(ctx context.Context, s *section) error {
 	return a.c.exposed(s, "current employees inserted", func() (string, error) {
 		for _, e := range a.c.staff[:inCurrent] {
-			a.staff = append(a.staff, e.anew())
+			a.staff = append(a.staff, e.unwritten())
 		}
 		done, err := a.current.BulkInsertNonAtomic(ctx, all(a.staff, func(e *Employee) *Employee { return e }), nil)
 		return fmt.Sprintf("%s, %s rows", counted(len(a.staff), "employee"), grouped(int(done.Rows))), err
@@ -249,7 +249,7 @@ func (a *archiving) await(ctx context.Context, w worker) error {
 		if err != nil {
 			return err
 		}
-		if err := w.look(left); err != nil || left == 0 {
+		if err := w.progress(left); err != nil || left == 0 {
 			return err
 		}
 		if err := a.pause(ctx); err != nil {

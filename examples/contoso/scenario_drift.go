@@ -77,7 +77,7 @@ func (d *drifting) repository(employees *tables.Table, more ...patterns.Pattern[
 // load inserts the employees. The first and the last one, both of Sales, have one last name here.
 func (d *drifting) load(ctx context.Context, s *section) error {
 	for _, e := range d.c.staff[reviewed-1 : jones] {
-		d.staff = append(d.staff, e.anew())
+		d.staff = append(d.staff, e.unwritten())
 	}
 	d.employee(reviewed).LastName = d.employee(jones).LastName
 	if err := d.c.exposed(s, "employees with three patterns", func() (string, error) {
@@ -259,7 +259,7 @@ func (d *drifting) exactly(found []patterns.Discrepancy) error {
 // repair mends what Verify has found. After it, Verify finds nothing.
 func (d *drifting) repair(ctx context.Context, s *section) error {
 	if err := d.c.act(s, "Repository.Repair", func() (string, error) {
-		var mended []patterns.Discrepancy
+		var repaired []patterns.Discrepancy
 		for x, err := range d.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: driftLag}}) {
 			switch {
 			case err != nil:
@@ -267,9 +267,9 @@ func (d *drifting) repair(ctx context.Context, s *section) error {
 			case !x.Done:
 				return "", fmt.Errorf("not repaired: %v: %w", x.Discrepancy, x.Err)
 			}
-			mended = append(mended, x.Discrepancy)
+			repaired = append(repaired, x.Discrepancy)
 		}
-		return counted(len(mended), "difference") + " mended", d.exactly(mended)
+		return counted(len(repaired), "difference") + " mended", d.exactly(repaired)
 	}); err != nil {
 		return err
 	}

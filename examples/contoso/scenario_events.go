@@ -90,20 +90,20 @@ func (l *eventLog) begin(ctx context.Context, s *section) error {
 
 // insertOthers stores events in the two other tables, too.
 func (l *eventLog) insertOthers(ctx context.Context, events []*Event) error {
-	if _, err := l.natural.BulkInsertNonAtomic(ctx, anew(events), nil); err != nil {
+	if _, err := l.natural.BulkInsertNonAtomic(ctx, unwritten(events), nil); err != nil {
 		return err
 	}
 	for _, e := range events {
 		l.ofHourly.Add(hourOf(e.At), 1)
 	}
-	_, err := l.hourly.BulkInsertNonAtomic(ctx, anew(events), nil)
+	_, err := l.hourly.BulkInsertNonAtomic(ctx, unwritten(events), nil)
 	return err
 }
 
-func anew(events []*Event) iter.Seq2[*Event, error] {
+func unwritten(events []*Event) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		for _, e := range events {
-			if !yield(e.anew(), nil) {
+			if !yield(e.unwritten(), nil) {
 				return
 			}
 		}

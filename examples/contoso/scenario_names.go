@@ -109,7 +109,7 @@ func (r *roster) hireAndDismiss(ctx context.Context, s *section) error {
 // load inserts the employees, several names at a time: two of one name would be rivals for its lists.
 func (r *roster) load(ctx context.Context, s *section) error {
 	for _, e := range r.c.staff[minEmployees-inNames : minEmployees] {
-		r.staff = append(r.staff, e.anew())
+		r.staff = append(r.staff, e.unwritten())
 	}
 	x, err := r.repo.Explain(ctx, driver.ChangeInsert, r.june())
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 	if err := r.c.settled(ctx); err != nil {
 		return err
 	}
-	_, err = r.plain.BulkInsertNonAtomic(ctx, all(r.staff, (*Employee).anew), nil)
+	_, err = r.plain.BulkInsertNonAtomic(ctx, all(r.staff, (*Employee).unwritten), nil)
 	return err
 }
 

@@ -81,7 +81,7 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 // load inserts the employees, several at a time.
 func (d *directory) load(ctx context.Context, s *section) error {
 	for _, e := range d.c.staff[:inOrganisation] {
-		d.staff = append(d.staff, e.anew())
+		d.staff = append(d.staff, e.unwritten())
 	}
 	x, err := d.repo.Explain(ctx, driver.ChangeInsert, d.staff[jones-1])
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	if err := d.c.settled(ctx); err != nil {
 		return err
 	}
-	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).anew), nil)
+	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).unwritten), nil)
 	return err
 }
 

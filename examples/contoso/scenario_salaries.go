@@ -35,7 +35,7 @@ func salaries() scenario {
 			}
 			s.Plain = "the department read whole, and decrypted"
 			s.Text = append(s.Text, "What is done while salaries rise is counted with the requests of those who raise them.")
-			return steps(ctx, s, v.load, v.askByNationalID, v.lookEverybodyUp, v.searchClearText, v.tamper, v.rotate, v.check)
+			return steps(ctx, s, v.load, v.askByNationalID, v.findByBeacon, v.searchClearText, v.tamper, v.rotate, v.check)
 		},
 	}
 }
@@ -122,8 +122,8 @@ func (v *vault) askByNationalID(ctx context.Context, s *section) error {
 	return ask(ctx, v.c, s, asked[Confidential, confidentialRecord]{text: "one national id in Sales", with: with, without: without, record: (*Confidential).record})
 }
 
-// lookEverybodyUp: whoever else has the same few bits of hash is found, too, and filtered out.
-func (v *vault) lookEverybodyUp(ctx context.Context, s *section) error {
+// findByBeacon: the query by beacon also finds employees with the same few bits of hash; Matching filters them out.
+func (v *vault) findByBeacon(ctx context.Context, s *section) error {
 	return v.c.act(s, "everybody looked up by national id", func() (string, error) {
 		var mu sync.Mutex
 		others := 0

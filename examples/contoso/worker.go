@@ -9,8 +9,8 @@ import (
 
 // worker is who handles the archive's messages.
 type worker interface {
-	// look is told now and then how many messages are left.
-	look(left int) error
+	// progress is called from time to time with the number of messages left.
+	progress(left int) error
 	// stop ends the worker, and says what it did.
 	stop() (did string, err error)
 }
@@ -38,7 +38,7 @@ type localWorker struct {
 	ended  chan error
 }
 
-func (w *localWorker) look(int) error { return nil }
+func (w *localWorker) progress(int) error { return nil }
 
 func (w *localWorker) stop() (string, error) {
 	w.cancel()

@@ -120,8 +120,8 @@ func (w *processWorker) begin() error {
 	return nil
 }
 
-// look kills the process and starts another when it is time to.
-func (w *processWorker) look(left int) error {
+// progress kills the process and starts another one at certain numbers of messages left.
+func (w *processWorker) progress(left int) error {
 	select {
 	case err := <-w.ended:
 		w.ended <- err // for stop

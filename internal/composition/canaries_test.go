@@ -46,8 +46,8 @@ type birds struct {
 	watched map[string]bool // exported types of which a value was formatted
 }
 
-func (b *birds) look(where, text string, secrets ...[]string) {
-	b.Look(where[:min(len(where), 5)], where, text, slices.Concat(secrets...)...)
+func (b *birds) search(where, text string, secrets ...[]string) {
+	b.Search(where[:min(len(where), 5)], where, text, slices.Concat(secrets...)...)
 }
 
 // formsOf is how a secret can look: its halves, as text and bytes, in hexadecimal, base64, decimal and escaped.
@@ -89,7 +89,7 @@ func (b *birds) value(v any, secrets ...[]string) {
 	b.watched[path.Base(at.PkgPath())+"."+name] = true
 	for _, form := range forms {
 		for _, text := range textsOf(form) {
-			b.look("value of "+at.String(), text, secrets...)
+			b.search("value of "+at.String(), text, secrets...)
 		}
 	}
 }
@@ -98,25 +98,25 @@ func (b *birds) value(v any, secrets ...[]string) {
 func (b *birds) error(where string, err error) {
 	harness.EachCause(err, func(err error) {
 		for _, text := range textsOf(err) {
-			b.look("error of "+where, text, b.keys, b.plain)
+			b.search("error of "+where, text, b.keys, b.plain)
 		}
 	})
 }
 
 // provider looks at spans.
 func (b *birds) provider() tracing.Provider {
-	return harness.Spans(func(text string) { b.look("span", text, b.keys, b.plain) })
+	return harness.Spans(func(text string) { b.search("span", text, b.keys, b.plain) })
 }
 
 // Write is for the logs of the library.
 func (b *birds) Write(line []byte) (int, error) {
-	b.look("log", string(line), b.keys, b.plain)
+	b.search("log", string(line), b.keys, b.plain)
 	return len(line), nil
 }
 
 // listen looks at the SDK's log and the standard logger until the test ends.
 func (b *birds) listen(t *testing.T) {
-	azlog.SetListener(func(_ azlog.Event, text string) { b.look("log", text, b.keys, b.plain) })
+	azlog.SetListener(func(_ azlog.Event, text string) { b.search("log", text, b.keys, b.plain) })
 	standard := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(b, nil)))
 	t.Cleanup(func() { azlog.SetListener(nil); slog.SetDefault(standard) })
@@ -179,7 +179,7 @@ func (x *sensitive) item(id int) *item {
 func (x *sensitive) verdict(t *testing.T, least map[string]int) {
 	t.Helper()
 	x.Verdict(t, least)
-	x.look("value", fmt.Sprint(struct{ s string }{canaryPlaintext}), x.plain) // the canary sings
+	x.search("value", fmt.Sprint(struct{ s string }{canaryPlaintext}), x.plain) // the canary sings
 	if len(x.Take()) != 1 {
 		t.Error("nothing is ever found")
 	}

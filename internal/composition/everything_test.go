@@ -26,7 +26,7 @@ func TestEverything(t *testing.T) {
 	o := newOffice(t, s)
 	d := must[*desk](t)(o.open(s))
 	a, b, c, z := d.itemOf(1, "a"), d.itemOf(1, "b"), d.itemOf(1, "c"), d.itemOf(2, "z")
-	check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.agrees(ctx, []*item{a}, []*item{b}))
+	check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{b}))
 	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second insert: %v", err)
 	}
@@ -37,7 +37,7 @@ func TestEverything(t *testing.T) {
 	}
 	found := must[*item](t)(d.name.Get(ctx, theSite, byName(a)))
 	b.Meta = found.Meta
-	check(t, d.items.Replace(ctx, b), d.agrees(ctx, []*item{b}, []*item{a}))
+	check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
 	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale Replace: %v", err)
 	}
@@ -46,17 +46,17 @@ func TestEverything(t *testing.T) {
 		*v = *d.itemOf(1, "c")
 		v.Meta = meta
 		return nil
-	})), d.agrees(ctx, []*item{c}, []*item{b}))
-	check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.agrees(ctx, []*item{a}, []*item{c}))
-	check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.agrees(ctx, []*item{c, z}, []*item{a, b}))
+	})), d.consistent(ctx, []*item{c}, []*item{b}))
+	check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{c}))
+	check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.consistent(ctx, []*item{c, z}, []*item{a, b}))
 	d.refuses(t, c)
 	d.reads(t, c, z)
 	d.rotate(t, c, z)
-	d.mend(t, c, z)
+	d.repairs(t, c, z)
 	d.move(t, s, c, z)
-	check(t, d.items.Delete(ctx, must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.agrees(ctx, []*item{z}, []*item{a, b, c}))
+	check(t, d.items.Delete(ctx, must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.consistent(ctx, []*item{z}, []*item{a, b, c}))
 	d.secrets(t)
-	check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.agrees(ctx, nil, []*item{c, z}), clean(ctx, d.items))
+	check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.consistent(ctx, nil, []*item{c, z}), clean(ctx, d.items))
 }
 
 // refuses what does not compose with all, before any change.
@@ -123,11 +123,11 @@ func (d *desk) rotate(t *testing.T, want ...*item) {
 	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Entities != int64(len(want)) || p.Rewritten != int64(len(want)-1) {
 		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
 	}
-	check(t, d.agrees(ctx, want, nil), clean(ctx, d.items))
+	check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))
 }
 
-// mend takes away what can go missing, in the partition and outside, and has it repaired, and then rebuilt.
-func (d *desk) mend(t *testing.T, want ...*item) {
+// repairs deletes copies in the partition and outside, has them repaired, and then rebuilt.
+func (d *desk) repairs(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
 	lag := patterns.VerifyOptions{Lag: time.Millisecond}
@@ -163,7 +163,7 @@ func (d *desk) mend(t *testing.T, want ...*item) {
 	if n, was, err := d.members.Recount(ctx, project); n != 1 || was != 3 || err != nil {
 		t.Errorf("counted %d, and it was %d, %v", n, was, err)
 	}
-	check(t, clean(ctx, d.items), d.agrees(ctx, want, nil))
+	check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 }
 
 // move takes an item to another site's office, by a worker.
@@ -174,11 +174,11 @@ func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
 	mover := must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
 	check(t, mover.Move(ctx, must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
 	drain(t, d.queue)
-	check(t, d.agrees(ctx, []*item{stays}, []*item{moves}), other.agrees(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
+	check(t, d.consistent(ctx, []*item{stays}, []*item{moves}), other.consistent(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
 	back := must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
 	check(t, back.Move(ctx, must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
 	drain(t, other.queue)
-	check(t, d.agrees(ctx, []*item{stays, moves}, nil), other.agrees(ctx, nil, []*item{moves}))
+	check(t, d.consistent(ctx, []*item{stays, moves}, nil), other.consistent(ctx, nil, []*item{moves}))
 }
 
 // secrets looks for what is encrypted in all rows of all tables, and counts the photos.
@@ -228,12 +228,12 @@ func TestEverythingUpgrades(t *testing.T) {
 	if report := must[patterns.RebuildReport](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
 		t.Errorf("%+v", report)
 	}
-	check(t, clean(ctx, d.items), d.agrees(ctx, want, nil))
+	check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 	// One is written by its owner, the rest by Upgrade.
 	check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
 	report := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil))
 	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
-	check(t, d.agrees(ctx, written, []*item{want[1]}), clean(ctx, d.items))
+	check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
 	t.Logf("%+v", report)
 	if again := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
 		t.Errorf("a second time: %+v", again)
@@ -244,7 +244,7 @@ func TestEverythingUpgrades(t *testing.T) {
 	for _, v := range written {
 		check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
 	}
-	check(t, d.agrees(ctx, nil, written))
+	check(t, d.consistent(ctx, nil, written))
 }
 
 // TestOrder: programs that name the patterns in other orders read and write what the others have written.
@@ -267,7 +267,7 @@ func TestOrder(t *testing.T) {
 			write.Meta = old.Meta
 			check(t, d.items.Replace(ctx, &write))
 		}
-		check(t, d.agrees(ctx, []*item{next}, before), clean(ctx, d.items))
+		check(t, d.consistent(ctx, []*item{next}, before), clean(ctx, d.items))
 		before = []*item{next}
 	}
 }

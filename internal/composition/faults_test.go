@@ -66,9 +66,9 @@ func sweptOffice(t testing.TB, s *storagetest.Service, before, after string) sto
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			err = d.agrees(ctx, d.itemsOf(after), d.itemsOf(before))
+			err = d.consistent(ctx, d.itemsOf(after), d.itemsOf(before))
 			if err != nil && !surely {
-				err = d.agrees(ctx, d.itemsOf(before), d.itemsOf(after))
+				err = d.consistent(ctx, d.itemsOf(before), d.itemsOf(after))
 			}
 			return errors.Join(err, clean(ctx, d.items), d.swept(ctx, s))
 		},

@@ -105,7 +105,7 @@ func (o *office) settled(ctx context.Context, s *storagetest.Service) error {
 			}
 		}
 	}
-	if err := errors.Join(d.agrees(ctx, now, before), clean(ctx, d.items), d.swept(ctx, s)); err != nil {
+	if err := errors.Join(d.consistent(ctx, now, before), clean(ctx, d.items), d.swept(ctx, s)); err != nil {
 		return fmt.Errorf("of %d items: %w", len(now), err)
 	}
 	return nil

@@ -79,8 +79,8 @@ func (d *Divergence) String() string {
 	return b.String()
 }
 
-// MustAgree fails the test unless the walk has a final state and all of them passed Check.
-func (w Walk) MustAgree(t testing.TB) {
+// MustConverge fails the test unless the walk has a final state and all of them passed Check.
+func (w Walk) MustConverge(t testing.TB) {
 	t.Helper()
 	switch {
 	case w.Divergence != nil:

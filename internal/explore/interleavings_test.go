@@ -112,7 +112,7 @@ func TestInterleavingsOfCounters(t *testing.T) {
 	// With a condition: the first 10; for each one that comes too late, one in which it knows and one in which it has read
 	// again; one end.
 	w := explore.Interleavings(t, counts(2, adder(1, true), adder(1, true)))
-	w.MustAgree(t)
+	w.MustConverge(t)
 	wantWalk(t, w, 15, 1)
 	// One that may die before its read or before its write, which is one state; or get through.
 	c := counts(0, adder(1, true))
@@ -207,15 +207,15 @@ func TestInterleavingsOfAHandOff(t *testing.T) {
 	c := jobs(worker(writeThenDelete), 1, "a")
 	c.Crashes = 1
 	w := explore.Interleavings(t, c)
-	w.MustAgree(t)
+	w.MustConverge(t)
 	wantWalk(t, w, 12, 2)
 
 	c.Stage, c.Crashes, c.Pauses = jobs(worker(writeThenDelete), 2, "a", "b").Stage, 2, 2
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 
 	// Who deletes the message first loses it with its life.
 	c = jobs(worker(deleteThenWrite), 1, "a")
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 	c.Crashes = 1
 	w = explore.Interleavings(t, c)
 	w.MustDiverge(t)
@@ -236,7 +236,7 @@ func TestInterleavingsOfAPause(t *testing.T) {
 		}
 		return done()
 	}), 2, "a")
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 	c.Pauses = 1
 	w := explore.Interleavings(t, c)
 	w.MustDiverge(t)
@@ -264,7 +264,7 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 		}
 		return st
 	}
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 	if len(seen) != 2 {
 		t.Errorf("a came first: %v", seen)
 	}
@@ -272,8 +272,8 @@ func TestInterleavingsOfTheOrderOfMessages(t *testing.T) {
 
 func TestInterleavingsSpeed(t *testing.T) {
 	c := counts(0, adder(2, true), adder(2, true), adder(2, true))
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 	c = jobs(worker(writeThenDelete), 2, "a", "b", "c")
 	c.Crashes, c.Pauses = 2, 1
-	explore.Interleavings(t, c).MustAgree(t)
+	explore.Interleavings(t, c).MustConverge(t)
 }

@@ -38,7 +38,7 @@ func TestInterleavingsAndTime(t *testing.T) {
 	}
 	c.Pauses, c.Pause = 1, time.Hour
 	w = explore.Interleavings(t, c)
-	w.MustAgree(t)
+	w.MustConverge(t)
 	for text := range w.Returned {
 		if text != "" && !strings.Contains(text, "deadline exceeded") {
 			t.Errorf("returned %q", text)
@@ -79,7 +79,7 @@ func TestInterleavingsDrawRandomNumbers(t *testing.T) {
 		return st
 	}
 	w := explore.Interleavings(t, c)
-	w.MustAgree(t)
+	w.MustConverge(t)
 	if len(w.Returned) != 1 || w.Returned[""] < 10 {
 		t.Errorf("returned %v", w.Returned)
 	}

@@ -11,22 +11,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 )
 
-// SecretSearch looks for secrets in the texts that a program prints, logs or exports. The zero SecretSearch has seen nothing.
+// SecretSearch looks for secrets in the texts that a program prints, logs or exports. The zero SecretSearch has searched nothing.
 // It is safe for concurrent use.
 type SecretSearch struct {
-	mu     sync.Mutex
-	looked map[string]int // number of texts of each kind
-	found  []string
+	mu       sync.Mutex
+	searched map[string]int // number of texts of each kind
+	found    []string
 }
 
-// Look counts a text of a kind. If the text contains one of the secrets, Look keeps it together with its source.
-func (s *SecretSearch) Look(kind, where, text string, secrets ...string) {
+// Search counts a text of a kind. If the text contains one of the secrets, Search keeps it together with its source.
+func (s *SecretSearch) Search(kind, where, text string, secrets ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.looked == nil {
-		s.looked = map[string]int{}
+	if s.searched == nil {
+		s.searched = map[string]int{}
 	}
-	s.looked[kind]++
+	s.searched[kind]++
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
 			s.found = append(s.found, fmt.Sprintf("%s: %q is in %.600s", where, secret, text))
@@ -35,11 +35,11 @@ func (s *SecretSearch) Look(kind, where, text string, secrets ...string) {
 	}
 }
 
-// Looked returns the number of texts of each kind that were searched.
-func (s *SecretSearch) Looked() map[string]int {
+// Searched returns the number of texts of each kind that were searched.
+func (s *SecretSearch) Searched() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.looked)
+	return maps.Clone(s.searched)
 }
 
 // Take returns the texts with a secret and removes them from the search.
@@ -55,52 +55,52 @@ func (s *SecretSearch) Take() []string {
 // least demands.
 func (s *SecretSearch) Verdict(t *testing.T, least map[string]int) {
 	t.Helper()
-	looked := s.Looked()
-	t.Logf("looked at %v", looked)
+	searched := s.Searched()
+	t.Logf("looked at %v", searched)
 	for i, found := range s.Take() {
 		if i < 12 {
 			t.Errorf("a secret is in a %s", found)
 		}
 	}
 	for kind, n := range least {
-		if looked[kind] < n {
-			t.Errorf("%d of %q were looked at, want %d", looked[kind], kind, n)
+		if searched[kind] < n {
+			t.Errorf("%d of %q were looked at, want %d", searched[kind], kind, n)
 		}
 	}
 }
 
 // Spans returns a tracing provider that gives look the name, each attribute, each event and the status of every span.
-func Spans(look func(text string)) tracing.Provider {
+func Spans(visit func(text string)) tracing.Provider {
 	attributes := func(list ...tracing.Attribute) {
 		for _, a := range list {
-			look(fmt.Sprintf("%s=%v", a.Key, a.Value))
+			visit(fmt.Sprintf("%s=%v", a.Key, a.Value))
 		}
 	}
 	return tracing.NewProvider(func(string, string) tracing.Tracer {
 		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
-			look(name)
+			visit(name)
 			attributes(o.Attributes...)
 			return ctx, tracing.NewSpan(tracing.SpanImpl{
 				SetAttributes: attributes,
-				AddEvent:      func(name string, list ...tracing.Attribute) { look(name); attributes(list...) },
-				SetStatus:     func(_ tracing.SpanStatus, text string) { look(text) },
+				AddEvent:      func(name string, list ...tracing.Attribute) { visit(name); attributes(list...) },
+				SetStatus:     func(_ tracing.SpanStatus, text string) { visit(text) },
 			})
 		}, nil)
 	}, nil)
 }
 
 // EachCause calls look with an error and every error that it wraps.
-func EachCause(err error, look func(error)) {
+func EachCause(err error, visit func(error)) {
 	if err == nil {
 		return
 	}
-	look(err)
+	visit(err)
 	switch w := err.(type) {
 	case interface{ Unwrap() error }:
-		EachCause(w.Unwrap(), look)
+		EachCause(w.Unwrap(), visit)
 	case interface{ Unwrap() []error }:
 		for _, cause := range w.Unwrap() {
-			EachCause(cause, look)
+			EachCause(cause, visit)
 		}
 	}
 }

@@ -275,7 +275,7 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (ag
 		return false, false
 	}
 	if row.Primary != c.Key.Row {
-		owner, own, err := r.Look(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary})
+		owner, own, err := r.ReadOwn(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary})
 		if err != nil || own != nil && own.WriteID == row.WriteID {
 			return false, false
 		}

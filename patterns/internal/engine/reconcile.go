@@ -189,8 +189,8 @@ func (r *Engine) firstOutside() (string, bool) {
 	return "", false
 }
 
-// Look reads an entity and its own row, with every stored property; both are nil if it does not exist.
-func (r *Engine) Look(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
+// ReadOwn reads an entity and its own row, with every stored property; both are nil if it does not exist.
+func (r *Engine) ReadOwn(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, nil, err

@@ -11,7 +11,7 @@ import (
 // RewriteNow reads an entity and writes it again unchanged. It treats all copies as possibly orphaned or another
 // entity's, and overwrites none before it has read it.
 func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) error {
-	value, row, err := r.Look(ctx, op, key)
+	value, row, err := r.ReadOwn(ctx, op, key)
 	if err != nil {
 		return err
 	}

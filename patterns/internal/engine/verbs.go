@@ -106,7 +106,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		return err
 	}
 	return r.retry(ctx, func() (*Work, error) {
-		old, _, err := r.Look(ctx, op, key)
+		old, _, err := r.ReadOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any) (*Work, error) 
 func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	const op = "DeleteUnconditional"
 	return r.retry(ctx, func() (*Work, error) {
-		old, _, err := r.Look(ctx, op, key)
+		old, _, err := r.ReadOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 
 // whole reads an entity completely that was read in part. It is ErrConflict if the entity has changed since.
 func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (any, *StoredRow, error) {
-	v, row, err := r.Look(ctx, op, old.Key)
+	v, row, err := r.ReadOwn(ctx, op, old.Key)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,8 +11,8 @@ import (
 // attempts limits how often a list is read and written again on conflict.
 const attempts = 10
 
-// mend removes an entity from a list. Requests: 2, and those of wanted; 2 more for each conflict.
-func (x *InPartition[T]) mend(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+// removeEntity removes an entity from a list. Requests: 2, and those of wanted; 2 more for each conflict.
+func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err

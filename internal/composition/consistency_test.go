@@ -11,9 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// agrees checks all that is kept: each item of now is what is wanted by its key and by each index and list, and counted; nothing
-// is found of those of before.
-func (d *desk) agrees(ctx context.Context, now, before []*item) error {
+// consistent checks everything that is stored: each item of now is found by its key and by each index and list, and is
+// counted. No item of before is found.
+func (d *desk) consistent(ctx context.Context, now, before []*item) error {
 	var errs []error
 	for _, v := range now {
 		errs = append(errs, d.isThere(ctx, v))

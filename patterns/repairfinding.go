@@ -25,8 +25,8 @@ func fatal(ctx context.Context, err error) error {
 	return nil
 }
 
-// mendAlone runs mend while no other worker of the run writes a row that the finding's entity shares with others.
-func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
+// repairAlone runs repairFinding while no other worker of the run writes a row that the finding's entity shares with others.
+func (v *verifier) repairAlone(ctx context.Context, f *finding) error {
 	names := v.r.SharedBy(f.Entity, nil)
 	if a := v.areas[f.site.area].auditor; a != nil {
 		names = append(names, engine.HeldName(a, f.Place))
@@ -36,22 +36,22 @@ func (v *verifier) mendAlone(ctx context.Context, f *finding) error {
 		return err
 	}
 	defer release()
-	return v.mend(ctx, f)
+	return v.repairFinding(ctx, f)
 }
 
-// mend repairs one finding.
-func (v *verifier) mend(ctx context.Context, f *finding) error {
+// repairFinding repairs one finding.
+func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
-	mends, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
+	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
 	switch {
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
-	case f.Kind == Spurious && mends:
+	case f.Kind == Spurious && removes:
 		return v.removeHeld(ctx, a.auditor, f)
-	case f.site.area == nearArea, a.auditor != nil && (mends || !intends && f.Kind != Spurious):
+	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
 	case a.auditor == nil:
-		return v.mendOutside(ctx, a, f)
+		return v.repairOutside(ctx, a, f)
 	case intends:
 		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
@@ -83,7 +83,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	}
 	table := v.areas[f.site.area].table
 	var operations []engine.Operation
-	for _, e := range f.evidence {
+	for _, e := range f.wrongRows {
 		if e.misplaced {
 			if err := v.removeMisplaced(ctx, table, e); err != nil {
 				return err
@@ -126,15 +126,15 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 			return false, err
 		}
 		if is.Kind == Spurious {
-			return false, v.mend(ctx, is) // the entity was deleted or changed meanwhile
+			return false, v.repairFinding(ctx, is) // the entity was deleted or changed meanwhile
 		}
 		err = v.r.RewriteNow(ctx, v.op, f.Entity)
 		return conflicts(err), err
 	})
 }
 
-// mendOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.
-func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
+// repairOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.
+func (v *verifier) repairOutside(ctx context.Context, a *area, f *finding) error {
 	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
 		return err
@@ -148,7 +148,7 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 		}
 	}
 	if junk := p.junk(); len(junk) > 0 {
-		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, extraClaims: f.extraClaims, evidence: junk}); err != nil {
+		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, extraClaims: f.extraClaims, wrongRows: junk}); err != nil {
 			return err
 		}
 	}
@@ -165,13 +165,13 @@ func (v *verifier) mendOutside(ctx context.Context, a *area, f *finding) error {
 // junk returns the rows that block the required copy: claims of reservations, except the claim of the reserved row
 // itself, which is removed when the row is filled. A reserved row stays even without its claim: if the key were free
 // for a moment, another entity could take it.
-func (p *seenPlace) junk() []evidence {
-	var junk []evidence
+func (p *seenPlace) junk() []rowVersion {
+	var junk []rowVersion
 	for _, extraClaim := range p.extraClaims {
 		if p.reserved() && extraClaim.Key == engine.ClaimKey(p.row.Key, p.entity, p.row.Outside.Reserved) {
 			continue
 		}
-		junk = append(junk, evidenceOf(extraClaim))
+		junk = append(junk, rowVersionOf(extraClaim))
 	}
 	return junk
 }
@@ -184,13 +184,13 @@ func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow)
 		return taken
 	}
 	s := &candidate{site: site{f.site.area, f.Place, owner}}
-	if err := v.lookFirst(ctx, s); err != nil {
+	if err := v.inspectFirst(ctx, s); err != nil {
 		return err
 	}
 	if err := backoff.Sleep(ctx, v.areas[s.area].lag); err != nil {
 		return err
 	}
-	if err := v.lookAgain(ctx, s); err != nil {
+	if err := v.inspectAgain(ctx, s); err != nil {
 		return err
 	}
 	if s.is == nil || s.is.Kind != Spurious {
