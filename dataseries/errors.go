@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,17 +41,12 @@ func checkKeys(key tables.Key) error {
 // labelled sets operation, table and key of the library's own errors. It omits an illegal key, which may be a whole
 // document.
 func labelled(op, table string, key tables.Key, err error) error {
-	e, ok := err.(*tables.Error)
-	if !ok {
-		return err
-	}
-	of := *e
-	of.Op = op
-	of.Table = cmp.Or(of.Table, table)
-	if of.Key == (tables.Key{}) && checkKeys(key) == nil {
-		of.Key = key
-	}
-	return &of
+	return tables.Amend(rows.Open, err, func(e *tables.Error) {
+		e.Op, e.Table = op, cmp.Or(e.Table, table)
+		if e.Key == (tables.Key{}) && checkKeys(key) == nil {
+			e.Key = key
+		}
+	})
 }
 
 // unknownBeside returns err with ErrUnknownOutcome beside it: unsure is the error of an earlier attempt that may have

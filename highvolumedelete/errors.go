@@ -31,17 +31,6 @@ func noTable(err error, table string) bool {
 		errors.Is(e.Kind, tables.ErrNotFound) && e.Code == "" && e.Err != nil
 }
 
-// named is an error of the repository's Check, under the operation that it was made for.
-func named(op string, err error) error {
-	e, ok := err.(*tables.Error)
-	if !ok {
-		return err
-	}
-	told := *e
-	told.Op = op
-	return &told
-}
-
 // listFailure is the error of a list of tables.
 func listFailure(err error) error {
 	e := tables.ServiceError("List", "", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -126,7 +127,10 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	if err != nil {
 		return err
 	}
-	if err := s.admit(ctx, op, p, func() error { return named(op, r.Check(ctx, v)) }); err != nil {
+	check := func() error {
+		return tables.Amend(rows.Open, r.Check(ctx, v), func(e *tables.Error) { e.Op = op })
+	}
+	if err := s.admit(ctx, op, p, check); err != nil {
 		return err
 	}
 	// The SDK may have sent an attempt twice, and the first of the two may arrive once the table exists.

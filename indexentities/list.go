@@ -43,10 +43,6 @@ func sortedIDs(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-func (l *list) holds(id string) bool {
-	return slices.ContainsFunc(l.rows, func(row listRow) bool { return row.holds(id) })
-}
-
 func (r *listRow) holds(id string) bool {
 	_, found := slices.BinarySearchFunc(r.ids, id, compoundkey.Compare)
 	return found

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 )
 
 func at(n int) time.Time {
@@ -297,7 +299,7 @@ func TestMetadataThatMakeNoSense(t *testing.T) {
 		{map[string]string{"Tpfirst": "2026-11-20T15:11:00.000000000Z", "TPLAST": "2026-11-20T15:12:00.000000000Z"}, "2026-11-20T15:11:00.000000000Z", "2026-11-20T15:12:00.000000000Z", 50 * time.Minute},
 	} {
 		b := Blob{Start: start}
-		b.describe(pointersTo(c.metadata))
+		b.describe(blobowner.Owner{}.Metadata(c.metadata))
 		first, last := start, time.Time{}
 		if c.first != "" {
 			first, _ = time.Parse(timeLayout, c.first)

@@ -1,9 +1,11 @@
 package logdata
 
 import (
+	"maps"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 )
 
 // The names of a blob's metadata; the service knows no case in them.
@@ -22,7 +24,7 @@ const (
 // openMetadata returns the metadata of a new blob. It has only a lower bound of the times: the first record may be
 // followed by an older one, within disorder.
 func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
-	return pointersTo(map[string]string{
+	return blobowner.Owner{}.Metadata(map[string]string{
 		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
 		metaPeriod:   strconv.Itoa(int(l.period / time.Minute)),
 		metaDisorder: strconv.Itoa(int(disorder / time.Millisecond)),
@@ -33,51 +35,32 @@ func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 // finalMetadata returns the metadata of a finished blob, which replace the others.
 func (l *Log) finalMetadata(s *segment) map[string]*string {
 	all := l.openMetadata(s.token, s.first)
-	for name, text := range pointersTo(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}) {
-		all[name] = text
-	}
+	maps.Copy(all, blobowner.Owner{}.Metadata(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}))
 	return all
-}
-
-func pointersTo(of map[string]string) map[string]*string {
-	all := make(map[string]*string, len(of))
-	for name, text := range of {
-		all[name] = &text
-	}
-	return all
-}
-
-func metaText(metadata map[string]*string, name string) string {
-	for key, value := range metadata {
-		if value != nil && strings.EqualFold(key, name) {
-			return *value
-		}
-	}
-	return ""
 }
 
 // describe completes a Blob from its metadata. Missing or invalid metadata leave the bounds that follow from its
 // name.
 func (b *Blob) describe(metadata map[string]*string) {
 	b.End = hourEnd(b.Start)
-	if minutes, err := strconv.Atoi(metaText(metadata, metaPeriod)); err == nil && minutes > 0 {
+	if minutes, err := strconv.Atoi(blobowner.Label(metadata, metaPeriod)); err == nil && minutes > 0 {
 		if end := b.Start.Add(time.Duration(minutes) * time.Minute); minutes <= 60 && !end.After(b.End) {
 			b.End = end
 		}
 	}
 	b.disorder = time.Hour
-	if n, err := strconv.Atoi(metaText(metadata, metaDisorder)); err == nil && n >= 0 && n < int(time.Hour/time.Millisecond) {
+	if n, err := strconv.Atoi(blobowner.Label(metadata, metaDisorder)); err == nil && n >= 0 && n < int(time.Hour/time.Millisecond) {
 		b.disorder = time.Duration(n) * time.Millisecond
 	}
-	b.format = metaText(metadata, metaFormat)
+	b.format = blobowner.Label(metadata, metaFormat)
 	b.First = b.Start
-	if t, err := time.Parse(timeLayout, metaText(metadata, metaFirst)); err == nil && t.After(b.Start) && t.Before(b.End) {
+	if t, err := time.Parse(timeLayout, blobowner.Label(metadata, metaFirst)); err == nil && t.After(b.Start) && t.Before(b.End) {
 		b.First = t
 	}
-	last, err := time.Parse(timeLayout, metaText(metadata, metaLast))
+	last, err := time.Parse(timeLayout, blobowner.Label(metadata, metaLast))
 	if err != nil || last.Before(b.First) {
 		return
 	}
 	b.Last, b.Final = last, true
-	b.Records, _ = strconv.ParseInt(metaText(metadata, metaRecords), 10, 64)
+	b.Records, _ = strconv.ParseInt(blobowner.Label(metadata, metaRecords), 10, 64)
 }

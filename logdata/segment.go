@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -129,7 +130,7 @@ func (w *Writer) create(ctx context.Context, s *segment) error {
 func (w *Writer) isOurs(ctx context.Context, s *segment) bool {
 	answer, err := w.log.container.NewBlobClient(s.name).GetProperties(ctx, nil)
 	s.etag = answer.ETag
-	return err == nil && answer.ContentLength != nil && *answer.ContentLength == 0 && metaText(answer.Metadata, metaWriter) == s.token
+	return err == nil && answer.ContentLength != nil && *answer.ContentLength == 0 && blobowner.Label(answer.Metadata, metaWriter) == s.token
 }
 
 // highest returns the highest number of a period's blobs. Requests: 1 for each 5,000 of them.

@@ -3,9 +3,9 @@ package patterns
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strconv"
 
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -15,7 +15,7 @@ import (
 func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	h := host[T]{r}
 	for i, p := range attached {
-		if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if fields.IsNil(p) {
 			return fmt.Errorf("pattern %d is nil", i+1)
 		}
 		implementation, err := p.Attach(h)

@@ -51,7 +51,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
 	case a.auditor == nil:
-		return v.repairOutside(ctx, a, f)
+		return v.repairOutside(ctx, f)
 	case intends:
 		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
 	}
@@ -134,7 +134,7 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 }
 
 // repairOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.
-func (v *verifier) repairOutside(ctx context.Context, a *area, f *finding) error {
+func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -136,12 +137,7 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	// The horizon never moves back, so an entity that cannot be stored must not move it. Its bucket is not known yet,
 	// but all partition keys have the same length.
 	if err := patterns.HostOf(s.Repository()).CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
-		if e, ok := err.(*tables.Error); ok {
-			told := *e
-			told.Op, told.Key = op, tables.Key{}
-			return &told
-		}
-		return err
+		return tables.Amend(rows.Open, err, func(e *tables.Error) { e.Op, e.Key = op, tables.Key{} })
 	}
 	return s.reach(ctx, op, position)
 }

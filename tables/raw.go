@@ -122,8 +122,17 @@ type BulkUnit struct {
 	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
 }
 
-// Relabel sets the operation and the table of an error from a lower layer to those that the caller used.
-func Relabel(_ rows.Pass, op string, t *Table, err error) error { return relabel(op, t, err) }
+// Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or
+// a pattern has wrapped stays as it is.
+func Amend(_ rows.Pass, err error, edit func(*Error)) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	amended := *e
+	edit(&amended)
+	return &amended
+}
 
 // FailureOf makes an *Error of err, which must not be the error of a write with unknown outcome.
 func FailureOf(_ rows.Pass, err error) *Error { return asError(failure("", "", Key{}, err)) }

@@ -139,10 +139,5 @@ func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 
 // relabel sets the operation of an error from a lower layer to the one that the caller called.
 func relabel(op string, t *Table, err error) error {
-	if e, ok := err.(*Error); ok {
-		labelled := *e
-		labelled.Op, labelled.Table = op, t.name
-		return &labelled
-	}
-	return err
+	return Amend(rows.Open, err, func(e *Error) { e.Op, e.Table = op, t.name })
 }

@@ -116,7 +116,7 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 	if err == nil {
 		return putETag(answer, &ex), nil
 	}
-	if certain(err, &ex) {
+	if certain(&ex) {
 		return "", blobFailure(op, name, err)
 	}
 	there, statErr := d.stat(ctx, name)
@@ -144,7 +144,7 @@ func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 
 // certain reports whether a failed write was certainly not applied. With a client that does not record attempts, a
 // refusal may answer the retry of a write that was applied, so it is never certain.
-func certain(err error, ex *wire.Exchange) bool {
+func certain(ex *wire.Exchange) bool {
 	if ex.Last == wire.OutcomeNone {
 		return false
 	}
@@ -216,7 +216,7 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 	switch {
 	case err == nil:
 		return true, nil
-	case certain(err, &ex), isRefusal(err):
+	case certain(&ex), isRefusal(err):
 		return unlessRefused(blobFailure("Move", name, err))
 	}
 	return false, unknownBlob("Move", name, err)

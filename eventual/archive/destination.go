@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -76,7 +75,7 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 		d.rekey(&v)
 	}
 	key := source.MetaOf(entity).Key()
-	if d.repo.KeyOf(&v) == key && sameTable(source.Table(), d.repo.Table()) {
+	if d.repo.KeyOf(&v) == key && source.Table().Same(d.repo.Table()) {
 		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid,
 			Err: errors.New("source and destination of the entity are the same; give another table or a rekey function")}
 	}
@@ -128,9 +127,4 @@ func (d toRepository[T]) place(source driver.Host[T], entity *T) ([]string, erro
 	}
 	key := d.repo.KeyOf(v)
 	return []string{key.Partition, key.Row}, nil
-}
-
-// sameTable compares addresses, since one account may be opened twice. Table names ignore case.
-func sameTable(a, b *tables.Table) bool {
-	return a.Account().Endpoints().Table == b.Account().Endpoints().Table && strings.EqualFold(a.Name(), b.Name())
 }

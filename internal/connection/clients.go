@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -26,7 +27,7 @@ type Credential struct {
 
 // Token is a token credential. ok is false for one that is nil, or a nil pointer, such as that of a field that nobody has set.
 func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
-	if p := reflect.ValueOf(credential); !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil() {
+	if fields.IsNil(credential) {
 		return c, false
 	}
 	return Credential{

@@ -284,3 +284,9 @@ func at(s reflect.Value, index []int, make bool) (reflect.Value, bool) {
 	}
 	return s, true
 }
+
+// IsNil reports whether v is nil, or a nil pointer in an interface.
+func IsNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
+}

@@ -125,16 +125,12 @@ func (r *Engine) preflight(ctx context.Context, w *Work) error {
 
 // Located adds the operation and key of the change to the library's own errors.
 func (r *Engine) Located(w *Work, err error) error {
-	e, ok := err.(*tables.Error) // only the outermost: an error that a runner or pattern has wrapped keeps its own
-	if !ok {
-		return err
-	}
-	located := *e
-	located.Op, located.Table = w.Op, r.Table.Name()
-	if located.Key == (tables.Key{}) {
-		located.Key = tables.Loggable(pass, w.Change.Key)
-	}
-	return &located
+	return tables.Amend(pass, err, func(e *tables.Error) {
+		e.Op, e.Table = w.Op, r.Table.Name()
+		if e.Key == (tables.Key{}) {
+			e.Key = tables.Loggable(pass, w.Change.Key)
+		}
+	})
 }
 
 // commitChange stores, plans and commits, and retries on a conflict with a row of a pattern, but not of the entity.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,13 +125,8 @@ func (p *Pattern) check() error {
 // PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library,
 // the service or the transport: ErrInvalid on writing, ErrGarbled on reading.
 func PatternError(p *Pattern, err, objection error) error {
-	if e, ok := err.(*tables.Error); ok {
-		if e.Pattern != "" {
-			return err
-		}
-		named := *e
-		named.Pattern = p.Name
-		return &named
+	if _, ok := err.(*tables.Error); ok {
+		return tables.Amend(pass, err, func(e *tables.Error) { e.Pattern = cmp.Or(e.Pattern, p.Name) })
 	}
 	e := tables.FailureOf(pass, err)
 	e.Pattern = p.Name

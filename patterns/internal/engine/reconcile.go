@@ -101,13 +101,7 @@ func (r *Engine) Converge(ctx context.Context, intent Named, seen *snapshot, fre
 // labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
 // index's, and adds the entities' table t if the error names none.
 func labelOutside(op string, t *tables.Table, err error) error {
-	e, ok := err.(*tables.Error)
-	if !ok {
-		return err
-	}
-	labelled := *e
-	labelled.Op, labelled.Table = op, cmp.Or(e.Table, t.Name())
-	return &labelled
+	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
 }
 
 // reconcileOnce reconciles the keys that the intent names with a snapshot of the entity. It continues after a key that
