@@ -48,7 +48,7 @@ func legalBefore(c rune, units int) (rune, bool) {
 }
 
 // characterBefore is the character before c in the order of UTF-16 code units, where those above U+FFFF, being
-// surrogates, come between U+D7FF and U+E000; -1 before the first.
+// surrogates, sort between U+D7FF and U+E000; -1 before the first.
 func characterBefore(c rune) rune {
 	switch c {
 	case 0xE000:

@@ -40,7 +40,7 @@ func (s *slow) Do(req *http.Request) (*http.Response, error) {
 
 // TestContention measures rivals who add to one slot without a pause, on a network that takes some 10 ms, in virtual time:
 // docs/reference/dataseries.md has its table. What must hold is that every addition that returned nil counts once, and that an
-// attempt, which is a read and a write, is refused only where an addition of a rival came between them: so one addition
+// attempt, which is a read and a write, is refused only if a concurrent addition happened between them: so one addition
 // makes at most one attempt of each rival fail, and costs at most 2 requests for each of all of them.
 func TestContention(t *testing.T) {
 	each := 20

@@ -180,7 +180,7 @@ func TestStageAddOnce(t *testing.T) {
 	}
 }
 
-// TestRepositoryRows: a row that a repository keeps in step with its copies is no place for a series.
+// TestRepositoryRows: a series cannot be stored in a row that belongs to a repository with copies.
 func TestRepositoryRows(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := (&world{place: inRow}).open(t, s)

@@ -219,7 +219,7 @@ func sweeps() map[string]swept {
 			operate: func(ctx context.Context, c *dataseries.Counter[int64]) error {
 				err := c.Delete(ctx, today)
 				if errors.Is(err, tables.ErrNotFound) && !errors.Is(err, tables.ErrUnknownOutcome) {
-					return nil // a caller that repeats it, or begins anew, has it gone before
+					return nil // a caller that repeats it, or starts over, may have deleted it before
 				}
 				return err
 			}},

@@ -84,7 +84,7 @@ func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
-// isWrong reports whether a holder is not in step with the source that it refers to. seen are sources that were read before,
+// isWrong reports whether a holder's copy differs from the source to which it refers. seen are sources that were read before,
 // nil for those that are not there.
 func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
 	source, known := seen[key]

@@ -128,7 +128,7 @@ func TestRemoveSpurious(t *testing.T) {
 	check(t, audit.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
 }
 
-// TestAuditOfFanOut: only members that are not in step are held without reason, each at its own place.
+// TestAuditOfFanOut: only members with a wrong copy are reported as spurious, each at its own place.
 func TestAuditOfFanOut(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 4)

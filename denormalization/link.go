@@ -54,8 +54,8 @@ const (
 type Copies[S, H any] struct{ relation[S, H] }
 
 // New makes a link whose holders may be in any partition, table or account. The copies are written by intents, so both
-// repositories need tables of a patterns.Store. name distinguishes the link from other patterns. Intents on a queue contain it, so keep it
-// in later versions of your program. NewRepository reports an invalid link.
+// repositories need tables of a patterns.Store. name distinguishes the link from other patterns. Intents on a queue contain
+// it, so keep it in later versions of your program. NewRepository reports an invalid link.
 func New[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, false)
 }

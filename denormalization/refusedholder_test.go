@@ -27,7 +27,7 @@ func (o *orphaned) rows(context.Context, *driver.Change[department]) ([]driver.R
 	return nil, nil
 }
 
-// TestRefusedHolder: a holder that its own patterns do not let be written is there all the same, and its copy not in step. So the
+// TestRefusedHolder: a holder that its own patterns refuse to write still exists, with an outdated copy. So the
 // intent stays, and is carried out once they do.
 func TestRefusedHolder(t *testing.T) {
 	s := storagetest.Simulator(t, nil)

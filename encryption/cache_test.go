@@ -67,7 +67,7 @@ func TestCacheHoldsNothingBeyondItsTime(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		check(t, second(c.Get(t.Context(), "b", fetch)))
 		c.Forget("a")
-		check(t, second(c.Get(t.Context(), "a", fetch))) // anew: the time of the first does not end it
+		check(t, second(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
 		for _, step := range []struct {
 			after time.Duration
 			want  int

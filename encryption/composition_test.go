@@ -83,7 +83,7 @@ func TestCopies(t *testing.T) {
 	check(t, r.Delete(ctx, wrote))
 }
 
-// TestVerifyAndRepair: what is in step is found to be; what is missing is written again with the ciphertext that the entity has.
+// TestVerifyAndRepair: a correct table has no discrepancies; a missing copy is written again with the ciphertext that the entity has.
 func TestVerifyAndRepair(t *testing.T) {
 	w := newWorld(t)
 	ctx, x := t.Context(), newIndexes()
@@ -151,7 +151,7 @@ func TestOtherWrites(t *testing.T) {
 	}
 }
 
-// TestMover: an entity that moves is encrypted anew under its new key.
+// TestMover: a moved entity is encrypted again under its new key.
 func TestMover(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

@@ -117,7 +117,7 @@ func TestTrustedRotation(t *testing.T) {
 		for _, reader := range generations[max(0, i-1) : i+2] {
 			if i == 2 && reader == generations[3] {
 				_, err := reader.Get(ctx, employeeKey("Sales", 0))
-				refusedBy(t, err, "a row that was not encrypted anew")
+				refusedBy(t, err, "a row that was not encrypted again")
 			}
 			check(t, second(reader.Get(ctx, employeeKey("Sales", i))))
 		}

@@ -27,10 +27,11 @@
 // hidden from all others. If it cannot, the handler's context ends, with the cause ErrLeaseLost, before another
 // process can get the message, and the library sends no further request under that context.
 //
-// A patterns.Store has a Queue for the intents of its repositories: it stores them as messages, and if a writer dies, any worker of the queue whose program makes the same repositories finishes the intent. Despite
-// crashes and concurrent writers, the rows that an intent names become consistent with their entity in the end:
-// docs/reference/eventual.md has the argument. It assumes that clocks run at the same speed to within a sixth of the
-// visibility timeout, and that a request arrives within that time or never.
+// A patterns.Store has a Queue for the intents of its repositories. The Queue stores intents as messages. If a writer dies,
+// any worker of the Queue whose program has made the same repositories carries out the intent. Despite crashes and concurrent
+// writers, the rows that an intent names converge to what their entity requires: docs/reference/eventual.md has the argument.
+// It assumes that clocks run at the same speed to within a sixth of the visibility timeout, and that a request arrives within
+// that time or never.
 //
 // # Crashes
 //

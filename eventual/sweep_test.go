@@ -32,7 +32,7 @@ func readFates(ctx context.Context, s *storagetest.Service, name string) (fates,
 		f.handled[m.ID]++
 		return nil
 	}
-	for range 3 { // a message can be hidden anew by a redelivery that finds its body gone
+	for range 3 { // a redelivery that finds the body missing can hide the message again
 		s.Wait(2 * time.Minute)
 		w, err := eventual.NewWorker(q, map[string]eventual.Handler{"a": count, "b": count}, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: 50, RetryDelay: atOnce})
 		if err != nil {

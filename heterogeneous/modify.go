@@ -13,7 +13,7 @@ import (
 const attempts = 10
 
 // Modify changes properties of an entity whose type need not be known: change edits the bag of its properties, and what it
-// has changed or added is merged under the ETag, again from the start while rivals come between. Only Replace removes
+// has changed or added is merged under the ETag, again from the start after each conflict with another writer. Only Replace removes
 // properties. change may run several times; its error ends Modify, and nothing is written.
 //
 // The change of an entity whose repository has patterns, or that is of an older version, goes through the repository, which

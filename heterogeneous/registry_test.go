@@ -93,7 +93,7 @@ func TestSeveralTypes(t *testing.T) {
 	}
 }
 
-// TestWritesOfWhatWasRead: a value of a query goes into its repository, which keeps its other rows in step, under the ETag.
+// TestWritesOfWhatWasRead: a value of a query goes into its repository, which also writes its other rows, under the ETag.
 func TestWritesOfWhatWasRead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())

@@ -19,17 +19,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InBlobs is an index whose lists are blobs. It belongs to the one Repository that it was given to; before that its reads
-// are tables.ErrInvalid.
+// InBlobs is an index whose lists are blobs. It belongs to the one Repository to which it was given. Before NewRepository has
+// returned, its reads return tables.ErrInvalid.
 type InBlobs[T any] struct {
 	index[T]
 	blobs blobLists
 }
 
-// NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name begins the blobs' names:
-// letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones
-// count once. It returns the zero Part for an entity that is in no list. The container is one of Account.Container, which
-// may be another account's, and has to exist. The repository needs a table of a patterns.Store.
+// NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of the blobs'
+// names: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's
+// tags; repeated values count once. It returns the zero Part for an entity that is in no list. Get the container from
+// Account.Container, of this or another account; it must exist. The repository needs a table of a patterns.Store.
+// NewRepository reports invalid arguments.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
 	x := &InBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
 	x.shelves = x

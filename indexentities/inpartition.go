@@ -12,13 +12,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InPartition is an index whose lists are rows in the entities' own partition. It belongs to the one Repository that it
-// was given to; before that its reads are tables.ErrInvalid. Its groups are the partitions.
+// InPartition is an index whose lists are rows in the entities' own partition. Its groups are the partitions. It belongs to
+// the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrInvalid.
 type InPartition[T any] struct{ index[T] }
 
-// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name begins the lists' row
-// keys: letters, digits, '-' and '.'. value is pure. It returns one value, or several such as the entity's tags; repeated
-// ones count once. It returns the zero Part for an entity that is in no list.
+// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name is the beginning of the
+// lists' row keys: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the
+// entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list. NewRepository reports
+// invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *InPartition[T] {
 	x := &InPartition[T]{newIndex(name, value, nil)}
 	x.shelves = x

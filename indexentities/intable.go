@@ -10,17 +10,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository that it was given
-// to; before that its reads are tables.ErrInvalid.
+// InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository to which it was
+// given. Before NewRepository has returned, its reads return tables.ErrInvalid.
 type InTable[T any] struct {
 	index[T]
 	table *tables.Table // nil for the entities' own
 }
 
-// NewInTable makes an index with its lists in partitions of their own, the guide's option 3: in a table that may be in
-// another account, or, if table is nil, in the entities' own. name begins their partition keys: letters, digits, '-' and
-// '.'. value is pure. It returns one value, or several such as the entity's tags; repeated ones count once. It returns the
-// zero Part for an entity that is in no list. The repository needs a table of a patterns.Store.
+// NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists and may be
+// in another account; if it is nil, the entities' own table holds them. name is the beginning of their partition keys: ASCII
+// letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's tags; repeated
+// values count once. It returns the zero Part for an entity that is in no list. The repository needs a table of a
+// patterns.Store. NewRepository reports invalid arguments.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
 	x := &InTable[T]{index: newIndex(name, value, options), table: table}
 	x.shelves = x

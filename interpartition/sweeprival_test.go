@@ -97,7 +97,7 @@ func (r rivalled) sweep() storagetest.SweepCase {
 		}}
 }
 
-// TestSweepRival has a rival come between any two calls of a change, and holds the indexes against the entities.
+// TestSweepRival has a concurrent writer write between any two calls of a change, and compares the indexes with the entities.
 func TestSweepRival(t *testing.T) {
 	for name, rival := range map[string]func(context.Context, *patterns.Repository[employee]) error{
 		"renames": rivalRenames, "agrees": rivalKeepsKeys, "replaces": rivalReplaces} {

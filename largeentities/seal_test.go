@@ -170,7 +170,7 @@ func TestSealedRanges(t *testing.T) {
 }
 
 // TestSealedUnchanged: a value that did not change keeps its blob, and one that did not is not taken for it; a Stream of
-// other bytes, or from memory, goes out anew.
+// other bytes, or from memory, is uploaded again.
 func TestSealedUnchanged(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{options: k.options(t)}).open(t, s)

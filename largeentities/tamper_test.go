@@ -137,7 +137,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestCutAnswers: a connection that breaks is made anew, and an answer that is cut in silence is an error.
+// TestCutAnswers: a broken connection is opened again, and a response that is truncated without an error of the connection is an error.
 func TestCutAnswers(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{options: largeentities.Options{BlockSize: 1 << 10}}).open(t, s)

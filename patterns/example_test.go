@@ -83,7 +83,7 @@ func ExampleRepository() {
 	// true
 }
 
-// Update reads, changes and replaces, and begins again where somebody came between.
+// Update reads, changes and replaces the entity, and starts over after a conflict with another writer.
 func ExampleRepository_Update() {
 	ctx := context.Background()
 	employees := staffOf(harness.ExampleTable("ExampleUpdate"))

@@ -23,7 +23,7 @@ type eventKind uint8
 const (
 	// eventRead found the state from.
 	eventRead eventKind = iota
-	// eventWrite turned the state from into to. Nobody else's write comes between: no update is lost.
+	// eventWrite turned the state from into to. No other write is between them: no update is lost.
 	eventWrite
 	// eventMaybe is a write that may have been applied, or may be later, until its end, or never.
 	eventMaybe

@@ -153,7 +153,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	harness.WantKind(t, with.Delete(ctx, read), tables.ErrConflict)
 }
 
-// TestRepositoryMergeKeepsNoLie: a merge without indexes leaves no list of copies that are not in step.
+// TestRepositoryMergeKeepsNoLie: a merge without indexes leaves no list that names outdated copies.
 func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 	ctx := context.Background()
 	table := harness.NewTable(t, harness.Account(t))

@@ -17,9 +17,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store is what a program keeps in one storage account. Tables, queues and containers are opened from it, so it knows them all:
-// Create creates what is missing. It has the queue on which repositories put the intents of changes with effects outside of their
-// partition, and Run is the worker that finishes what a crash has left. A Store is safe for concurrent use.
+// Store has everything that a program keeps in one storage account. The program opens its tables, queues and containers from
+// the Store, so Create can create those that are missing. The Store has a queue on which repositories put the intents of
+// changes with effects outside of their partition; Run is the worker that finishes the changes of processes that died. A
+// Store is safe for concurrent use.
 type Store struct {
 	account *tables.Account
 	prefix  string
@@ -259,7 +260,7 @@ func (r *Repository[T]) knowAll() {
 	}
 }
 
-// InStore returns the table as one of a store whose intents other runners carry, for the tests of this module.
+// InStore returns the table as one of a store whose intents these runners carry out, for the tests of this module.
 func InStore(_ rows.Pass, table *tables.Table, runner, async driver.IntentRunner) *tables.Table {
 	return ownedBy(table, &Store{account: table.Account(), runner: runner, async: async})
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestVerifyFindsNothing: a table that is in step has no discrepancies, in any part.
+// TestVerifyFindsNothing: a table without discrepancies is reported as such, in every pattern.
 func TestVerifyFindsNothing(t *testing.T) {
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, 300, 5)

@@ -69,7 +69,7 @@ func (c *cached) spend(t *testing.T, budget int) {
 	check(t, err)
 }
 
-// TestCacheAges: fresh, stale while it is read anew, and too old.
+// TestCacheAges: fresh, stale while it is read again, and too old.
 func TestCacheAges(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		c := newCached(t, s, relationships.CacheOptions{TTL: time.Minute, Stale: time.Hour})
@@ -87,7 +87,7 @@ func TestCacheAges(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := c.budget(t); got != 6 || c.counter.Count() != 2 {
-			t.Errorf("read anew it gives %d, after %d requests", got, c.counter.Count())
+			t.Errorf("read again it gives %d, after %d requests", got, c.counter.Count())
 		}
 		c.spend(t, 7)
 		c.clock.advance(time.Minute + time.Hour)

@@ -54,7 +54,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// TestCountsThatAreWrong: children that came before the count, or past it, are found when it is begun, made anew, or would go
+// TestCountsThatAreWrong: children that came before the count, or past it, are found when it is started, rebuilt, or would go
 // below zero.
 func TestCountsThatAreWrong(t *testing.T) {
 	for _, f := range []form{ownRow, inParent} {

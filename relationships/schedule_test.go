@@ -18,7 +18,7 @@ import (
 )
 
 // TestSchedule: rivals insert, move and delete children of the same parents, one of them spends the parents' budget, and
-// processes die, while maintenance runs count anew and repair. No number is lost, and none is below zero, at any time that a reader looks.
+// processes die, while maintenance runs recount and repair. No number is lost, and none is below zero, at any time that a reader looks.
 func TestSchedule(t *testing.T) {
 	seeds := 100
 	if testing.Short() || race.Enabled {

@@ -87,7 +87,7 @@ func cells() []cell {
 	return all
 }
 
-// want is the outcome that can be known when nobody comes between.
+// want is the outcome that can be known without concurrent writers.
 func (c cell) want() error {
 	doubt := slices.ContainsFunc(c.script, fault.doubtful)
 	repeated := c.retries > 0 && len(c.script) == 1

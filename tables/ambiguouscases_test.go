@@ -23,7 +23,7 @@ func wantBoth(t *testing.T, err, kind error) {
 	harness.WantKind(t, err, tables.ErrUnknownOutcome)
 }
 
-// TestAmbiguousEchoes: what the service says to a repeated attempt, when a rival came between.
+// TestAmbiguousEchoes: the responses to a repeated attempt after a concurrent writer has changed the row.
 func TestAmbiguousEchoes(t *testing.T) {
 	ctx := context.Background()
 	plain := harness.NewTable(t, harness.Account(t))

@@ -32,7 +32,7 @@ type BulkOptions struct {
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
-	// Resume is the number of entities to leave out at the beginning of the sequence: BulkReport.Resume of an earlier run over the same
+	// Resume is the number of entities to skip at the beginning of the sequence: BulkReport.Resume of an earlier run over the same
 	// entities in the same order.
 	Resume int64
 	// SkipExisting counts an entity that already exists as done, whoever inserted it. A run that resumes an earlier one needs it: the
@@ -54,10 +54,10 @@ func (o *BulkOptions) check() error {
 	return nil
 }
 
-// BulkReport says how far a bulk write has come.
+// BulkReport counts what a bulk write has done so far.
 type BulkReport struct {
 	Entities     int64 // written
-	Existing     int64 // left as they were, with SkipExisting
+	Existing     int64 // not written because they exist already, with SkipExisting
 	Rows         int64 // written, including those of indexes
 	Transactions int64 // committed
 	Resume       int64 // so many entities at the beginning of the sequence are done; BulkOptions.Resume of a later run

@@ -13,8 +13,8 @@ import (
 )
 
 // The kinds of errors, for errors.Is. The set is closed: an error of this package is one of these, or the error of the caller's context,
-// or of the transport. The text of an error says the rest. Other packages name the few kinds of their own beside
-// them, most of which are one of these, too.
+// or of the transport. The text of an error has the details. Other packages have a few kinds of their own, most of
+// which also match one of these.
 var (
 	// ErrNotFound: the entity does not exist.
 	ErrNotFound = errors.New("not found")
@@ -22,7 +22,7 @@ var (
 	ErrMissingReference = errors.New("an entity that this one refers to does not exist")
 	// ErrExists: an insert found an entity with the same keys, or Create found the table.
 	ErrExists = errors.New("already exists")
-	// ErrConflict: another writer has changed the entity since it was read, so the write was not applied; read it again, and repeat.
+	// ErrConflict: another writer has changed the entity since it was read, so the write was not applied; read it again and repeat the change.
 	ErrConflict = errors.New("changed by another writer")
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
 	ErrDuplicate = errors.New("index key is taken")
@@ -37,7 +37,7 @@ var (
 	// error can be this and also ErrExists, ErrNotFound or ErrBeingDeleted, which are then true now: the write may have been applied
 	// before another writer changed or removed the row. Test for ErrUnknownOutcome first.
 	ErrUnknownOutcome = errors.New("unknown whether applied")
-	// ErrMissingResource: the table, queue or container does not exist; its CreateIfMissing creates it.
+	// ErrMissingResource: the table, queue or container does not exist; Create or CreateIfMissing creates it.
 	ErrMissingResource = errors.New("missing table, queue or container")
 	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for about 40 seconds, or longer.
 	ErrBeingDeleted = errors.New("being deleted")

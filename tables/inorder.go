@@ -7,9 +7,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// InOrder yields rows of one partition of the table in the order of their row keys, for callers that rely on it: as
-// they are received, or, from Azure Cosmos DB for Table, which returns rows in no order, after reading all of them
-// into memory.
+// InOrder yields rows of one partition in the order of their row keys, for callers that rely on it. From Azure Tables it
+// yields them as they are received. From Azure Cosmos DB for Table, which returns rows in no order, it first reads all of
+// them into memory.
 func (t *Table) InOrder(rows iter.Seq2[*Entity, error]) iter.Seq2[*Entity, error] {
 	if !t.account.IsCosmos() {
 		return rows

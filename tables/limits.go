@@ -10,17 +10,17 @@ import (
 
 // The limits of the service. Input over one of them is ErrTooLarge before any request.
 const (
-	MaxProperties            = edm.MaxProperties  // properties of an entity, including the library's own
-	MaxEntitySize            = edm.MaxEntitySize  // bytes of an entity, by the service's formula
-	MaxStringUnits           = edm.MaxStringUnits // UTF-16 code units of a string property
-	MaxBinarySize            = edm.MaxBinarySize  // bytes of a binary property
-	MaxTransactionOperations = edm.MaxBatchOps    // operations of an entity group transaction
-	MaxTransactionSize       = edm.MaxBatchBytes  // bytes of an entity group transaction, as sent
-	MaxPageSize              = edm.MaxPageSize    // entities of a page
-	MaxFilterComparisons     = edm.MaxComparisons // CheckReserved refuses property names of the library among the caller's properties.
+	MaxProperties            = edm.MaxProperties  // 252 properties of an entity, including the library's own
+	MaxEntitySize            = edm.MaxEntitySize  // 1 MiB: the bytes of an entity, by the service's formula
+	MaxStringUnits           = edm.MaxStringUnits // 32,768 UTF-16 code units of a string property (64 KiB)
+	MaxBinarySize            = edm.MaxBinarySize  // 65,536 bytes of a binary property (64 KiB)
+	MaxTransactionOperations = edm.MaxBatchOps    // 100 operations of an entity group transaction
+	MaxTransactionSize       = edm.MaxBatchBytes  // 4 MiB: the bytes of an entity group transaction, as sent
+	MaxPageSize              = edm.MaxPageSize    // 1,000 entities of a page
+	MaxFilterComparisons     = edm.MaxComparisons // 15 comparisons of a filter
 )
 
-// CheckReserved refuses the library's own names in what the caller gives.
+// CheckReserved returns an error if the caller's properties have a name that is reserved for the library.
 func CheckReserved(_ rows.Pass, properties Properties) error {
 	for i := range properties {
 		if strings.HasPrefix(properties[i].Name, rows.Prefix) {

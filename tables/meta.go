@@ -6,9 +6,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Meta holds what is known of the row that an entity was read from. Embed it in every type that a Repository keeps: the conditional
-// Replace, Merge and Delete send its ETag, and Replace and Delete find the entity's other rows by it. A write updates the Meta of the
-// value that was written; copies of the value that were made before are then outdated, and writing one of them is ErrConflict.
+// Meta records from which row an entity was read. Embed it in every type that a Repository stores: the conditional Replace,
+// Merge and Delete send its ETag, and Replace and Delete use it to find the entity's other rows. A write updates the Meta of
+// the value that was written. Copies of the value that were made before are then outdated, and writing one of them returns
+// ErrConflict.
 type Meta struct {
 	// ETag is the ETag of the row as it was read, or after the last write of this value.
 	ETag azcore.ETag `table:"-"`

@@ -30,7 +30,7 @@ func (o *ParallelOptions[T]) concurrency() int {
 }
 
 // AllPartitions runs the query in each of the partitions, several at once, and yields their entities in order. The query must not
-// name a partition itself; its Top counts over all partitions. An error comes once, last.
+// name a partition itself; its Top counts over all partitions. An error is yielded once, as the last element.
 //
 // Requests: those of one query for each partition. At most 2 pages of a partition are read ahead of the caller.
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
@@ -56,7 +56,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 }
 
 // GetMany reads rows by their keys, several at once, and yields those that exist in the order of keys. Use it in place of the
-// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. An error comes once, last.
+// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. An error is yielded once, as the last element.
 //
 // Requests: 1 for each key, at most Concurrency of them ahead of the caller.
 func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {

@@ -37,7 +37,7 @@ type query struct {
 // Partition limits the query to one partition.
 func (q Query[T]) Partition(key string) Query[T] { q.partition = &key; return q }
 
-// Row limits the query to one row key; with Partition it is a point query, the cheapest.
+// Row limits the query to one row key; with Partition it is a point query, the cheapest class.
 func (q Query[T]) Row(key string) Query[T] { q.row = &key; return q }
 
 // Rows limits the query to a span of row keys; with Partition it is a range query. On an index it can only narrow the index's own
@@ -56,14 +56,14 @@ func (q Query[T]) Filter(filter string) Query[T] {
 	return q
 }
 
-// Select reads these properties only; other fields keep their zero value. Replace refuses what was read this way, and Merge a struct;
-// Delete does not.
+// Select makes the query read only these properties; other fields keep their zero value. Replace refuses an entity that was
+// read in this way, and so does Merge of a struct; Delete accepts it.
 func (q Query[T]) Select(properties ...string) Query[T] {
 	q.selected = slices.Concat(q.selected, properties)
 	return q
 }
 
-// SelectFields asks for the properties that T has fields for: a T with few fields is a projection.
+// SelectFields makes the query read only the properties for which T has fields. Use it with a T that has few fields.
 func (q Query[T]) SelectFields() Query[T] {
 	if q.src == nil || q.src.Codec.plan == nil {
 		return q // without a table, Plan returns the error
@@ -77,10 +77,11 @@ func (q Query[T]) Top(n int) Query[T] { q.top = n; return q }
 // PageSize asks for at most n entities a page, 1 to 1,000 (default 1,000); the service may send fewer.
 func (q Query[T]) PageSize(n int) Query[T] { q.pageSize = n; return q }
 
-// AllowTableScan allows the query to read the whole table. Without it such a query is ErrTableScan.
+// AllowTableScan allows the query to read several partitions or the whole table. Without it, such a query returns
+// ErrTableScan.
 func (q Query[T]) AllowTableScan() Query[T] { q.allowScan = true; return q }
 
-// QueryClass says how many rows the service reads for a query.
+// QueryClass says how many rows the service reads for a query: see the constants.
 type QueryClass odata.Class
 
 // Query classes, most expensive first.
@@ -94,7 +95,7 @@ const (
 // String returns the class as the guide writes it, such as "partition scan".
 func (c QueryClass) String() string { return odata.Class(c).String() }
 
-// Plan says how the service will find what a query asks for.
+// Plan says how the service will search for a query's entities.
 type Plan struct {
 	Class  QueryClass
 	Filter string   // as sent, "" for none; a point read sends its keys in the address
@@ -121,7 +122,7 @@ func ClassifyFilter(filter string) (Plan, error) {
 	return planOf(expr)
 }
 
-// Plan says what the query would do, without a request.
+// Plan returns the class, filter and projection of the query without sending it. Requests: 0.
 func (q Query[T]) Plan() (Plan, error) { return q.plan() }
 
 func (q *query) plan() (_ Plan, err error) {
@@ -202,7 +203,8 @@ func (q *query) refuseScan(p Plan) error {
 	return nil
 }
 
-// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error comes once, last.
+// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error is yielded once, as
+// the last element.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
@@ -226,7 +228,8 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// First returns the first entity of the query, ErrNotFound if there is none.
+// First returns the first entity of the query, or ErrNotFound if there is none. Requests: 1, more if the service returns
+// empty pages.
 func (q Query[T]) First(ctx context.Context) (*T, error) {
 	for v, err := range q.Top(1).All(ctx) {
 		return v, err

@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Raw is the surface below Rows, for the packages of this module that keep several rows of an entity consistent: it reads and writes
-// rows with the library's own properties, which Rows hides and protects. Programs cannot get one, since RawOf takes an argument of
-// an internal type; the same holds for the other functions of this file.
+// Raw reads and writes rows with the library's own properties, which Rows hides and protects. It is for the packages of this
+// module that keep several rows of an entity consistent. Programs cannot get a Raw, because RawOf takes an argument of an
+// internal type; the same holds for the other functions of this file.
 type Raw struct{ table *Table }
 
 // RawOf opens the raw surface of a table.
@@ -46,7 +46,7 @@ func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] 
 	return getMany[RawRow](ctx, r.table.rawRows(), keys, defaultConcurrency)
 }
 
-// Query begins a query of the rows as they are stored.
+// Query returns a query of the rows as they are stored.
 func (r Raw) Query() Query[RawRow] { return QueryOf[RawRow](rows.Open, r.table.rawRows()) }
 
 // Source returns a source of the table's rows in a span of row keys. The caller sets Load, which may skip rows.
@@ -60,7 +60,7 @@ func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
 		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})
 }
 
-// QueryOf begins a query of a source, whose values are pointers to T.
+// QueryOf returns a query of a source, whose values are pointers to T.
 func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return Query[T]{query{src: source}} }
 
 // GetOf makes the point read of one value of a source. A row that is not of the source is ErrNotFound. Requests: 1.

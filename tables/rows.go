@@ -55,7 +55,7 @@ func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 	return as[T](r.src.get(ctx, "Get", key))
 }
 
-// Query begins a query of the rows.
+// Query returns a query of the rows. It makes no request.
 func (r *Rows[T]) Query() Query[T] { return QueryOf[T](rows.Open, r.src) }
 
 // Insert adds a row. A row with the same key is ErrExists.

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Source is where values are read from: a table's rows as they are, a repository's entities, an index's copies. Every
-// read of every pattern goes through a Source, so that all decode alike.
+// Source describes where values are read from: a table's rows as they are, a repository's entities, or an index's copies.
+// Every read of every pattern uses a Source, so all decode in the same way.
 type Source struct {
 	Table  *Table
 	Codec  *RawCodec

@@ -117,7 +117,7 @@ func asError(err error) *Error {
 	return e
 }
 
-// Same reports whether two handles are of one table: names differ in case at most.
+// Same reports whether two handles are of the same table. Names of tables ignore case.
 func (t *Table) Same(other *Table) bool {
 	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
 }

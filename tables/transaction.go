@@ -31,7 +31,7 @@ func (t *Table) NewTransaction() *Transaction { return &Transaction{table: t} }
 // Len returns the number of operations so far.
 func (x *Transaction) Len() int { return len(x.writes) }
 
-// Table returns the table that the transaction is on.
+// Table returns the transaction's table.
 func (x *Transaction) Table() *Table { return x.table }
 
 // Insert adds a row that must not exist.

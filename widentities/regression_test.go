@@ -151,7 +151,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestForeignRowBetween: a row of somebody else among the further rows is none of the entity.
+// TestForeignRowBetween: a foreign row among the further rows does not belong to the entity.
 func TestForeignRowBetween(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, _ := open(t, s)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// moverRequests is how many requests of a worker's part users come between, or a worker dies at.
+// moverRequests is the number of requests of a worker between which users write, or at which a worker dies.
 const moverRequests = 7
 
 // TestMoverUsersAtBothEnds: whatever users do at either end, at whichever request of a worker that dies there or goes on, what

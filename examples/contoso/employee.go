@@ -52,7 +52,7 @@ type indexes struct {
 	email, name, hired *intrapartition.Index[Employee]
 }
 
-// newEmployees is the table with patterns: four rows an employee, kept in step.
+// newEmployees is the table with patterns: four rows an employee, which the repository keeps consistent.
 func newEmployees(table *tables.Table) (*patterns.Repository[Employee], *indexes, error) {
 	x := &indexes{
 		email: intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {

@@ -36,7 +36,7 @@ func (v *vault) rewrap(ctx context.Context, s *section) error {
 			return "", err
 		}
 		wrapped, err := v.registry.Rewrap(ctx)
-		return fmt.Sprintf("%s wrapped anew: the data key, and that of the hash", counted(wrapped, "key")), err
+		return fmt.Sprintf("%s wrapped again: the data key, and the key of the beacon", counted(wrapped, "key")), err
 	}); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (v *vault) replaceDataKey(ctx context.Context, s *section) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return v.c.exposed(s, "encrypted anew, while salaries rise", func() (string, error) {
+	return v.c.exposed(s, "encrypted again, while salaries rise", func() (string, error) {
 		done, err := encryption.Reencrypt(ctx, v.people.repo, nil)
 		if err == nil && done.Failed > 0 {
 			err = fmt.Errorf("%d employees could not be written", done.Failed)

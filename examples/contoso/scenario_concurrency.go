@@ -50,7 +50,7 @@ func (c *company) refuseStale(ctx context.Context, s *section) error {
 	})
 }
 
-// raiseTogether: no raise is lost, whoever comes between. Where it is not known whether a raise was applied, since its answer was
+// raiseTogether: no raise is lost in spite of concurrent writers. Where it is not known whether a raise was applied, since its answer was
 // lost and a rival has written over it, the salary does.
 func (c *company) raiseTogether(ctx context.Context, s *section) error {
 	const rivals, raise = 8, 100

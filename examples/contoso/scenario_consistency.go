@@ -14,7 +14,7 @@ import (
 // consistency changes employees, and the index rows with them.
 func consistency() scenario {
 	return scenario{
-		title: "Changes that keep the copies in step",
+		title: "Changes that keep the copies consistent",
 		guide: "Ensuring consistency in your stored entities",
 		shows: []show{
 			{"Entity group transactions", "replaced, with another email and age", "", "an employee and all copies change together"},

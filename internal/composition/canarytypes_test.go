@@ -36,7 +36,7 @@ import (
 )
 
 // harmlessTypes are exported types that hold no secret and lead to none: interfaces and functions, and what is made of numbers, times,
-// names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is none of
+// names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is not one of
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
 driver.Host driver.IntentRunner driver.Layout driver.Authentication tables.Meaning patterns.Pattern

@@ -122,7 +122,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 	})
 }
 
-// retry reads and prepares a change, carries it out, and does so again while rivals come between, with jitter.
+// retry reads and prepares a change, carries it out, and repeats this after each conflict, with jitter.
 func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error {
 	return backoff.Retry(ctx, r.Schema.MaxAttempts, func() (again bool, err error) {
 		w, err := prepare()
