@@ -192,7 +192,7 @@ func TestWalkWithoutARule(t *testing.T) {
 // TestWalkClaims: even what is sent after a lease has run out does not touch the copy of another entity.
 func TestWalkClaims(t *testing.T) {
 	kinds := []kind{plain, async}
-	if harness.Shortened() {
+	if !harness.Thorough() {
 		kinds = kinds[:1]
 	}
 	for _, k := range kinds {

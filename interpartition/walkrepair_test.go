@@ -93,7 +93,7 @@ func TestWalkRepair(t *testing.T) {
 			w := &walked{kind: unique, walkScene: c.scene, repairs: c.who, term: walkTerm}
 			found := w.walk(t, c.size)
 			found.MustConverge(t)
-			if late := came(found, "are over"); late == 0 {
+			if late := came(found, "have passed: the term"); late == 0 {
 				t.Errorf("no writer comes too late: %v", found.Returned)
 			}
 		})

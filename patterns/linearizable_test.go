@@ -31,12 +31,12 @@ const (
 // The seeds are independent and run side by side. Their schedules are made here and not by explore.Schedules, which
 // has one subtest for each seed, one at a time.
 func TestLinearizable(t *testing.T) {
-	seeds := linearizableSeeds / 10
+	seeds := linearizableSeeds / 20
 	switch {
 	case race.Enabled: // a seed takes ten times as long
 		seeds = linearizableSeeds / 50
 	case testing.Short():
-		seeds = linearizableSeeds / 20
+		seeds = linearizableSeeds / 40
 	case harness.Thorough():
 		seeds = linearizableSeeds
 	}

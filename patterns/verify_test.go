@@ -107,7 +107,7 @@ const patience = 500 * time.Millisecond
 // TestVerifyFindsAll: of every kind of damage to a table in use all is found and nothing else is, and Repair leaves none of it.
 func TestVerifyFindsAll(t *testing.T) {
 	const departments, busy = 40, 100
-	n, times := 4000, 4
+	n, times := 2000, 4
 	if harness.Thorough() {
 		n, times = 10_000, 8
 	}
