@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,11 +15,7 @@ import (
 // TestRebuild: indexes that are given to a table that has entities are filled while writers go on, also when the run is broken
 // off and begun again.
 func TestRebuild(t *testing.T) {
-	const departments, busy = 6, 60
-	n := 1200
-	if race.Enabled { // each entity takes ten times as long
-		n = 300
-	}
+	const n, departments, busy = 1200, 6, 60
 	o := newOffice(t, storagetest.Simulator(t, nil))
 	o.without = []string{"email", "name", "mail", "badge", "roster", "marks"}
 	o.open(t).fill(t, n+busy, departments)
@@ -37,7 +32,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatalf("the run was not broken off: %v", err)
 	}
 	report, err := d.repo.Rebuild(t.Context(), options)
-	if err != nil || report.Failed > 0 || report.Entities < int64(n) || report.Resume != "" {
+	if err != nil || report.Failed > 0 || report.Entities < n || report.Resume != "" {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	w.end(t)
@@ -46,7 +41,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatalf("%d discrepancies are left: %q", len(left), left[:min(len(left), 10)])
 	}
 	again, err := d.repo.Rebuild(t.Context(), nil)
-	if err != nil || again.Written != 0 || again.Skipped != int64(n+busy) {
+	if err != nil || again.Written != 0 || again.Skipped != n+busy {
 		t.Errorf("a second run: %+v, %v", again, err)
 	}
 }
