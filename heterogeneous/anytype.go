@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What follows makes a *Type[T] an AnyType.
+// The methods below make *Type[T] an AnyType.
 
 func (t *Type[T]) attached() (*tables.Table, bool) {
 	host := t.host()
@@ -28,7 +28,7 @@ func (t *Type[T]) versions() (name string, oldest, newest int) {
 
 func (t *Type[T]) byKey() bool { return t.options.ByKey }
 
-// span is where the type's row keys lie, the zero Span where the schema does not say.
+// span returns the span of the type's row keys, or the zero Span if the schema has no RowPrefix.
 func (t *Type[T]) span() compoundkey.Span {
 	if t.host().RowPrefix() == "" {
 		return compoundkey.Span{}
@@ -36,25 +36,25 @@ func (t *Type[T]) span() compoundkey.Span {
 	return compoundkey.All().Under(t.host().RowPrefix())
 }
 
-// current reports whether a row says that it is of the current version.
+// current reports whether EntityType says that a row is of the current version.
 func (t *Type[T]) current(p tables.Properties) bool {
 	text, _ := p.Get(EntityType).Text()
 	return t.options.ByKey || text == t.tag.String()
 }
 
-// filterable reports whether a condition on a property finds the entities of the type.
+// filterable reports whether a condition on a property finds all entities of the type that meet it.
 func (t *Type[T]) filterable(property string) bool {
 	return !slices.ContainsFunc(t.beside.filterable, func(is func(string) bool) bool { return !is(property) }) &&
 		(t.beside.spread == nil || t.beside.spread.Filterable(property))
 }
 
-// whole reports whether an entity can be made of its own row as it is stored, without its repository.
+// whole reports whether an entity can be decoded from its own row without its repository.
 func (t *Type[T]) whole() bool { return !t.beside.rewrite && t.beside.spread == nil }
 
-// alone reports whether the repository has no pattern beside the type, so that an entity is its own row and nothing else.
+// alone reports whether the repository has no other pattern, so that an entity consists of its own row only.
 func (t *Type[T]) alone() bool { return t.beside.none }
 
-// decode makes an entity of its own row. The Meta remembers what was read; the repository reads again what else it needs.
+// decode decodes an entity from its own row. Its Meta records what was read; the repository reads the rest when it needs it.
 func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	return v, nil
 }
 
-// readMany reads entities by their keys, several at once; those that are gone are left out. Requests: 1 for each.
+// readMany reads entities by their keys concurrently, without those that do not exist. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error) {
 	found := make(map[tables.Key]any, len(keys))
 	for v, err := range t.host().GetMany(ctx, keys, nil) {
@@ -84,12 +84,12 @@ func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (map[tables.K
 	return found, nil
 }
 
-// remove deletes an entity that was read as the type.
+// remove deletes an entity that was read as this type.
 func (t *Type[T]) remove(ctx context.Context, v any) error {
 	return t.host().Apply(ctx, driver.ChangeDelete, v.(*T), nil)
 }
 
-// merge changes an entity through its repository, as a bag of what T stores. Requests: 1 to 3.
+// merge changes an entity through its repository. change gets a bag of the properties that T stores. Requests: 1 to 3.
 func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	v, err := t.host().Get(ctx, key)
 	if err != nil {

@@ -1,38 +1,38 @@
-// Package heterogeneous keeps entities of several types, in several versions, in one table: the guide's "Working with
+// Package heterogeneous stores entities of several types, in several versions, in one table: the guide's "Working with
 // heterogeneous entity types" and "Inheritance relationships".
 //
 // # Stored rows
 //
-// Each type has a patterns.Repository of its own, with its own patterns. A Type, given to it as a pattern, adds the property
-// EntityType, the name of the type and its version:
+// Each type has a patterns.Repository of its own, with its own patterns. A Type, which is given to it as a pattern, adds the
+// property EntityType, the name of the type and its version:
 //
 //	PartitionKey  RowKey        properties
 //	Sales         dept_Sales    EntityType="Department@1" DepartmentName EmployeeCount
 //	Sales         empid_000223  EntityType="Employee@3" FirstName LastName Age Email
 //	Sales         empid_000224  EntityType="Employee@1" FullName Age                   an older version
 //
-// A text without a version, "Employee", is read as version 1. With TypeOptions.ByKey there is no such property: the prefix of
-// the row key is the type's name. Prefixes are the better choice beside the property, too: they keep the entities of a type
-// together, and apart from others with the same id.
+// An EntityType without a version, such as "Employee", means version 1. With TypeOptions.ByKey there is no such property: the
+// prefix of the row key identifies the type. Use a prefix for each type also with EntityType: it keeps the rows of a type
+// adjacent, and entities of different types can have the same id.
 //
 // # Guarantee
 //
-// Registry.Query yields what is there, in the order of the keys, as typed values of the registered types, made for a type
-// switch; of a type or a version that the program does not know as the property bag. Nothing is left out but index copies and
-// further rows of one entity. What was read is written through the repository of its type, which keeps all its patterns in
-// step; a bag of a row that a repository keeps in step with others cannot be written.
+// Registry.Query yields the entities in the order of their keys: as values of the registered types, for a type switch, or as
+// property bags if the program does not know the type or the version. It skips index copies and further rows of an entity.
+// Write an entity through the repository of its type, which also writes all its patterns. A bag cannot be written if a
+// repository stores further rows of the entity.
 //
-// An older version is brought up to the current one on reading, step by step, by whatever reads it: the repository, its indexes,
-// the registry. Every write of the entity leaves the current version, and so does Type.Upgrade, under the ETag.
+// Whatever reads an older version (the repository, its indexes, the registry) upgrades it to the current one, step by step.
+// Every write of the entity stores the current version, and so does Type.Upgrade, under the ETag.
 //
-// A program that meets a later version than its own neither reads it as its own nor writes over it: its repository's reads
-// and writes of the entity are tables.ErrGarbled, with a *VersionError, and the registry yields the bag. So the program that
-// writes a new version comes after the one that can read it everywhere. It is the same with entities of other types.
+// A program never reads or overwrites a version that is newer than its own: its repository's reads and writes of the entity
+// return tables.ErrGarbled with a *VersionError, and the registry yields a bag. So deploy the program that can read a new
+// version everywhere before you deploy one that writes it. The same holds for an entity of another type.
 //
 // # Crashes
 //
-// A write is one transaction. Modify and Upgrade read, and write under the ETag of what they have read; Upgrade that was cut
-// off is run again, and goes on with what is left.
+// A write is one transaction. Modify and Upgrade read an entity and write it under its ETag. If Upgrade was interrupted, run
+// it again; it continues with the entities that are left.
 //
 // # Requests
 //
@@ -48,14 +48,14 @@
 //
 // # Limits
 //
-// A layout must keep EntityType in the first row. Where a type has steps, a projection has to select EntityType, and an index that
-// keeps some properties only has to keep it, both of which need a field of that name; a condition may only be on properties that
-// all its versions have. Steps do not change keys, of the entity or in its indexes. Entities that have no EntityType are read as
-// they are while their type has no steps: Upgrade gives it to them before the first step is declared.
+// A layout must keep EntityType in the first row. If a type has steps, a projection must select EntityType, and an index with
+// Options.Project must contain it; both need a field of that name. Conditions may use only properties that all versions have.
+// Steps cannot change an entity's key or its index keys. Entities without EntityType are readable as long as their type has
+// no steps; run Upgrade, which adds EntityType, before you declare the first step.
 //
 // # When not to use it
 //
-// For one type of one version. For types that are never read together, or whose traffic is not alike: tables of their own
-// cost nothing. Repository reads of one type are the same as ever, so that this package is for reads of several, and for
-// types that live long enough to change.
+// For one type with one version. For types that are never read together, or whose load differs: separate tables cost nothing.
+// Reads of one type through its Repository work without this package; it is for reads of several types, and for types that
+// change over the years.
 package heterogeneous

@@ -9,8 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// setSystem sets what a row says beside its properties in an entity that has fields for it: its key, and its time. A Codec
-// reads properties only.
+// setSystem sets an entity's fields PartitionKey, RowKey and Timestamp, if it has them. A Codec sets only properties.
 func setSystem(v any, key tables.Key, at time.Time) {
 	if bag, ok := v.(*tables.Entity); ok {
 		bag.Key, bag.Timestamp = key, at
@@ -34,8 +33,8 @@ func setSystem(v any, key tables.Key, at time.Time) {
 	}
 }
 
-// flat reports whether a field is stored as one of the struct's own: it is, or is promoted out of structs that are neither
-// Meta nor stored under a name.
+// flat reports whether a field is stored as one of the struct's own properties: it is a field of the struct, or is promoted
+// from embedded structs that are neither Meta nor stored under a name.
 func flat(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t.Kind() == reflect.Pointer {
@@ -50,7 +49,7 @@ func flat(t reflect.Type, index []int) bool {
 	return true
 }
 
-// settable is FieldByIndex that makes the embedded structs on the way.
+// settable is FieldByIndex, but allocates nil embedded structs on the path.
 func settable(s reflect.Value, index []int) reflect.Value {
 	for _, i := range index {
 		if s.Kind() == reflect.Pointer {

@@ -12,16 +12,17 @@ import (
 // attempts limits how often a change is retried on conflict.
 const attempts = 10
 
-// Modify changes properties of an entity whose type need not be known: change edits the bag of its properties, and what it
-// has changed or added is merged under the ETag, again from the start after each conflict with another writer. Only Replace removes
-// properties. change may run several times; its error ends Modify, and nothing is written.
+// Modify changes properties of an entity whose type the program need not know. change edits the bag of its properties; what
+// it has changed or added is merged under the entity's ETag. After a conflict Modify starts again, at most 10 times in all.
+// It cannot remove properties; only Replace does. change may run several times; if it returns an error, Modify returns it and
+// writes nothing.
 //
-// The change of an entity whose repository has patterns, or that is of an older version, goes through the repository, which
-// keeps all in step: then the bag has the properties of the current version, and can get no others. An entity of a type that
-// nobody here knows is changed as it is stored, unless a repository keeps its row in step with others, which is
-// tables.ErrInvalid; what indexes of lists or other partitions hold of it cannot be told from the row, and is not followed.
+// If the entity's repository has patterns, or the entity is of an older version, Modify changes it through the repository,
+// which also writes its patterns. Then the bag has the properties of the current version, and change cannot add others. An
+// entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows of it in
+// its partition. Lists, and copies in other partitions, cannot be recognized from the row and are not updated.
 //
-// Requests: 2; through a repository 4; 2 or 4 more for each rival.
+// Requests: 2; through a repository 4; 2 or 4 more for each conflict.
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
@@ -42,7 +43,7 @@ func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tabl
 	})
 }
 
-// mergeBag changes a row by itself. Requests: 1.
+// mergeBag changes a single row without a repository. Requests: 1.
 func mergeBag(ctx context.Context, entities *tables.Rows[tables.Entity], bag *tables.Entity, change func(*tables.Entity) error) error {
 	changed, err := edit(bag, change)
 	if err != nil || len(changed) == 0 {
@@ -52,7 +53,7 @@ func mergeBag(ctx context.Context, entities *tables.Rows[tables.Entity], bag *ta
 	return entities.Merge(ctx, bag)
 }
 
-// edit lets change edit a copy of a bag, and returns what it has changed or added.
+// edit calls change with a copy of a bag, and returns the properties that it has changed or added.
 func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Properties, error) {
 	edited := bag.Clone()
 	if err := change(edited); err != nil {
@@ -79,9 +80,9 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 	return changed, nil
 }
 
-// Delete removes an entity that was read by the registry, or by the repository of its type, under its ETag: through the
-// repository, or, where the type is not known, the row by itself, which is tables.ErrInvalid where a repository keeps it in
-// step with others. Requests: 1, and 1 more through a repository with patterns for what was read by the registry.
+// Delete deletes an entity that was read by the registry or by the repository of its type, under its ETag. It uses the
+// repository. An entity of an unknown type is deleted as a single row; this is tables.ErrInvalid if a repository stores
+// further rows of it. Requests: 1, and 1 more for an entity that the registry has read and whose repository has patterns.
 func (r *Registry) Delete(ctx context.Context, v any) error {
 	if bag, ok := v.(*tables.Entity); ok && bag != nil {
 		return r.table.Entities().Delete(ctx, bag)

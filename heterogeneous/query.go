@@ -8,14 +8,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Query describes a query of entities of all types; its methods return changed copies. They are those of tables.Query, but
-// for a projection, which would leave typed values in part.
+// Query describes a query of entities of all types. Its methods return changed copies, as those of tables.Query do. It has no
+// Select, because values of a type would then be incomplete.
 type Query struct {
 	registry *Registry
 	inner    tables.Query[row]
 }
 
-// Query begins a query. Index copies, and all rows but the first of an entity in several, are left out.
+// Query returns a query. Index copies and further rows are not part of the result. Requests: 0 until it is read.
 func (r *Registry) Query() Query { return Query{r, r.rows.Query()} }
 
 // Partition limits the query to one partition.
@@ -24,33 +24,33 @@ func (q Query) Partition(key string) Query { q.inner = q.inner.Partition(key); r
 // Rows limits the query to a span of row keys; with Partition it is a range query.
 func (q Query) Rows(span compoundkey.Span) Query { q.inner = q.inner.Rows(span); return q }
 
-// Where adds conditions; all of them must hold. A literal is typed as its Go type is stored: tables.Eq("Age", 40) finds an
-// Int64, and int32(40) an Int32. Type.Is is the condition for one type.
+// Where adds conditions; entities must match all of them. A value has the type under which its Go type is stored:
+// tables.Eq("Age", 40) finds an Int64, and int32(40) an Int32. Type.Is is the condition for one type.
 func (q Query) Where(conditions ...tables.Condition) Query {
 	q.inner = q.inner.Where(conditions...)
 	return q
 }
 
-// Top ends the query after n rows.
+// Top ends the query after n rows (default 0: no limit).
 func (q Query) Top(n int) Query { q.inner = q.inner.Top(n); return q }
 
-// PageSize asks for at most n entities in one answer, 1 to 1,000.
+// PageSize asks for at most n entities a page, 1 to 1,000 (default 1,000).
 func (q Query) PageSize(n int) Query { q.inner = q.inner.PageSize(n); return q }
 
-// AllowTableScan lets a query run that reads the whole table.
+// AllowTableScan allows the query to read the whole table. Without it, such a query is tables.ErrTableScan.
 func (q Query) AllowTableScan() Query { q.inner = q.inner.AllowTableScan(); return q }
 
-// Plan says what the query would do, without a request.
+// Plan returns what the query would do. Requests: 0.
 func (q Query) Plan() (tables.Plan, error) { return q.inner.Plan() }
 
-// Page is one answer to a query. It may be empty and still have a Next.
+// Page is one page of a query. A page without Items can have a Next.
 type Page struct {
 	Items []any  // as Query.All yields them
 	Next  string // continuation token for the next page, "" at the end
 }
 
-// Page fetches one page: the first for an empty token, else the one that the token continues. Requests: 1, and 1 for each
-// entity that its repository has to read.
+// Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Requests: 1, and 1 for
+// each entity that its repository must read.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
 		return Page{}, tables.Invalidf("Query", "the query was not made by Registry.Query")
@@ -63,10 +63,10 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	return Page{items, page.Next}, err
 }
 
-// All yields the entities in the order of their keys: each a *T of one of the registry's types, made for a type switch, or a
-// *tables.Entity where the type, or the version of it, is not known. An error comes once, last. A value of a type can be
-// given to its repository; that of an entity in several rows, or with properties that patterns rewrite, was read by it.
-// Requests: 1 for each page of at most 1,000, and 1 for each of the latter.
+// All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a
+// *tables.Entity if its type or version is unknown. An error is yielded once, as the last element. Write a value through the
+// repository of its type. That repository itself reads an entity that is stored in several rows, or whose properties a
+// pattern rewrites. Requests: 1 for each page of at most 1,000 rows, and 1 for each entity that its repository must read.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for page := (Page{}); ; {
@@ -87,7 +87,8 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	}
 }
 
-// Get reads one entity of any type, as Query.All yields it. Requests: 1, or 2 where its repository has to read it.
+// Get reads one entity of any type, as Query.All yields it. It is tables.ErrNotFound if there is none. Requests: 1, or 2 if
+// its repository must read it.
 func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	v, err := r.rows.Get(ctx, key)
 	if err != nil {
@@ -103,10 +104,10 @@ func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	return values[0], nil
 }
 
-// values makes entities of rows. One that is gone when its repository reads it is left out.
+// values decodes the entities of rows. It skips an entity that no longer exists when its repository reads it.
 func (r *Registry) values(ctx context.Context, op string, rows []*row) ([]any, error) {
 	values := make([]any, len(rows))
-	later := map[AnyType][]int{} // what the repositories have to read
+	later := map[AnyType][]int{} // the rows whose entities the repositories must read
 	for i, v := range rows {
 		p, spread := v.take()
 		t := r.resolve(v.key(), p)
@@ -139,7 +140,7 @@ func (r *Registry) values(ctx context.Context, op string, rows []*row) ([]any, e
 	return there, nil
 }
 
-// readLater has a repository read some of the rows' entities.
+// readLater reads some of the rows' entities through their repository.
 func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) error {
 	keys := make([]tables.Key, len(indexes))
 	for i, at := range indexes {

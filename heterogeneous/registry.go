@@ -13,7 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// AnyType is a *Type[T] of any T.
+// AnyType is a *Type[T] with any T.
 type AnyType interface {
 	fmt.Stringer
 
@@ -33,8 +33,8 @@ type AnyType interface {
 	remove(ctx context.Context, v any) error
 }
 
-// Registry knows the types of one table, each with the repository that keeps its entities: what is read by no matter which
-// type becomes a *T of one of them, or a property bag. It is made of values, holds no state, and is safe for concurrent use.
+// Registry knows the types of one table, each with its repository. What it reads becomes a *T of one of the types, or a
+// property bag. It has no state that changes, and is safe for concurrent use.
 type Registry struct {
 	table *tables.Table
 	types []AnyType
@@ -42,8 +42,8 @@ type Registry struct {
 	bags  *tables.Rows[row]
 }
 
-// NewRegistry puts types together, each given to a repository on the table before. It makes no request. Two types that claim
-// the same version, the same keys, or the same Go type, are tables.ErrInvalid.
+// NewRegistry returns a registry of types, each of which must have been given to a repository on the table before. Two types
+// with the same version name, the same keys, or the same Go type are tables.ErrInvalid. Requests: 0.
 func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
@@ -77,7 +77,7 @@ func (r *Registry) check() error {
 	return nil
 }
 
-// collide tells how two types cannot be told apart.
+// collide returns an error if rows of two types could not be distinguished.
 func collide(a, b AnyType) error {
 	name, oldest, newest := a.versions()
 	otherName, otherOldest, otherNewest := b.versions()
@@ -96,7 +96,7 @@ func collide(a, b AnyType) error {
 // Table returns the registry's table.
 func (r *Registry) Table() *tables.Table { return r.table }
 
-// TypeOf returns the Go type that a text of EntityType stands for.
+// TypeOf returns the Go type for a value of EntityType, or false if no registered type reads it.
 func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
 	stored, ok := parseTag(entityType)
 	if !ok {
@@ -109,7 +109,7 @@ func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
 	return t.goType(), true
 }
 
-// reader returns the type that can read a tag, nil for none.
+// reader returns the type that can read a tag, or nil.
 func (r *Registry) reader(stored tag) AnyType {
 	for _, t := range r.types {
 		name, oldest, newest := t.versions()
@@ -120,7 +120,7 @@ func (r *Registry) reader(stored tag) AnyType {
 	return nil
 }
 
-// resolve returns the type of a row, nil for one that nobody here knows. EntityType goes before the key.
+// resolve returns the type of a row, or nil if it is unknown. EntityType takes precedence over the key.
 func (r *Registry) resolve(key tables.Key, p tables.Properties) AnyType {
 	value := p.Get(EntityType)
 	if !value.IsNull() {
@@ -142,7 +142,7 @@ func (r *Registry) resolve(key tables.Key, p tables.Properties) AnyType {
 	return nil
 }
 
-// typeOf returns the type that a value was read as, nil for a bag and for foreign ones.
+// typeOf returns the type as which a value was read, or nil for a bag and for a value of another type.
 func (r *Registry) typeOf(v any) AnyType {
 	for _, t := range r.types {
 		if reflect.TypeOf(v) == reflect.PointerTo(t.goType()) {
@@ -152,7 +152,7 @@ func (r *Registry) typeOf(v any) AnyType {
 	return nil
 }
 
-// row is any entity's own row.
+// row is an entity's own row, of any type.
 type row struct {
 	tables.Meta
 	PartitionKey, RowKey string
@@ -161,7 +161,7 @@ type row struct {
 
 func (r *row) key() tables.Key { return tables.Key{Partition: r.PartitionKey, Row: r.RowKey} }
 
-// take returns the row's properties, and whether it is only the first of several.
+// take returns the row's properties, and whether it is the first of several rows.
 func (r *row) take() (p tables.Properties, spread bool) {
 	p = make(tables.Properties, 0, len(r.Properties))
 	for name, value := range r.Properties {
@@ -174,11 +174,10 @@ func (r *row) take() (p tables.Properties, spread bool) {
 	return p, spread
 }
 
-// firstRows is the layout of a reader that does not care for layouts: of an entity in several rows it reads the first. No
-// entity is written with it.
+// firstRows is a layout for reading only the first row of an entity in several rows. No entity is written with it.
 type firstRows struct{ registry *Registry }
 
-// spreadMark stands among the properties of such an entity, in memory only; no property has this name.
+// spreadMark is a property, in memory only, of an entity in several rows. No stored property can have this name.
 const spreadMark = " spread"
 
 var errReadOnly = errors.New("a registry reads with this layout and never writes with it")
@@ -187,20 +186,20 @@ var errReadOnly = errors.New("a registry reads with this layout and never writes
 func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {
 	return driver.Implementation[row]{Name: "any type", Layout: &driver.Layout{
 		Split: func(tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly },
-		// Versions makes the core take the row for one of several, which nothing may write by itself.
+		// Versions marks the row as one of several, which cannot be written alone.
 		Versions: func(string) ([]string, error) { return []string{""}, nil },
 		Rows:     func(string, []string) ([]int, error) { return nil, nil },
 		Join: func(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
 			return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
 		},
-		// A condition would miss entities of one of the types that does not take it.
+		// If a type cannot have a condition on the property, the query would miss entities of that type.
 		Filterable: func(property string) bool {
 			return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
 		},
 	}}, nil
 }
 
-// unknown makes the bag of a row whose type nobody knows. What must not be written by itself the bag remembers.
+// unknown returns the bag of a row of an unknown type. The bag records whether the row may be written alone.
 func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	delete(v.Properties, spreadMark)
 	bag, err := r.bags.Entity(v)
@@ -211,7 +210,7 @@ func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	return bag, nil
 }
 
-// garbled is the error of a row that cannot be read as the type that it says it is.
+// garbled returns the error of a row that cannot be decoded as the type in its EntityType.
 func (r *Registry) garbled(op string, key tables.Key, err error) error {
 	return &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrGarbled, Err: err}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Step turns an entity of one version of a type into one of the next.
+// Step converts an entity of one version of a type to the next version.
 type Step struct {
 	version  int
 	from, to reflect.Type
-	known    []string // the properties of from, nil for any
+	known    []string // the properties that F has fields for; nil if F takes any
 	run      func(key tables.Key, p tables.Properties) (tables.Properties, error)
 	err      error
 }
 
-// From is the step from a version to the next one: F is the entity as the version has it, G as the next one does. Either may
-// be tables.Entity, the property bag. Properties that F does not know are carried over as they are, unless G sets them.
+// From returns the step from a version to the next one. F is the entity in that version, and G in the next one; either may be
+// tables.Entity, the property bag. Properties for which F has no field are kept unchanged, unless G sets them.
 //
-// upgrade is pure, and gets what is stored only; of a projection, what was asked for. It must not change what follows from
-// the entity outside of its own row: its key, and its keys in indexes.
+// upgrade must be pure. It gets only stored properties, and after a projection only the selected ones. It must not change
+// what determines other rows: the entity's key and its index keys.
 func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 	s := Step{version: version, from: reflect.TypeFor[F](), to: reflect.TypeFor[G]()}
 	from, err := tables.NewCodec[F]()
@@ -59,7 +59,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 	return s
 }
 
-// carry adds to what a step has made what it did not know of.
+// carry adds the properties for which F has no field to the result of a step.
 func (s *Step) carry(p, upgraded tables.Properties) tables.Properties {
 	if s.known == nil {
 		return upgraded
@@ -72,7 +72,7 @@ func (s *Step) carry(p, upgraded tables.Properties) tables.Properties {
 	return upgraded
 }
 
-// checkSteps tells whether steps lead, one after the other, to a version of an entity type. They are in their order.
+// checkSteps returns an error unless the steps, in their order, lead without a gap to a version of an entity type.
 func checkSteps(steps []Step, version int, entity reflect.Type) error {
 	bag := reflect.TypeFor[tables.Entity]()
 	next, expected := entity, version

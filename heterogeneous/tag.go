@@ -12,23 +12,23 @@ const EntityType = "EntityType"
 
 const (
 	versionMark   = "@"
-	behindMark    = "A" // the character after '@', so that all versions of a type lie between the two
+	behindMark    = "A" // the character after '@', so all versions of a type sort between the two
 	longestName   = 100
 	firstVersion  = 1
 	latestVersion = math.MaxInt32
 )
 
-// tag is what EntityType says.
+// tag is the parsed value of EntityType.
 type tag struct {
 	name    string
 	version int
 }
 
-// String is the tag as it is stored.
+// String returns the tag as it is stored.
 func (t tag) String() string { return t.name + versionMark + strconv.Itoa(t.version) }
 
-// parseTag reads what is stored. A name without a version, as other programs store it, is version 1. Each text that is a tag
-// but that one is the String of it, so that no two texts are one version.
+// parseTag parses a stored tag. A name without a version, which other programs store, means version 1. Any other text is
+// accepted only if String would return it, so no version has two texts.
 func parseTag(text string) (tag, bool) {
 	name, number, versioned := strings.Cut(text, versionMark)
 	t := tag{name, firstVersion}
@@ -43,7 +43,7 @@ func parseTag(text string) (tag, bool) {
 	return t, err == nil && version >= firstVersion && t.String() == text
 }
 
-// checkName holds the rules for the name of a type: letters, digits, '-', '_' and '.'.
+// checkName checks the name of a type: letters, digits, '-', '_' and '.'.
 func checkName(name string) error {
 	if name == "" || len(name) > longestName {
 		return fmt.Errorf("the name of a type has 1 to %d characters, and this one %d", longestName, len(name))
@@ -57,15 +57,15 @@ func checkName(name string) error {
 	return nil
 }
 
-// VersionError is why an entity cannot be read as what it was to be: it is of another type, or of a version that this program
-// does not know. errors.As finds it.
+// VersionError says that an entity cannot be read because it is of another type, or of a version that this program does not
+// know. errors.As finds it.
 type VersionError struct {
 	Stored         string // what EntityType says; "" where it is missing or names no type
-	Type           string // that the program reads
-	Oldest, Newest int    // versions of it that the program knows
+	Type           string // the type that the program reads
+	Oldest, Newest int    // the versions of Type that the program knows
 }
 
-// Error tells what is stored and what is known.
+// Error names the stored version and the known versions.
 func (e *VersionError) Error() string {
 	known := tag{e.Type, e.Oldest}.String()
 	if e.Oldest < e.Newest {

@@ -13,30 +13,31 @@ import (
 
 // TypeOptions are the options of NewType; nil is the same as the zero value.
 type TypeOptions struct {
-	// Steps lead, one after the other, from the oldest version that may be stored to the type's own.
+	// Steps lead, one after the other, from the oldest version that may be stored to the current one (default none: only the
+	// current version is read).
 	Steps []Step
-	// ByKey stores no EntityType: the RowPrefix of the repository's schema identifies the rows. Such a type has one
-	// version.
+	// ByKey stores no EntityType: the RowPrefix of the repository's schema identifies the rows (default false). Such a type
+	// has only one version.
 	ByKey bool
 }
 
-// Type says how a repository's entities name their type and version, and how older versions become the current one. It is a
-// pattern, given to NewRepository, and belongs to that one Repository.
+// Type declares the name and version that a repository's entities store, and how older versions are upgraded. It is a
+// pattern: give it to NewRepository. It belongs to that one Repository.
 type Type[T any] struct {
 	tag     tag
 	options TypeOptions
 	codec   *tables.Codec[T]
-	err     error // of making it
-	strip   bool  // T has no field EntityType
+	err     error // the error of NewType, which Attach returns
+	strip   bool  // T has no field EntityType, so load removes the property
 	beside  beside
 
 	repository driver.Binding[T]
 }
 
-// beside is what the other patterns of the type's repository do.
+// beside describes the other patterns of the type's repository.
 type beside struct {
-	rewrite    bool           // they rewrite properties
-	spread     *driver.Layout // nil for none
+	rewrite    bool           // one of them rewrites properties
+	spread     *driver.Layout // their layout, or nil
 	none       bool           // there is no other pattern
 	filterable []func(property string) bool
 }
@@ -44,8 +45,8 @@ type beside struct {
 // typeName is the name of the pattern.
 const typeName = "type"
 
-// NewType declares a type by its name, which is stored, and its current version, 1 or more. A name has letters, digits, '-',
-// '_' and '.'. What is wrong with a declaration is told by NewRepository.
+// NewType declares a type by its name, which is stored, and its current version, 1 or more. A name consists of letters,
+// digits, '-', '_' and '.'. NewRepository reports an invalid declaration.
 func NewType[T any](name string, version int, options *TypeOptions) *Type[T] {
 	t := &Type[T]{tag: tag{name, version}}
 	if options != nil {
@@ -73,10 +74,10 @@ func (t *Type[T]) check() error {
 	return checkSteps(o.Steps, t.tag.version, reflect.TypeFor[T]())
 }
 
-// oldest is the oldest version that can be read.
+// oldest returns the oldest version that can be read.
 func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
 
-// String is the name and the current version, as EntityType has them.
+// String returns name and current version as EntityType has them, such as "Employee@3".
 func (t *Type[T]) String() string { return t.tag.String() }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
@@ -84,7 +85,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	implementation := driver.Implementation[T]{Name: typeName, Binding: &t.repository, Prior: storedTag[T], Fits: t.fits,
 		Transform: &driver.Transform[T]{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
 	if !t.options.ByKey {
-		implementation.Seals = []string{EntityType} // whoever changed it would choose the steps that the entity is read by
+		implementation.Seals = []string{EntityType} // an attacker who changed it would choose the steps that upgrade the entity
 	}
 	switch {
 	case t.err != nil:
@@ -95,7 +96,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	return implementation, nil
 }
 
-// fits notes what the other patterns of the repository do, and refuses those that hide EntityType.
+// fits records the other patterns of the repository, and returns an error if one of them hides EntityType.
 func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 	b := beside{none: len(all) == 1}
 	for _, p := range all {
@@ -119,22 +120,22 @@ func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 	return nil
 }
 
-// host is the repository, nil before the type was given to one.
+// host returns the repository, or nil if the type was not given to one.
 func (t *Type[T]) host() driver.Host[T] {
 	host, _ := t.repository.Host("", typeName)
 	return host
 }
 
-// Is holds for the entities of the type, whatever their version. A query of a repository without RowPrefix needs it in a
-// partition that holds other types. Entities without EntityType do not match.
+// Is returns a condition that the entities of the type match, in any version. A query of a repository without RowPrefix needs
+// it if the partition contains other types. Entities without EntityType do not match.
 func (t *Type[T]) Is() tables.Condition {
 	all := t.tag.name
 	return tables.Or(tables.Eq(EntityType, all),
 		tables.And(tables.Gt(EntityType, all+versionMark), tables.Lt(EntityType, all+behindMark)))
 }
 
-// everyVersionHas reports whether a condition on a property finds all: on one that some version does not have, or has in another
-// form, it would miss entities.
+// everyVersionHas reports whether all versions have a property in the same form. A condition on any other property would miss
+// entities.
 func (t *Type[T]) everyVersionHas(property string) bool {
 	if property == EntityType {
 		return true
@@ -142,7 +143,7 @@ func (t *Type[T]) everyVersionHas(property string) bool {
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
 }
 
-// storedTag is what EntityType says in the row.
+// storedTag returns the row's EntityType.
 func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 	text, ok := stored.Get(EntityType).Text()
 	if !ok {
@@ -151,8 +152,8 @@ func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 	return []string{text}, nil
 }
 
-// store adds EntityType. A merge into an entity of an older version writes the whole
-// row as the current one: what the steps have dropped would be read as the current version's otherwise.
+// store adds EntityType. A merge into an entity of an older version replaces the whole row by the current version; otherwise
+// properties that the steps have removed would be read as properties of the current version.
 func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
@@ -171,7 +172,8 @@ func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Propert
 	return stored, nil
 }
 
-// merged is what a merge makes of an entity of an older version: what is stored, upgraded, and what the current version has.
+// merged returns the properties after a merge into an entity of an older version: the stored ones, upgraded, and the merged
+// ones.
 func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
 	stored := c.MergeWhole()
 	version, err := t.versionOf(stored)
@@ -188,7 +190,7 @@ func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
 	return stored, err
 }
 
-// load takes EntityType away, and brings older versions up to the current one.
+// load removes EntityType, and upgrades older versions to the current one.
 func (t *Type[T]) load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
@@ -197,13 +199,13 @@ func (t *Type[T]) load(_ context.Context, of driver.Reading, p tables.Properties
 	return t.upgraded(of.Key, p, version)
 }
 
-// versionOf tells the version of what is stored.
+// versionOf returns the version of stored properties.
 func (t *Type[T]) versionOf(p tables.Properties) (int, error) {
 	value := p.Get(EntityType)
 	unreadable := &VersionError{Type: t.tag.name, Oldest: t.oldest(), Newest: t.tag.version}
 	if value.IsNull() {
 		if len(t.options.Steps) > 0 {
-			return 0, unreadable // it may be of any version
+			return 0, unreadable // without EntityType the version is unknown
 		}
 		return t.tag.version, nil
 	}
@@ -218,12 +220,12 @@ func (t *Type[T]) versionOf(p tables.Properties) (int, error) {
 	return stored.version, nil
 }
 
-// reads reports whether a tag is one that the type can make an entity of.
+// reads reports whether the type can decode an entity with this tag.
 func (t *Type[T]) reads(stored tag) bool {
 	return stored.name == t.tag.name && stored.version >= t.oldest() && stored.version <= t.tag.version
 }
 
-// upgraded brings properties of a version up to the current one.
+// upgraded returns the properties of a version, upgraded to the current one.
 func (t *Type[T]) upgraded(key tables.Key, p tables.Properties, version int) (tables.Properties, error) {
 	if t.strip || version < t.tag.version {
 		p.Delete(EntityType)

@@ -23,17 +23,17 @@ type UpgradeOptions struct {
 // UpgradeReport is what Upgrade has done.
 type UpgradeReport struct {
 	Found    int64 // entities that were not of the current version
-	Upgraded int64 // of these, written as the current version; concurrent writers wrote or deleted the others
+	Upgraded int64 // those of them that this run wrote as the current version; concurrent writers wrote or deleted the others
 }
 
 const defaultConcurrency = 8
 
-// Upgrade writes the entities of older versions as the current one, each under its ETag, while readers and writers go on. It
-// gives EntityType to those that have none, too. It can be interrupted anywhere and run again: what is upgraded already costs
-// nothing. When it has run, and no program writes older versions any more, the steps can go.
+// Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write.
+// It also adds EntityType to entities without it. You can interrupt it at any time and run it again; it does not read
+// upgraded entities again. When it is complete, and no program writes older versions any more, you can remove the steps.
 //
-// Requests: 1 for each page of at most 1,000 rows that are older, 2 for each of them, and 3 more for each rival. Where the type
-// has no steps all rows of it are looked at.
+// Requests: 1 for each page of at most 1,000 older rows, 2 for each of them, and 3 more for each conflict. If the type has no
+// steps, it reads all rows of the type.
 func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (UpgradeReport, error) {
 	var o UpgradeOptions
 	if options != nil {
@@ -66,7 +66,8 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 	return report, nil
 }
 
-// outdated is a query for the rows that may not be of the current version. Rows without EntityType match no condition on it.
+// outdated returns a query for the rows that may not be of the current version. Rows without EntityType match no condition on
+// it.
 func (t *Type[T]) outdated() tables.Query[tables.Entity] {
 	q := t.host().Table().Entities().Query().Rows(t.span()).Select(EntityType)
 	if len(t.options.Steps) > 0 {
@@ -75,7 +76,7 @@ func (t *Type[T]) outdated() tables.Query[tables.Entity] {
 	return q
 }
 
-// upgradeAll upgrades what a query yields.
+// upgradeAll upgrades the entities that a query yields.
 func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity], concurrency int, report *UpgradeReport) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
@@ -103,12 +104,12 @@ func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity],
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err // the query's error is that of the context, which ended with this one
+		return err // the query failed only because this error ended its context
 	}
 	return failed
 }
 
-// upgradable reports whether a row belongs to the type and, judging by EntityType, is not of the current version.
+// upgradable reports whether a row belongs to the type and, according to EntityType, is not of the current version.
 func (t *Type[T]) upgradable(p tables.Properties) bool {
 	value := p.Get(EntityType)
 	if value.IsNull() {
@@ -119,7 +120,8 @@ func (t *Type[T]) upgradable(p tables.Properties) bool {
 	return ok && t.reads(stored) && !t.current(p)
 }
 
-// upgradeOne writes one entity again, unless it is a copy, or is gone, or a rival has written it as the current version.
+// upgradeOne writes one entity as the current version. It does nothing if the row is a copy, if the entity no longer exists,
+// or if a concurrent writer has upgraded it.
 func (t *Type[T]) upgradeOne(ctx context.Context, key tables.Key) (was, upgraded bool, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		if was { // a concurrent writer changed it since
