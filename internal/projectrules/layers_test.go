@@ -37,7 +37,7 @@ func layer(dir string) string {
 		return "driver"
 	case slices.Contains(patternPackages, top), dir == "eventual/archive":
 		return "pattern"
-	case top == "examples" || top == "cmd":
+	case top == "examples" || top == "cmd" || dir == "internal/inserttrace":
 		return "application"
 	case dir == "internal/keyindex":
 		return "keyindex"
