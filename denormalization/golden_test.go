@@ -8,17 +8,17 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
 // recorder is a runner that notes what intents say, and makes the changes.
 type recorder struct{ said []string }
 
-func (*recorder) Register(string, func(context.Context, driver.Intent) error) error { return nil }
+func (*recorder) Register(string, func(context.Context, intents.Intent) error) error { return nil }
 
-func (r *recorder) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
 	r.said = append(r.said, fmt.Sprintf("%q", intent.Outside))
 	if err := commit(ctx); err != nil {
 		return err

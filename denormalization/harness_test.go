@@ -12,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -117,7 +118,7 @@ type process struct {
 	departments *patterns.Repository[department]
 	details     *seen[employee] // the link's Source
 	queue       *eventual.Queue
-	carryOut    func(context.Context, driver.Intent) error // an intent of an employee
+	carryOut    func(context.Context, intents.Intent) error // an intent of an employee
 }
 
 // seen is a pattern whose functions a test can call.
@@ -133,13 +134,13 @@ func (p *seen[T]) Attach(host driver.Host[T]) (implementation driver.Implementat
 
 // registered is a runner that tells what a repository has registered.
 type registered struct {
-	driver.IntentRunner
-	reconcile *func(context.Context, driver.Intent) error
+	intents.Runner
+	reconcile *func(context.Context, intents.Intent) error
 }
 
-func (r registered) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
+func (r registered) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {
 	*r.reconcile = reconcile
-	return r.IntentRunner.Register(repository, reconcile)
+	return r.Runner.Register(repository, reconcile)
 }
 
 const visibility = 10 * time.Second
@@ -173,7 +174,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 }
 
 // link makes the link, and what runs its intents: nil where none are needed.
-func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], driver.IntentRunner) {
+func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], intents.Runner) {
 	switch w.placement {
 	case inPartition:
 		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
@@ -184,7 +185,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
-func (w *world) openDepartments(account *tables.Account, intents driver.IntentRunner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
+func (w *world) openDepartments(account *tables.Account, intents intents.Runner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
 	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}

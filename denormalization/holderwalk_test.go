@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -22,7 +23,7 @@ type holderWalk struct {
 	cities  map[string]string // of the offices, by code
 	member  *member           // as it is in the beginning, nil for none
 	steps   []func(ctx context.Context, p *officeProcess) error
-	runner  func(*eventual.Queue) driver.IntentRunner // of the members' intents; nil is the queue
+	runner  func(*eventual.Queue) intents.Runner // of the members' intents; nil is the queue
 	crashes int
 }
 
@@ -176,11 +177,11 @@ func TestWalkHolder(t *testing.T) {
 
 // waived is a runner that omits a rule which keeps a holder's copy correct: reading the source after the commit, or the message.
 type waived struct {
-	driver.IntentRunner
+	intents.Runner
 	reads bool
 }
 
-func (r waived) Run(ctx context.Context, _ driver.Intent, commit, settle func(context.Context) error) error {
+func (r waived) Run(ctx context.Context, _ intents.Intent, commit, settle func(context.Context) error) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (r waived) Run(ctx context.Context, _ driver.Intent, commit, settle func(co
 func TestWalkHolderCanFail(t *testing.T) {
 	for name, reads := range map[string]bool{"without reading the source after the commit": false, "without a message": true} {
 		w := &holderWalk{cities: map[string]string{"L": "x"}, steps: []func(context.Context, *officeProcess) error{insertsMember("L"), putsOffice("L", "y")},
-			runner: func(q *eventual.Queue) driver.IntentRunner { return waived{harness.Runner(q), reads} }}
+			runner: func(q *eventual.Queue) intents.Runner { return waived{harness.Runner(q), reads} }}
 		if reads {
 			w.crashes = 1
 		}

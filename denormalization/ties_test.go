@@ -6,7 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,7 +29,7 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 			place := "Sales\t" + departmentKey("Sales", "A").Row
 			carryOut := func(e *employee) {
 				t.Helper()
-				check(t, p.carryOut(ctx, driver.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
+				check(t, p.carryOut(ctx, intents.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
 			}
 			etag := ""
 			for range 3 { // again and again

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -14,7 +15,7 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of a driver.Intent: a format that must stay compatible, like the envelope around it.
+// intentBody is the stored form of a intents.Intent: a format that must stay compatible, like the envelope around it.
 type intentBody struct {
 	ID         string              `json:"id"`
 	Repository string              `json:"repository"`
@@ -26,14 +27,14 @@ type intentBody struct {
 // reconcilers are the repositories whose intents go over a queue, by name.
 type reconcilers struct {
 	mu     sync.RWMutex
-	byName map[string]func(context.Context, driver.Intent) error
+	byName map[string]func(context.Context, intents.Intent) error
 }
 
-func (r *reconcilers) add(name string, reconcile func(context.Context, driver.Intent) error) error {
+func (r *reconcilers) add(name string, reconcile func(context.Context, intents.Intent) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
-		r.byName = map[string]func(context.Context, driver.Intent) error{}
+		r.byName = map[string]func(context.Context, intents.Intent) error{}
 	}
 	if _, taken := r.byName[name]; taken {
 		return fmt.Errorf("another repository named %q has its intents on the queue; share the repository, or give one a Schema.Name", name)
@@ -42,7 +43,7 @@ func (r *reconcilers) add(name string, reconcile func(context.Context, driver.In
 	return nil
 }
 
-func (r *reconcilers) get(name string) func(context.Context, driver.Intent) error {
+func (r *reconcilers) get(name string) func(context.Context, intents.Intent) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byName[name]
@@ -54,18 +55,18 @@ type runner struct {
 	async bool // leave the effects of changes to the queue's workers
 }
 
-// Register implements driver.IntentRunner. Workers of the queue finish the repository's intents whose writers died.
-func (r runner) Register(repository string, reconcile func(context.Context, driver.Intent) error) error {
+// Register implements intents.Runner. Workers of the queue finish the repository's intents whose writers died.
+func (r runner) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {
 	return r.repositories.add(repository, reconcile)
 }
 
-// Run implements driver.IntentRunner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
+// Run implements intents.Runner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
 // deletes the message. If effects are left to workers, it makes the message visible to them instead, as soon as the change is
 // committed. Requests: 2, and those of the change; if effects are left to workers, 2 and those of the commit.
-func (r runner) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+func (r runner) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
 	apply := r.applyCommitted
 	if r.async {
-		apply = func(h *holding, intent *driver.Intent, _ func(context.Context) error) { r.releaseToWorkers(h, intent) }
+		apply = func(h *holding, intent *intents.Intent, _ func(context.Context) error) { r.releaseToWorkers(h, intent) }
 	}
 	return r.run(ctx, intent, commit, reconcile, apply)
 }
@@ -73,7 +74,7 @@ func (r runner) Run(ctx context.Context, intent driver.Intent, commit, reconcile
 // run holds a message while it commits, and then applies the effects of the change. A change that was certainly not
 // committed may have left reservations, which reconcile removes. If the outcome is unknown, the message stays hidden:
 // by the time it appears, all requests have arrived.
-func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error, apply func(*holding, *driver.Intent, func(context.Context) error)) error {
+func (q *Queue) run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error, apply func(*holding, *intents.Intent, func(context.Context) error)) error {
 	h, err := q.putIntent(ctx, intent)
 	if err != nil {
 		return err
@@ -91,12 +92,12 @@ func (q *Queue) run(ctx context.Context, intent driver.Intent, commit, reconcile
 	return err
 }
 
-func (q *Queue) applyCommitted(h *holding, intent *driver.Intent, reconcile func(context.Context) error) {
+func (q *Queue) applyCommitted(h *holding, intent *intents.Intent, reconcile func(context.Context) error) {
 	q.applyNow(h, intent, true, reconcile)
 }
 
 // applyNow applies the effects, and leaves to the workers what fails.
-func (q *Queue) applyNow(h *holding, intent *driver.Intent, committed bool, reconcile func(context.Context) error) {
+func (q *Queue) applyNow(h *holding, intent *intents.Intent, committed bool, reconcile func(context.Context) error) {
 	if err := reconcile(h.context()); err != nil {
 		q.logEffect(intent, committed, err)
 		q.releaseToWorkers(h, intent)
@@ -116,7 +117,7 @@ func (q *Queue) applyNow(h *holding, intent *driver.Intent, committed bool, reco
 
 // releaseToWorkers makes the message visible to the workers. If that fails, it becomes visible when its visibility
 // timeout is over.
-func (q *Queue) releaseToWorkers(h *holding, intent *driver.Intent) {
+func (q *Queue) releaseToWorkers(h *holding, intent *intents.Intent) {
 	if err := h.release(0); err != nil {
 		q.logMessage(intent, "an intent stays hidden from workers until its visibility timeout is over", err)
 	}
@@ -125,7 +126,7 @@ func (q *Queue) releaseToWorkers(h *holding, intent *driver.Intent) {
 
 // putIntent stores an intent. To the caller a failure is definite, even if the message was stored: the change was not
 // begun, and an intent without a change does nothing.
-func (q *Queue) putIntent(ctx context.Context, intent driver.Intent) (*holding, error) {
+func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, intentBody{intent.ID, intent.Repository, intent.Key.Partition, intent.Key.Row, intent.Outside})
 	if err != nil {
@@ -155,7 +156,7 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if reconcile == nil {
 		return verdict.Verdict{Delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
 	}
-	intent := driver.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
+	intent := intents.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
 	err := reconcile(ctx, intent)
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, driver.ErrUnknownPattern) {
 		// The owner of the key may be releasing it in a change whose writer has died. That change's message is hidden

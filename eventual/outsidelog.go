@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -15,7 +15,7 @@ import (
 // shows the failure before the intent is on the poison queue. A line names the pattern, the table and what to do.
 
 // logEffect logs that a writer could not apply an effect. committed says whether the change was made.
-func (q *Queue) logEffect(intent *driver.Intent, committed bool, err error) {
+func (q *Queue) logEffect(intent *intents.Intent, committed bool, err error) {
 	text := "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies it"
 	if !committed {
 		text = "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it"
@@ -29,11 +29,11 @@ func (q *Queue) logEffect(intent *driver.Intent, committed bool, err error) {
 }
 
 // logMessage logs that a request about the message of an intent failed. what describes the consequence.
-func (q *Queue) logMessage(intent *driver.Intent, what string, err error) {
+func (q *Queue) logMessage(intent *intents.Intent, what string, err error) {
 	q.account.Logger().Info(what, append(aboutIntent(q, intent), slog.String("error", wire.RedactText(err.Error())))...)
 }
 
-func aboutIntent(q *Queue, intent *driver.Intent) []any {
+func aboutIntent(q *Queue, intent *intents.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository), slog.String("intent", intent.ID)}
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -44,4 +44,4 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 
 // RunnerOf returns the queue as the one that carries the intents of repositories, for package patterns. async leaves the effects of
 // changes to the queue's workers.
-func RunnerOf(_ rows.Pass, q *Queue, async bool) driver.IntentRunner { return runner{q, async} }
+func RunnerOf(_ rows.Pass, q *Queue, async bool) intents.Runner { return runner{q, async} }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -103,7 +104,7 @@ func reservedBy(r *engine.Engine, w *engine.Work) int {
 	return n
 }
 
-func linesOf(i driver.Intent) []string {
+func linesOf(i intents.Intent) []string {
 	var lines []string
 	for pattern, keys := range i.Outside {
 		for _, key := range keys {

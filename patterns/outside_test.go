@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -163,16 +164,16 @@ func TestOutsideForgedIntents(t *testing.T) {
 	}
 	nobody := tables.Key{Partition: "red", Row: "person_0008"}
 	for name, tc := range map[string]struct {
-		intent driver.Intent
+		intent intents.Intent
 		kind   error
 	}{
-		"another's key":    {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
-		"a key not its":    {driver.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
-		"the entity's row": {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
-		"no key":           {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
-		"a key that cannot be": {driver.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
+		"another's key":    {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
+		"a key not its":    {intents.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
+		"the entity's row": {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
+		"no key":           {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
+		"a key that cannot be": {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
 			tables.ErrTooLarge},
-		"another pattern": {driver.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, driver.ErrUnknownPattern},
+		"another pattern": {intents.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, driver.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.log.reconcile(ctx, tc.intent)

@@ -11,10 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -120,7 +120,7 @@ func (w *composedWorld) check(ctx context.Context, s *storagetest.Service) (stri
 func sweptComposition(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := &composedWorld{spikeWorld: spikeWorld{table: s.TableName(t), container: s.ContainerName(t),
-			intents: &durableIntents{open: map[int]driver.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
+			intents: &durableIntents{open: map[int]intents.Intent{}}}, copies: s.TableName(t), queue: s.QueueName(t)}
 		c := harness.Must[*composed](t)(w.start(s))
 		_, err := c.spill.blobs.Create(t.Context(), nil)
 		if err := errors.Join(err, c.repo.Table().Create(t.Context()), c.copies.Create(t.Context()), c.queue.Create(t.Context())); err != nil {

@@ -18,7 +18,7 @@ type RepairOptions struct {
 // Repaired is a discrepancy and the result of its repair.
 type Repaired struct {
 	Discrepancy
-	// Done reports that the discrepancy is repaired or, with an IntentRunner that leaves effects to workers, queued
+	// Done reports that the discrepancy is repaired or, with Schema.Async, queued
 	// for a worker.
 	Done bool
 	// Err is why it was not repaired: ErrDuplicate if two entities require one key, ErrConflict if concurrent writers

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -224,23 +225,23 @@ func (x *tally) rows(ctx context.Context, c *driver.Change[person]) ([]driver.Ro
 	return []driver.RowOperation{{Verb: driver.ReplaceRow, Row: row}}, nil
 }
 
-// intentLog is an IntentRunner in memory. die names a step before which the process dies.
+// intentLog is an intents.Runner in memory. die names a step before which the process dies.
 type intentLog struct {
 	mu        sync.Mutex
-	open      []driver.Intent
+	open      []intents.Intent
 	die       string
-	reconcile func(context.Context, driver.Intent) error // of the repository
+	reconcile func(context.Context, intents.Intent) error // of the repository
 }
 
 var errDied = errors.New("the process died")
 
-// Register implements driver.IntentRunner: the tests carry on with open intents themselves.
-func (l *intentLog) Register(_ string, reconcile func(context.Context, driver.Intent) error) error {
+// Register implements intents.Runner: the tests carry on with open intents themselves.
+func (l *intentLog) Register(_ string, reconcile func(context.Context, intents.Intent) error) error {
 	l.reconcile = reconcile
 	return nil
 }
 
-func (l *intentLog) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+func (l *intentLog) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
 	l.mu.Lock()
 	l.open = append(l.open, intent)
 	l.mu.Unlock()
@@ -261,6 +262,6 @@ func (l *intentLog) Run(ctx context.Context, intent driver.Intent, commit, recon
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open = slices.DeleteFunc(l.open, func(other driver.Intent) bool { return fmt.Sprint(other) == fmt.Sprint(intent) })
+	l.open = slices.DeleteFunc(l.open, func(other intents.Intent) bool { return fmt.Sprint(other) == fmt.Sprint(intent) })
 	return nil
 }

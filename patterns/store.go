@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -24,9 +24,9 @@ import (
 type Store struct {
 	account *tables.Account
 	prefix  string
-	intents *eventual.Queue     // nil if the account has no queue endpoint
-	runner  driver.IntentRunner // of intents, nil like it
-	async   driver.IntentRunner // the same, but effects are left to workers
+	intents *eventual.Queue // nil if the account has no queue endpoint
+	runner  intents.Runner  // of intents, nil like it
+	async   intents.Runner  // the same, but effects are left to workers
 
 	mu        sync.Mutex
 	resources []resource
@@ -223,7 +223,7 @@ func storeOf(table *tables.Table) *Store {
 }
 
 // runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
-func runnerOf(table *tables.Table, async bool) driver.IntentRunner {
+func runnerOf(table *tables.Table, async bool) intents.Runner {
 	s := storeOf(table)
 	switch {
 	case s == nil:
@@ -261,6 +261,6 @@ func (r *Repository[T]) knowAll() {
 }
 
 // InStore returns the table as one of a store whose intents these runners carry out, for the tests of this module.
-func InStore(_ rows.Pass, table *tables.Table, runner, async driver.IntentRunner) *tables.Table {
+func InStore(_ rows.Pass, table *tables.Table, runner, async intents.Runner) *tables.Table {
 	return ownedBy(table, &Store{account: table.Account(), runner: runner, async: async})
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,10 +23,10 @@ import (
 type durableIntents struct {
 	mu   sync.Mutex
 	next int
-	open map[int]driver.Intent
+	open map[int]intents.Intent
 }
 
-func (d *durableIntents) put(intent driver.Intent) (forget func()) {
+func (d *durableIntents) put(intent intents.Intent) (forget func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next++
@@ -39,21 +39,21 @@ func (d *durableIntents) put(intent driver.Intent) (forget func()) {
 	}
 }
 
-// processIntents is the IntentRunner of one process, whose worker is recover.
+// processIntents is the intents.Runner of one process, whose worker is recover.
 type processIntents struct {
 	*durableIntents
-	reconcile func(context.Context, driver.Intent) error // of the process's repository
+	reconcile func(context.Context, intents.Intent) error // of the process's repository
 }
 
-// Register implements driver.IntentRunner.
-func (d *processIntents) Register(_ string, reconcile func(context.Context, driver.Intent) error) error {
+// Register implements intents.Runner.
+func (d *processIntents) Register(_ string, reconcile func(context.Context, intents.Intent) error) error {
 	d.reconcile = reconcile
 	return nil
 }
 
-// Run implements driver.IntentRunner. Once the commit is applied the change is made, whether or not its effects could
+// Run implements intents.Runner. Once the commit is applied the change is made, whether or not its effects could
 // be applied at once: the intent is there for the worker.
-func (d *processIntents) Run(ctx context.Context, intent driver.Intent, commit, reconcile func(context.Context) error) error {
+func (d *processIntents) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
 	forget := d.put(intent)
 	err := commit(ctx)
 	if !errors.Is(err, tables.ErrUnknownOutcome) && reconcile(ctx) == nil {
@@ -184,7 +184,7 @@ func changedAnn() *person {
 // sweptSpike is an operation on Ann; states are as in swept.
 func sweptSpike(floor int, before *person, states []string, operate func(ctx context.Context, repo *patterns.Repository[person]) error) storagetest.SweepCase {
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
-		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]driver.Intent{}}}
+		w := &spikeWorld{table: s.TableName(t), container: s.ContainerName(t), intents: &durableIntents{open: map[int]intents.Intent{}}}
 		p := harness.Must[*spikeProcess](t)(w.open(s))
 		if err := p.repo.Table().Create(t.Context()); err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -118,11 +118,11 @@ func TestGoldenRows(t *testing.T) {
 
 // namesTaken is a runner that notes the names of repositories, and refuses one that comes twice.
 type namesTaken struct {
-	driver.IntentRunner
+	intents.Runner
 	names []string
 }
 
-func (r *namesTaken) Register(name string, _ func(context.Context, driver.Intent) error) error {
+func (r *namesTaken) Register(name string, _ func(context.Context, intents.Intent) error) error {
 	if slices.Contains(r.names, name) {
 		return errors.New("taken")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -39,7 +40,7 @@ import (
 // names, keys and callbacks of the caller alone. A type that holds a client, a credential, a registry, a repository or a table is not one of
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
-driver.Host driver.IntentRunner driver.Layout driver.Authentication tables.Meaning patterns.Pattern
+driver.Host driver.Layout driver.Authentication tables.Meaning patterns.Pattern
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
@@ -120,7 +121,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
 	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
-	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, driver.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
+	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.BulkReport{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyReport{}, patterns.Discrepancy{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptReport{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},

@@ -20,12 +20,13 @@ var mayImport = map[string][]string{
 	"internal":    {"internal", "compoundkey"},
 	"tables":      {"internal", "compoundkey"},
 	"driver":      {"internal", "compoundkey", "tables"},
-	"eventual":    {"internal", "compoundkey", "tables", "driver"},
-	"patterns":    {"internal", "compoundkey", "tables", "driver", "eventual"}, // a Store has a queue and a worker
-	"keyindex":    {"internal", "compoundkey", "tables", "driver"},             // what the index packages share
+	"intents":     {"compoundkey", "tables"}, // what eventual does for patterns
+	"eventual":    {"internal", "compoundkey", "tables", "driver", "intents"},
+	"patterns":    {"internal", "compoundkey", "tables", "driver", "intents", "eventual"}, // a Store has a queue and a worker
+	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                        // what the index packages share
 	"pattern":     {"internal", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
 	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
-	"harness":     {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
+	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
 	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest", "application"},
 }
 
@@ -39,8 +40,8 @@ func layer(dir string) string {
 		return "pattern"
 	case top == "examples" || top == "cmd" || dir == "internal/inserttrace":
 		return "application"
-	case dir == "internal/keyindex":
-		return "keyindex"
+	case dir == "internal/keyindex" || dir == "internal/intents":
+		return strings.TrimPrefix(dir, "internal/")
 	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore":
 		return "harness"
 	case mayImport[top] != nil:
@@ -52,7 +53,7 @@ func layer(dir string) string {
 // isLibrary says whether a package is one that users import.
 func isLibrary(dir string) bool {
 	l := layer(dir)
-	return l != "" && l != "internal" && l != "keyindex" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
+	return l != "" && l != "internal" && l != "keyindex" && l != "intents" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
 }
 
 // badImports finds imports that point against the arrows. Within a pattern's own directory, packages may import each other.

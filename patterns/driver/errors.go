@@ -10,7 +10,7 @@ var (
 	// ErrSkipped: Transform.Load returns it for a row that is no entity to yield; the query skips the row. A caller
 	// never sees it.
 	ErrSkipped = errors.New("skipped")
-	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have. An IntentRunner keeps
+	// ErrUnknownPattern: an intent names a pattern that this program's repository does not have. The queue of intents keeps
 	// the intent for a newer build. The caller of a change never sees it.
 	ErrUnknownPattern = errors.New("unknown pattern")
 )

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -56,7 +57,7 @@ func (r *Engine) Run(ctx context.Context, w *Work) error {
 
 // runIntent makes a change under an intent. Once the transaction is applied the change is made, even if its effects
 // fail: then the intent remains.
-func (r *Engine) runIntent(ctx context.Context, w *Work, intent driver.Intent) error {
+func (r *Engine) runIntent(ctx context.Context, w *Work, intent intents.Intent) error {
 	committed := false
 	err := r.Schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
 		ctx, done := r.withinTerm(ctx, w)
@@ -389,8 +390,8 @@ func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, e
 }
 
 // IntentOf names everything outside that a change can touch.
-func (r *Engine) IntentOf(ctx context.Context, w *Work) (driver.Intent, error) {
-	intent := driver.Intent{ID: w.Change.ID, Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
+func (r *Engine) IntentOf(ctx context.Context, w *Work) (intents.Intent, error) {
+	intent := intents.Intent{ID: w.Change.ID, Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &intent); err != nil {
 		return intent, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -43,11 +44,11 @@ type Schema struct {
 	Name        string
 	Key         func(any) tables.Key
 	RowPrefix   string
-	Intents     driver.IntentRunner
+	Intents     intents.Runner
 	MaxAttempts int
 }
 
-// Register registers the engine with the IntentRunner for intents whose writer died, if changes have effects outside.
+// Register registers the engine with its Runner for intents whose writer died, if changes have effects outside.
 func (r *Engine) Register() error {
 	if !r.ReachesOut() {
 		return nil

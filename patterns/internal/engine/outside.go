@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -76,7 +77,7 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 }
 
 // nameOutside lists in the intent the outside copies that a change can touch, and records which of them it adds.
-func (r *Engine) nameOutside(w *Work, intent *driver.Intent) error {
+func (r *Engine) nameOutside(w *Work, intent *intents.Intent) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {
 		old := priorOf(w.Change.Old).outsideOf(p.Name)

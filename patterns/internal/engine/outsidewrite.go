@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -53,7 +54,7 @@ func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.Out
 // reconcileCopies reconciles one pattern's copies that the intent names with a snapshot of the entity: it writes the
 // required copies before it removes the others, so that the entity can always be found. It returns ErrDuplicate, for
 // keys that belong to another entity, after all others are done.
-func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent driver.Intent, seen *snapshot, fresh map[string]bool) error {
+func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent intents.Intent, seen *snapshot, fresh map[string]bool) error {
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
 	copies, err := seen.copies.Outside(p)
 	if err != nil {

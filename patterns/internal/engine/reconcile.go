@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -51,7 +52,7 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //   - after its writes the holder reads the entity again, and goes round again if it has changed.
 //
 // Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
-func (r *Engine) Reconcile(ctx context.Context, intent driver.Intent) error {
+func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) error {
 	const op = "Reconcile"
 	for pattern := range intent.Outside {
 		if !r.reachesOutBy(pattern) {
@@ -64,7 +65,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent driver.Intent) error {
 
 // Named is the content of an intent. received means that it was read from a message.
 type Named struct {
-	driver.Intent
+	intents.Intent
 	received bool
 }
 

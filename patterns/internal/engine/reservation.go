@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -63,7 +64,7 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 
 // reserve reserves the new keys of patterns with a ReservationTerm, before the entity is written. A key that another
 // entity owns is ErrDuplicate.
-func (r *Engine) reserve(ctx context.Context, w *Work, intent driver.Intent) error {
+func (r *Engine) reserve(ctx context.Context, w *Work, intent intents.Intent) error {
 	for _, p := range r.Outside {
 		if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 			continue

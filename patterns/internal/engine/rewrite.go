@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -45,7 +46,7 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key
 	if change == "" {
 		change = rowwriter.NewWriteID()
 	}
-	intent := driver.Intent{ID: change, Repository: r.Name(), Key: key, Outside: outside}
+	intent := intents.Intent{ID: change, Repository: r.Name(), Key: key, Outside: outside}
 	var reconciled error
 	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
 		reconciled = r.Converge(ctx, Named{Intent: intent}, nil, nil)

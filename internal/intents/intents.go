@@ -1,4 +1,6 @@
-package driver
+// Package intents is what package eventual does for package patterns: it carries intents, so that a change with effects outside of its
+// partition is finished even if its writer dies.
+package intents
 
 import (
 	"context"
@@ -15,8 +17,8 @@ type Intent struct {
 	Outside map[string][]string
 }
 
-// IntentRunner makes changes with outside effects safe against crashes: in production, the queue of a patterns.Store.
-type IntentRunner interface {
+// Runner makes changes with outside effects safe against crashes: in production, the queue of a patterns.Store.
+type Runner interface {
 	// Register sets the function that completes intents of a repository whose writer died. NewRepository calls it
 	// once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
