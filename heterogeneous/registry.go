@@ -63,7 +63,7 @@ func (r *Registry) check() error {
 	}
 	for i, t := range r.types {
 		if v := reflect.ValueOf(t); !v.IsValid() || v.IsNil() {
-			return fmt.Errorf("type %d is nil", i)
+			return fmt.Errorf("the type with index %d is nil; make it with NewType", i)
 		}
 		if table, ok := t.attached(); !ok || !table.Same(r.table) {
 			return fmt.Errorf("%s was not given to a repository on table %s", t, r.table.Name())

@@ -36,7 +36,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		return s
 	}
 	if upgrade == nil {
-		s.err = fmt.Errorf("the step from version %d has no function", version)
+		s.err = fmt.Errorf("the upgrade function of the step from version %d is nil", version)
 		return s
 	}
 	s.known = from.PropertyNames()
@@ -86,7 +86,7 @@ func checkSteps(steps []Step, version int, entity reflect.Type) error {
 		case s.version != expected:
 			return fmt.Errorf("the step to version %d is from version %d: each step is to the next version, and the last to version %d", expected+1, s.version, version)
 		case s.to != next && s.to != bag && next != bag:
-			return fmt.Errorf("the step from version %d makes a %s, and version %d is a %s", s.version, s.to, expected+1, next)
+			return fmt.Errorf("the step from version %d returns a %s, but version %d is a %s; both must be the same type", s.version, s.to, expected+1, next)
 		}
 		next = s.from
 	}

@@ -46,12 +46,12 @@ func parseTag(text string) (tag, bool) {
 // checkName checks the name of a type: letters, digits, '-', '_' and '.'.
 func checkName(name string) error {
 	if name == "" || len(name) > longestName {
-		return fmt.Errorf("the name of a type has 1 to %d characters, and this one %d", longestName, len(name))
+		return fmt.Errorf("the name of the type has %d characters; it must have 1 to %d", len(name), longestName)
 	}
 	for _, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !letter && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r) {
-			return fmt.Errorf("the name of a type has letters, digits, '-', '_' and '.', and this one %q", r)
+			return fmt.Errorf("the name of the type contains %q; it must have only letters, digits, '-', '_' and '.'", r)
 		}
 	}
 	return nil

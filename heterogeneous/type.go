@@ -69,7 +69,7 @@ func (t *Type[T]) check() error {
 	case t.tag.version < firstVersion || t.tag.version > latestVersion:
 		return fmt.Errorf("the version is %d; it must be %d or more", t.tag.version, firstVersion)
 	case o.ByKey && (t.tag.version != firstVersion || len(o.Steps) > 0):
-		return fmt.Errorf("a type that is known by its keys has one version, %d", firstVersion)
+		return fmt.Errorf("a type with TypeOptions.ByKey stores no version; declare it with version %d and without Steps", firstVersion)
 	}
 	return checkSteps(o.Steps, t.tag.version, reflect.TypeFor[T]())
 }
@@ -91,7 +91,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	case t.err != nil:
 		return implementation, t.err
 	case t.options.ByKey && host.RowPrefix() == "":
-		return implementation, errors.New("a type that is known by its keys needs a Schema.RowPrefix")
+		return implementation, errors.New("Schema.RowPrefix is empty; a type with TypeOptions.ByKey needs it")
 	}
 	return implementation, nil
 }

@@ -72,7 +72,7 @@ func (c calendar) periodOf(t time.Time) (period, error) {
 	}
 	year, month, day := t.Date()
 	if year < 1 || year > 9999 {
-		return period{}, fmt.Errorf("the year %d: periods are of the years 1 to 9999", year)
+		return period{}, fmt.Errorf("the year is %d; a period must be within the years 1 to 9999", year)
 	}
 	at := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	switch c.unit {

@@ -90,7 +90,7 @@ func decodeLines(text, count string) ([]string, error) {
 	whole, ended := strings.CutSuffix(text, idSeparator)
 	lines := strings.Split(whole, idSeparator)
 	if !ended || strconv.Itoa(len(lines)) != count {
-		return nil, fmt.Errorf("a list has metadata %s %q, and %d lines, the last of which may be cut", metaCount, count, len(lines))
+		return nil, fmt.Errorf("metadata %s of the list is %q, but the list has %d lines, the last of which may be cut off; delete the blob and run Repository.Rebuild", metaCount, count, len(lines))
 	}
 	return sortedIDs(lines), nil
 }

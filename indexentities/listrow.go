@@ -63,7 +63,7 @@ func encodeIDs(ids []string) tables.Properties {
 func decodeIDs(p tables.Properties) ([]string, error) {
 	count, ok := p.Get(countProperty).Int()
 	if !ok {
-		return nil, fmt.Errorf("a row of a list has no %s", countProperty)
+		return nil, fmt.Errorf("a row of the list has no property %s; delete the rows of the list and run Repository.Rebuild", countProperty)
 	}
 	var ids []string
 	for i := 0; ; i++ {
@@ -74,7 +74,7 @@ func decodeIDs(p tables.Properties) ([]string, error) {
 		ids = append(ids, strings.Split(text, idSeparator)...)
 	}
 	if int64(len(ids)) != count {
-		return nil, fmt.Errorf("a row of a list has %s %d, and %d keys", countProperty, count, len(ids))
+		return nil, fmt.Errorf("property %s of a row of the list is %d, but the row has %d keys; delete the rows of the list and run Repository.Rebuild", countProperty, count, len(ids))
 	}
 	return sortedIDs(ids), nil
 }

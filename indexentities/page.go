@@ -22,7 +22,7 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 	const op = "Page"
 	var page tables.Page[T]
 	if size < 1 {
-		return page, x.failed(op, fmt.Errorf("a page of %d keys", size))
+		return page, x.failed(op, fmt.Errorf("the page size is %d; it must be 1 or more", size))
 	}
 	behind, err := x.parseToken(group, value, token)
 	if err != nil {
@@ -80,11 +80,11 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	switch {
 	case err != nil || json.Unmarshal(text, &t) != nil:
-		return nil, fmt.Errorf("%d characters are no continuation token", len(token))
+		return nil, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
 	case t.Version != tokenVersion:
-		return nil, fmt.Errorf("a continuation token of version %d, this build reads version %d", t.Version, tokenVersion)
+		return nil, fmt.Errorf("the continuation token has version %d, and this build reads version %d; begin with an empty token", t.Version, tokenVersion)
 	case t.List != x.fingerprint(place):
-		return nil, fmt.Errorf("the continuation token belongs to another list")
+		return nil, fmt.Errorf("the continuation token belongs to another index, group or value; give Page.Next of a page of this list")
 	}
 	return &tables.Key{Partition: t.Partition, Row: t.Row}, nil
 }

@@ -88,7 +88,7 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 			ids, ok := row.Get(countProperty).Int()
 			if !ok {
 				yield(counted{}, &tables.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: tables.ErrGarbled,
-					Err: errors.New("a row of a list has no " + countProperty)})
+					Err: errors.New("a row of the list has no property " + countProperty + "; delete the rows of the list and run Repository.Rebuild")})
 				return
 			}
 			first, _ := rows.ParseNumbered(row.Key.Row)

@@ -136,7 +136,7 @@ func TestOutsideForeignRow(t *testing.T) {
 		t.Fatalf("intents %v are open", w.log.open)
 	}
 	e := harness.WantKind(t, w.log.reconcile(ctx, w.log.open[0]), tables.ErrDuplicate)
-	if e.Pattern != "elsewhere" || !strings.Contains(e.Error(), "a row that is no copy has the key") {
+	if e.Pattern != "elsewhere" || !strings.Contains(e.Error(), "a row that is not a copy of an entity has this key") {
 		t.Errorf("%v", e)
 	}
 	if err := w.repo.Delete(ctx, p); err != nil {

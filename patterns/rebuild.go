@@ -138,11 +138,11 @@ func (s *rebuildState) parse(token, run string) error {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	switch {
 	case err != nil || json.Unmarshal(text, &c) != nil:
-		return fmt.Errorf("%d characters are no token of a run", len(token))
+		return fmt.Errorf("RebuildOptions.Resume, of %d characters, is not a token of an earlier RebuildReport", len(token))
 	case c.Version != rebuildVersion:
-		return fmt.Errorf("a token of version %d, this build reads version %d", c.Version, rebuildVersion)
+		return fmt.Errorf("RebuildOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, rebuildVersion)
 	case c.Run != run:
-		return errors.New("the token is of a run with other options, or of another table")
+		return errors.New("RebuildOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
 	case c.Part < 0:
 		return errNowhere
 	}

@@ -49,7 +49,7 @@ type Pattern[T any] interface {
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
-		return nil, tables.Invalidf(op, "it needs a table and a Schema.Key")
+		return nil, tables.Invalidf(op, "the table or Schema.Key is nil; give both")
 	}
 	if table.Account() == nil {
 		return nil, tables.Invalid(op, engine.Raw(table).Usable())

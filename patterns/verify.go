@@ -150,7 +150,7 @@ func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, erro
 	c.Lag = cmp.Or(c.Lag, defaultLag)
 	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
 	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
-		return c, fmt.Errorf("a Lag of %v, a Concurrency of %d, %d Rows", c.Lag, c.Concurrency, c.Rows)
+		return c, fmt.Errorf("VerifyOptions.Lag is %v, Concurrency %d and Rows %d; none may be negative", c.Lag, c.Concurrency, c.Rows)
 	}
 	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
 	var err error

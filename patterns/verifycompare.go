@@ -74,9 +74,9 @@ func (p *seenPlace) occupant() error {
 	case p.row.Outside.Is:
 		return engine.OwnerOf(p.row)
 	case p.row.IsCopy && !p.row.Shared:
-		return fmt.Errorf("(%q, %q) has the key", p.row.Key.Partition, p.row.Primary)
+		return fmt.Errorf("entity (%q, %q) owns this key", p.row.Key.Partition, p.row.Primary)
 	}
-	return errors.New("a row that is no copy has the key")
+	return errors.New("a row that is not a copy of an entity has this key; delete it, or use another table or index name")
 }
 
 // readPlace reads the content of a candidate's site.

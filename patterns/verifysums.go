@@ -102,7 +102,7 @@ func (s *sums) parse(text []byte, facts int64) error {
 		return nil
 	}
 	if len(text) != buckets*sumSize || facts <= 0 {
-		return errors.New("its sums are not of this build's size")
+		return errors.New("its sums do not have the size that this build uses")
 	}
 	for i := range s.buckets {
 		s.buckets[i] = sum{binary.BigEndian.Uint64(text[i*sumSize+8:]), binary.BigEndian.Uint64(text[i*sumSize:])}

@@ -52,7 +52,7 @@ func (v *verifier) begin() error {
 	return nil
 }
 
-var errNowhere = errors.New("the token is broken: it says nowhere to go on")
+var errNowhere = errors.New("it has no position")
 
 // fingerprint identifies a run's table, patterns and options.
 func (v *verifier) fingerprint() string {
@@ -98,13 +98,13 @@ func (s *verifyState) parse(token, run string) error {
 	}
 	*s = verifyState{}
 	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
-		return fmt.Errorf("%d characters are no token of a run", len(token))
+		return fmt.Errorf("VerifyOptions.Resume, of %d characters, is not a token of an earlier VerifyReport", len(token))
 	}
 	if s.Version != verifyVersion {
-		return fmt.Errorf("a token of version %d, this build reads version %d", s.Version, verifyVersion)
+		return fmt.Errorf("VerifyOptions.Resume has version %d, and this build reads version %d; begin again without it", s.Version, verifyVersion)
 	}
 	if s.Run != run {
-		return errors.New("the token is of a run with other options, or of another table")
+		return errors.New("VerifyOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
 	}
 	closing := &sums{}
 	if s.Closing != nil {
@@ -112,7 +112,7 @@ func (s *verifyState) parse(token, run string) error {
 	}
 	err := errors.Join(s.Near.sums.parse(parts[1], s.NearFacts), closing.parse(parts[2], s.ClosingFacts), s.far.parse(parts[3], s.FarFacts))
 	if err != nil {
-		return fmt.Errorf("the token is broken: %w", err)
+		return fmt.Errorf("VerifyOptions.Resume is damaged: %w", err)
 	}
 	if s.Part < 0 || s.Group < 0 || s.Near.FromPart < 0 || s.Closing != nil && (s.Closing.Group < 0 || s.Closing.FromPart < 0) {
 		return errNowhere

@@ -40,7 +40,7 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 		with = *o
 	}
 	if with.TTL < 0 || with.Limit < 0 || with.Timeout < 0 {
-		return with, fmt.Errorf("a TTL of %s, a Limit of %d and a Timeout of %s", with.TTL, with.Limit, with.Timeout)
+		return with, fmt.Errorf("CacheOptions.TTL is %s, Limit %d and Timeout %s; none may be negative", with.TTL, with.Limit, with.Timeout)
 	}
 	with.TTL = cmp.Or(with.TTL, defaultTTL)
 	with.Stale = cmp.Or(with.Stale, with.TTL)
@@ -259,7 +259,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 		}
 		if len(s.ordered) == c.options.Limit {
 			return nil, &tables.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: tables.ErrTooLarge,
-				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache", c.options.Limit)}
+				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache; raise it", c.options.Limit)}
 		}
 		s.byKey[patterns.HostOf(c.repo).MetaOf(v).Key()] = v
 		s.ordered = append(s.ordered, v)

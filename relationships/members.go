@@ -202,7 +202,7 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	}
 	n, ok := numberIn(row)
 	if !ok {
-		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("no number in %s", countProperty)}
+		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("property %s is missing or not a number; run Repository.Repair", countProperty)}
 	}
 	return n, nil
 }

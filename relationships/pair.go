@@ -42,7 +42,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
 		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("its partner is (%q, %q), in the same partition and under another row key, and not (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
+			Err: fmt.Errorf("its partner must be (%q, %q), which has the same partition and another row key; got (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
 	}
 	return nil
 }

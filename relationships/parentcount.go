@@ -115,7 +115,7 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 }
 
 // errSame ends an update of a parent whose number is right.
-var errSame = errors.New("the number is right")
+var errSame = errors.New("the number is already correct")
 
 // Recount counts a parent's children again, and returns the number and the one that the parent had. Use it for parents
 // that were inserted after their children, and for children that programs without the count have written. The number

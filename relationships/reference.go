@@ -75,9 +75,9 @@ func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 func (r *Reference[C, P]) check(op string) error {
 	switch {
 	case r.Source == nil || r.Key == nil:
-		return tables.Invalidf(op, "a Reference needs Source and Key")
+		return tables.Invalidf(op, "Reference.Source or Reference.Key is nil; set both")
 	case r.Batch < 0:
-		return tables.Invalidf(op, "a Batch of %d", r.Batch)
+		return tables.Invalidf(op, "Reference.Batch is %d; it must be 0 (the default) or more", r.Batch)
 	}
 	return nil
 }

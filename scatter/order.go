@@ -88,7 +88,7 @@ func (o Order) position(row string) (int64, error) {
 	rest, ok := strings.CutPrefix(row, o.prefix+"_")
 	digits := len(rest) >= o.width && (len(rest) == o.width || rest[o.width] == '_') && strings.Trim(rest[:o.width], "0123456789") == ""
 	if !ok || !digits {
-		return 0, fmt.Errorf("the row key must begin with %q and %d digits, and then end or go on with \"_\"", o.prefix+"_", o.width)
+		return 0, fmt.Errorf("the row key must begin with %q and %d digits, and then end or continue with \"_\"", o.prefix+"_", o.width)
 	}
 	// 19 digits fit into an int64 except for those above the last time.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)

@@ -198,7 +198,7 @@ func (q *query) expr() (odata.Expr, error) {
 // calls it.
 func (q *query) refuseScan(p Plan) error {
 	if p.Class == TableScan && !q.allowScan {
-		return &Error{Op: "Query", Table: q.src.Table.name, Kind: ErrTableScan, Err: fmt.Errorf("%s (AllowTableScan runs it all the same)", p.Reason)}
+		return &Error{Op: "Query", Table: q.src.Table.name, Kind: ErrTableScan, Err: fmt.Errorf("%s; name the partition, or call AllowTableScan", p.Reason)}
 	}
 	return nil
 }

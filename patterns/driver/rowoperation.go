@@ -13,7 +13,7 @@ import (
 // would be unconditional.
 func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, error) {
 	if row.Row == nil {
-		return tables.RawWrite{}, errors.New("a RowOperation without a Row")
+		return tables.RawWrite{}, errors.New("a RowOperation has no Row; the pattern must set it")
 	}
 	w := tables.RawWrite{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
 	if row.Verb != DeleteRow {
@@ -28,10 +28,10 @@ func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, err
 	case DeleteRow:
 		w.Verb = wire.VerbDelete
 	default:
-		return w, fmt.Errorf("a RowOperation of verb %d", row.Verb)
+		return w, fmt.Errorf("a RowOperation has verb %d; it must be InsertRow, ReplaceRow or DeleteRow", row.Verb)
 	}
 	if w.IfMatch == "" {
-		return w, fmt.Errorf("a RowOperation on row %q without the ETag that it was read with", tables.Loggable(pass, w.Key).Row)
+		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", tables.Loggable(pass, w.Key).Row)
 	}
 	return w, nil
 }

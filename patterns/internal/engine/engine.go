@@ -71,7 +71,7 @@ func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 func (r *Engine) Compose() (err error) {
 	r.Schema.MaxAttempts = cmp.Or(r.Schema.MaxAttempts, defaultAttempts)
 	if r.Schema.MaxAttempts < 0 {
-		return fmt.Errorf("a Schema.MaxAttempts of %d", r.Schema.MaxAttempts)
+		return fmt.Errorf("Schema.MaxAttempts is %d; it must be 0 (meaning 10) or more", r.Schema.MaxAttempts)
 	}
 	for i, p := range r.Patterns {
 		if err := r.compile(p, r.Patterns[:i]); err != nil {

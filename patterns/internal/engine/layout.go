@@ -109,7 +109,7 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key
 	case n > MaxFurtherRows:
 		return nil, tables.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
 	case (n > 0) != (laid.Directory != "") || laid.Directory == FurtherRow:
-		return nil, errors.New("the directory does not fit the rows")
+		return nil, errors.New("the layout's directory does not list the rows that are stored")
 	}
 	rows = append(rows, PlannedRow{Pattern: pattern, RowKey: key.Row, Properties: laid.First, Layout: laid.Directory})
 	for i, further := range laid.Further {
@@ -149,7 +149,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 		return err
 	}
 	if len(further) < len(wanted) {
-		return PatternError(r.Layout, fmt.Errorf("%w: %d of %d further rows are there", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
+		return PatternError(r.Layout, fmt.Errorf("%w: %d of %d further rows exist", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
 	joined, err := r.Layout.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
 	if err != nil {

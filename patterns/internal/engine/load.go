@@ -70,7 +70,7 @@ func asGarbled(err error) error {
 	if e := AsError(err); e != nil {
 		garbled.Pattern, garbled.Err = e.Pattern, e.Err
 	}
-	garbled.Err = fmt.Errorf("what it refers to is missing or another, and the row is the same as before: %v", garbled.Err) // %v hides ErrOutdated
+	garbled.Err = fmt.Errorf("a blob or row to which the entity refers is missing or has changed, although the entity has not: %v", garbled.Err) // %v hides ErrOutdated
 	return garbled
 }
 
@@ -138,7 +138,7 @@ func notAbsent(err error) error {
 	there := *AsError(err)
 	there.Kind = tables.ErrGarbled
 	if there.Err == nil || errors.Is(there.Err, tables.ErrNotFound) {
-		there.Err = fmt.Errorf("something that the entity refers to: %v", cmp.Or(there.Err, tables.ErrNotFound)) // %v hides ErrNotFound
+		there.Err = fmt.Errorf("a blob or row to which the entity refers: %v", cmp.Or(there.Err, tables.ErrNotFound)) // %v hides ErrNotFound
 	}
 	return &there
 }

@@ -29,7 +29,7 @@ type OutsideWriter struct {
 // commit writes a copy and its claim. All writes of rows outside of the entity's partition go through it.
 func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
 	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
-		return fmt.Errorf("the message does not name the key, so nothing may be written under it")
+		return fmt.Errorf("the intent's message does not name this key, so no row may be written under it")
 	}
 	_, err := Commit(ctx, o.Table, "Reconcile", operations...)
 	return err
@@ -192,11 +192,11 @@ func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve str
 func OwnerOf(row *StoredRow) error {
 	switch {
 	case !row.Outside.Is:
-		return errors.New("a row that is no copy has the key")
+		return errors.New("a row that is not a copy of an entity has this key; delete it, or use another table or index name")
 	case row.Outside.Reserved != "":
 		return fmt.Errorf("(%q, %q) has reserved the key in a change that is under way or was given up; its intent frees it", row.Outside.Partition, row.Primary)
 	}
-	return fmt.Errorf("(%q, %q) has the key", row.Outside.Partition, row.Primary)
+	return fmt.Errorf("entity (%q, %q) owns this key", row.Outside.Partition, row.Primary)
 }
 
 // remove deletes the entity's own copy under a key, and no other.

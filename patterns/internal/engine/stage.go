@@ -40,7 +40,7 @@ func (r *Engine) stage(ctx context.Context, op string, x *tables.Transaction, pr
 		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is not usable; make it with Table.NewTransaction"))
 	}
 	if !x.Table().Same(r.Table) {
-		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s", x.Table().Name()))
+		return r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))
 	}
 	if err := r.CheckStage(op); err != nil {
 		return err
