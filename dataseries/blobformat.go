@@ -102,7 +102,8 @@ func decodeDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
-// sort puts the slots in their order: numbers have one width.
+// sort sorts the slots by number. All slot numbers have the same number of digits, so the order of their names is that of the
+// numbers.
 func (d *document) sort() {
 	slices.SortFunc(d.slots, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 }

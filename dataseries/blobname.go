@@ -31,7 +31,7 @@ func (b *blobShelf) nameOf(key tables.Key) (string, error) {
 	return name, nil
 }
 
-// keyOf is the reverse of nameOf.
+// keyOf is the inverse of nameOf.
 func (b *blobShelf) keyOf(name string) (key tables.Key, ok bool) {
 	rest, ok := strings.CutPrefix(name, b.prefixOf(nil))
 	partition, row, two := strings.Cut(rest, segmentEnd)

@@ -22,7 +22,7 @@ type writeKeys struct {
 	mac        []byte
 	commitment []byte
 
-	digests hash.Hash // HMAC with the key mac, nil before the first digest; one goroutine uses a writeKeys
+	digests hash.Hash // HMAC with the key mac; nil before the first digest. It has state, so only one goroutine may use a writeKeys
 	scratch []byte
 }
 

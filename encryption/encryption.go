@@ -106,7 +106,7 @@ type rowCipher struct {
 	table    string
 	tagged   []string // properties to encrypt, sorted
 	signed   []string // properties to sign, sorted
-	sealed   []string // signed because another pattern added and seals them, sorted
+	sealed   []string // properties that another pattern has added and lists in Seals, sorted; they are signed
 }
 
 // cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.

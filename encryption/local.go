@@ -45,7 +45,7 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.id == "" {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalKey was not made by NewLocalKey; make it so")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalKey is the zero value; make it with NewLocalKey")
 	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
@@ -86,7 +86,7 @@ func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.key == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalRSAKey was not made by NewLocalRSAKey; make it so")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalRSAKey is the zero value; make it with NewLocalRSAKey")
 	}
 	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
 	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err

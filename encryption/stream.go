@@ -102,7 +102,7 @@ func chunkNonce(number uint32, last bool) []byte {
 // error of plaintext is returned unchanged; Open refuses the incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
-		return nil, tables.Invalidf("Seal", "the Stream was not made by NewStream; make it so")
+		return nil, tables.Invalidf("Seal", "the Stream is the zero value; make it with NewStream")
 	}
 	id, key, err := s.registry.state.writeKey(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 // openChunks makes the cipher of a stream, given its beginning.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
-		return chunks{}, tables.Invalidf("Open", "the Stream was not made by NewStream; make it so")
+		return chunks{}, tables.Invalidf("Open", "the Stream is the zero value; make it with NewStream")
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {

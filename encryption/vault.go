@@ -53,7 +53,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 // Wrap implements KeyWrapper.
 func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if k.client == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the VaultKey was not made by NewVaultKey; make it so")
+		return WrappedKey{}, tables.Invalidf("Wrap", "the VaultKey is the zero value; make it with NewVaultKey")
 	}
 	algorithm := azkeys.EncryptionAlgorithm(k.algorithm)
 	answer, err := k.client.WrapKey(ctx, k.name, "", azkeys.KeyOperationParameters{Algorithm: &algorithm, Value: key}, nil)

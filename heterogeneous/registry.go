@@ -180,7 +180,7 @@ type firstRows struct{ registry *Registry }
 // spreadMark is a property, in memory only, of an entity in several rows. No stored property can have this name.
 const spreadMark = " spread"
 
-var errReadOnly = errors.New("a registry reads with this layout and never writes with it")
+var errReadOnly = errors.New("the registry cannot write an entity; write it through the repository of its type")
 
 // Attach implements patterns.Pattern.
 func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {

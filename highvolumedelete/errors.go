@@ -14,7 +14,7 @@ var (
 	// the table.
 	ErrLate = errors.New("the period is closed")
 	// ErrEarly: the entity's period is further ahead than Schema.Early allows.
-	ErrEarly = errors.New("the period is too far ahead")
+	ErrEarly = errors.New("the period is too far in the future")
 )
 
 // noTable reports whether the period's own table does not exist: not yet created, or dropped. It is false for other

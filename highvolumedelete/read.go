@@ -33,7 +33,7 @@ const (
 )
 
 // Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A
-// zero time is no bound. Missing tables, and those dropped meanwhile, are skipped. An error comes once, last.
+// zero time is no bound. Missing tables, and those dropped meanwhile, are skipped. An error is yielded once, as the last element.
 //
 // In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged;
 // rows in another order are tables.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are

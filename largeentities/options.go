@@ -118,7 +118,7 @@ func checkPrefix(prefix string) error {
 	}
 	for _, c := range prefix {
 		if c <= ' ' || c > '~' || strings.ContainsRune(`\?#%`, c) {
-			return fmt.Errorf("Options.Prefix is %q; it has a character that is not safe in an address", prefix)
+			return fmt.Errorf("Options.Prefix is %q; it has a character that must be escaped in a URL", prefix)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (x *Members[C]) memberKey(parent, child tables.Key) tables.Key {
 	return tables.Key{Partition: parent.Partition, Row: row}
 }
 
-// childOf is the reverse of memberKey; false for the row of a number.
+// childOf is the inverse of memberKey; false for the row of a number.
 func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
 	parent.Partition = row.Partition
 	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
@@ -219,7 +219,7 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	return recount[C](ctx, x.name, m.rows(), x.countKey(parent), func(ctx context.Context) (int64, error) { return m.scan(ctx, parent) })
 }
 
-// Keys yields the keys of a parent's members, by partition and row key. An error comes once, last. Requests: 1 for each page of
+// Keys yields the keys of a parent's members, by partition and row key. An error is yielded once, as the last element. Requests: 1 for each page of
 // at most 1,000.
 func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	m, err := x.in("Keys")

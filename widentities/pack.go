@@ -199,7 +199,7 @@ func parseDirectory(directory string) (firstRow string, entries []entry, err err
 	return words[1], entries, nil
 }
 
-// digestOfNames tells whether two programs keep the same properties in the first row.
+// digestOfNames reports whether two programs keep the same properties in the first row.
 func digestOfNames(names []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(names)), " ")))
 	return base64.RawURLEncoding.EncodeToString(sum[:6])

@@ -43,12 +43,12 @@ func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 func textOf(v tables.Value) ([]byte, error) {
 	if text, ok := v.Text(); ok {
 		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("a text that is not UTF-8")
+			return nil, fmt.Errorf("the stored text is not valid UTF-8")
 		}
 		return []byte(text), nil
 	}
 	if v.IsNull() {
-		return nil, fmt.Errorf("the property has no value")
+		return nil, fmt.Errorf("the property's value is null, which cannot be stored")
 	}
 	return bytes.Trim(edm.AppendValue(nil, edm.Value(v)), `"`), nil
 }

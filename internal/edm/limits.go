@@ -66,7 +66,7 @@ func PropertySize(name string, v Value) int {
 	return propertyOverhead + 2*Units(name) + v.StoredSize()
 }
 
-// CheckName tells whether a property may have this name: a C# identifier of at most 255 units.
+// CheckName reports whether a property may have this name: a C# identifier of at most 255 units.
 func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("a property name is empty; give a name")
@@ -98,7 +98,7 @@ func IsPlainName(name string) bool {
 	return true
 }
 
-// Check tells whether the service would store the value.
+// Check reports whether the service would store the value.
 func (v Value) Check() error {
 	switch v.typ {
 	case TypeNull:

@@ -2,5 +2,5 @@
 
 package race
 
-// Enabled tells whether the program was built with the race detector, which makes everything several times slower.
+// Enabled reports whether the program was built with the race detector, which makes everything several times slower.
 const Enabled = false

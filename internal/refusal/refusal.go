@@ -45,7 +45,7 @@ func (k *Kinds) ofResource(code string) error {
 	return nil
 }
 
-// ofAny translates the responses that mean the same from all three services; nil for what has no meaning of its own.
+// ofAny translates the responses that have the same meaning for all three services. It returns nil for any other response.
 func (k *Kinds) ofAny(status int, code string) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":

@@ -16,7 +16,7 @@ type Fetch[V any] func(ctx context.Context, token string) (items []V, next strin
 
 // All yields the values of all streams, at most limit of them unless it is 0. Without order the streams come one after the other;
 // with it the least of their next values comes first, and each stream must already be in this order. concurrency bounds the pages that
-// are being fetched at once. An error comes once, last.
+// are being fetched at once. An error is yielded once, as the last element.
 func All[V any](ctx context.Context, fetches []Fetch[V], concurrency int, order func(a, b V) int, limit int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

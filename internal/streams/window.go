@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Window reads n values by their index, several at once, and yields them in order, without those whose error skip accepts. The reads
-// are never more than concurrency ahead of the reader. Any other error comes once, last.
+// Window reads n values by index, several at once, and yields them in order. It skips a value if skip accepts the error of
+// its read; any other error is yielded once, as the last element. At most concurrency values are read ahead of the caller.
 func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip func(error) bool) iter.Seq2[V, error] {
 	type answer struct {
 		v   V
