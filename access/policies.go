@@ -145,7 +145,7 @@ func checkPolicy(p Policy) error {
 	case p.Start.Nanosecond() != 0 || p.Expiry.Nanosecond() != 0:
 		return errors.New("Policy.Start or Expiry has a fraction of a second; truncate them to whole seconds")
 	case !p.Start.IsZero() && !p.Expiry.IsZero() && !p.Start.Before(p.Expiry):
-		return errors.New("Policy.Expiry is not after Policy.Start; it must be")
+		return errors.New("Policy.Expiry must be after Policy.Start")
 	}
 	return nil
 }

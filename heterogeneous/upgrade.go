@@ -45,7 +45,7 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 		_, err := t.repository.Host("Upgrade", typeName)
 		return report, err
 	case o.Concurrency < 0:
-		return report, tables.Invalidf("Upgrade", "a negative Concurrency")
+		return report, tables.Invalidf("Upgrade", "UpgradeOptions.Concurrency is negative; it must be 0 (meaning 8) or more")
 	case t.options.ByKey:
 		return report, nil
 	case o.Concurrency == 0:

@@ -218,7 +218,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// nudge wakes the goroutine.
+// nudge wakes the goroutine that flushes in the background, and starts it if it does not run.
 func (w *Writer) nudge() {
 	if !w.running {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -234,7 +234,8 @@ func runnerOf(table *tables.Table, async bool) intents.Runner {
 	return s.runner
 }
 
-// knowAll makes the table's store know what a repository and its patterns use.
+// knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create
+// creates them.
 func (r *Repository[T]) knowAll() {
 	s := storeOf(r.engine.Table)
 	if s == nil {

@@ -180,7 +180,7 @@ type entry struct {
 func parseDirectory(directory string) (firstRow string, entries []entry, err error) {
 	words := strings.Split(directory, " ")
 	if words[0] != directoryVersion || len(words) < 3 {
-		return "", nil, fmt.Errorf("a directory of version %.10q, this build reads version %s", words[0], directoryVersion)
+		return "", nil, fmt.Errorf("the directory in _tpLayout has version %.10q, and this build reads version %s; use a newer build", words[0], directoryVersion)
 	}
 	entries = make([]entry, len(words)-2)
 	for i, word := range words[2:] {
