@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -49,7 +50,7 @@ func Parse(address string) (Token, error) {
 		return Token{}, tables.InvalidIn(op, "", "the address names no table; its path must end with the table's name")
 	}
 	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
-	if !isTableName(table) {
+	if rows.CheckTableName(table) != nil {
 		return Token{}, tables.InvalidIn(op, "", "the last part of the address is not a legal table name: 3 to 63 ASCII letters and digits")
 	}
 	query, err := url.ParseQuery(u.RawQuery)

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -54,7 +55,7 @@ func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, erro
 	if table == nil {
 		return nil, tables.InvalidIn("NewPolicies", "", "the table is nil; make it with Account.Table")
 	}
-	if !isTableName(table.Name()) {
+	if rows.CheckTableName(table.Name()) != nil {
 		return nil, tables.InvalidIn("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}

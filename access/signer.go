@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -157,7 +158,7 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 // since the signature is of lines: a field of two lines would sign something else, too.
 func (s *Signer) check(g *Grant) error {
 	switch {
-	case !isTableName(g.Table):
+	case rows.CheckTableName(g.Table) != nil:
 		return errors.New("Grant.Table is empty or not a legal table name; it must have 3 to 63 ASCII letters and digits")
 	case g.Range.Err() != nil:
 		return fmt.Errorf("Grant.Range: %w", g.Range.Err())
@@ -212,20 +213,6 @@ func checkPolicyID(id string) error {
 		return errors.New("the policy ID has a control character, U+FFFE or U+FFFF, which XML cannot hold; use other characters")
 	}
 	return nil
-}
-
-// isTableName reports whether the name is legal for a table.
-func isTableName(name string) bool {
-	if len(name) < 3 || len(name) > 63 || strings.EqualFold(name, "tables") {
-		return false
-	}
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
 }
 
 // String names the account.

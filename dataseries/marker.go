@@ -2,11 +2,9 @@ package dataseries
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
-	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -23,7 +21,6 @@ const (
 	markerCall      = "Call" // ID of the call that counted
 
 	longestOperation = 512 // UTF-16 units
-	hashBytes        = 20
 )
 
 // mark records that an operation was counted.
@@ -48,16 +45,7 @@ func newMark(l *layout, key tables.Key, slot int, delta tables.Value, operation 
 		return nil, tables.Invalid("", err)
 	}
 	return &mark{key: key, slot: slot, property: l.property(slot), operation: operation, delta: delta, call: rand.Text(),
-		hash: markerHash(l.prefix, key.Row, operation)}, nil
-}
-
-// markerHash returns the hash of an operation on a series. Including the lengths makes the texts unambiguous.
-func markerHash(texts ...string) string {
-	h := sha256.New()
-	for _, text := range texts {
-		fmt.Fprintf(h, "%d %s", len(text), text)
-	}
-	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
+		hash: rows.Hash(l.prefix, key.Row, operation)}, nil
 }
 
 // row returns the key of the marker.

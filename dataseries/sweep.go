@@ -2,14 +2,14 @@ package dataseries
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -105,16 +105,12 @@ const sweepVersion = 1
 
 func (s *sweeping) resume(table, prefix string) error {
 	of := append([]string{table, prefix, fmt.Sprint(s.DryRun, s.Partitions == nil)}, s.Partitions...)
-	s.at = sweepMark{Version: sweepVersion, Of: markerHash(of...)}
+	s.at = sweepMark{Version: sweepVersion, Of: rows.Hash(of...)}
 	if s.Resume == "" {
 		return nil
 	}
 	var at sweepMark
-	text, err := base64.RawURLEncoding.DecodeString(s.Resume)
-	if err == nil {
-		err = json.Unmarshal(text, &at)
-	}
-	if err != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
+	if continuation.Decode(s.Resume, &at) != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
 		return tables.Invalid("", errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Resume, or \"\" to begin"))
 	}
 	s.at = at
@@ -127,8 +123,7 @@ func (s *sweeping) passed(key tables.Key, old, removed int) {
 	s.report.Old, s.report.Removed = s.report.Old+int64(old), s.report.Removed+int64(removed)
 	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
 	if !s.unordered {
-		text, _ := json.Marshal(s.at) // numbers and texts, which always marshal
-		s.report.Resume = base64.RawURLEncoding.EncodeToString(text)
+		s.report.Resume = continuation.Encode(s.at)
 	}
 	if s.Progress != nil {
 		s.Progress(s.report)

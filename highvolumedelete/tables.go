@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -103,11 +104,8 @@ func checkName(name string) error {
 	if len(name) == 0 || len(name) > maxName {
 		return fmt.Errorf("Schema.Name has %d characters; it must have 1 to %d", len(name), maxName)
 	}
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("Schema.Name %q must have only ASCII letters and digits, and begin with a letter", name)
-		}
+	if rows.CheckTableName(name+controlSuffix) != nil {
+		return fmt.Errorf("Schema.Name %q must have only ASCII letters and digits, and begin with a letter", name)
 	}
 	return nil
 }

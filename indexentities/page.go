@@ -2,13 +2,11 @@ package indexentities
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -47,7 +45,7 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 		page.Items = append(page.Items, v)
 	}
 	if to < len(keys) {
-		page.Next = pageToken{tokenVersion, x.fingerprint(place), keys[to-1].Partition, keys[to-1].Row}.String()
+		page.Next = continuation.Encode(pageToken{tokenVersion, x.fingerprint(place), keys[to-1].Partition, keys[to-1].Row})
 	}
 	return page, nil
 }
@@ -62,11 +60,6 @@ type pageToken struct {
 
 const tokenVersion = 1
 
-func (t pageToken) String() string {
-	text, _ := json.Marshal(t) // strings and an int cannot fail
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
 // parseToken returns the key behind which a page begins, nil for the first.
 func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*tables.Key, error) {
 	if token == "" {
@@ -77,9 +70,8 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 		return nil, err
 	}
 	var t pageToken
-	text, err := base64.RawURLEncoding.DecodeString(token)
 	switch {
-	case err != nil || json.Unmarshal(text, &t) != nil:
+	case continuation.Decode(token, &t) != nil:
 		return nil, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
 	case t.Version != tokenVersion:
 		return nil, fmt.Errorf("the continuation token has version %d, and this build reads version %d; begin with an empty token", t.Version, tokenVersion)
@@ -91,7 +83,5 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 
 // fingerprint tells lists apart.
 func (x *index[T]) fingerprint(place string) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q", x.definition.Name, place)
-	return fmt.Sprintf("%016x", h.Sum64())
+	return continuation.Hash("%q %q", x.definition.Name, place)
 }

@@ -3,16 +3,14 @@ package patterns
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -115,9 +113,7 @@ func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q stores no copies or facts to fill; remove it from RebuildOptions.Patterns", p.Name))
 		}
 	}
-	h := fnv.New64a()
-	fmt.Fprintf(h, "rebuild %s", v.fingerprint())
-	b.state = rebuildState{Version: rebuildVersion, Run: fmt.Sprintf("%016x", h.Sum64())}
+	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}
 	if o.Resume != "" {
 		if err := b.state.parse(o.Resume, b.state.Run); err != nil {
 			return nil, r.Invalid(op, tables.Key{}, err)
@@ -129,15 +125,13 @@ func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
 func (s *rebuildState) text() string {
 	c := *s
 	c.Report.Problems = nil
-	text, _ := json.Marshal(&c) // texts and numbers always encode
-	return base64.RawURLEncoding.EncodeToString(text)
+	return continuation.Encode(&c)
 }
 
 func (s *rebuildState) parse(token, run string) error {
 	var c rebuildState
-	text, err := base64.RawURLEncoding.DecodeString(token)
 	switch {
-	case err != nil || json.Unmarshal(text, &c) != nil:
+	case continuation.Decode(token, &c) != nil:
 		return fmt.Errorf("RebuildOptions.Resume, of %d characters, is not a token of an earlier RebuildReport", len(token))
 	case c.Version != rebuildVersion:
 		return fmt.Errorf("RebuildOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, rebuildVersion)

@@ -2,13 +2,12 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,11 +51,7 @@ type moverRow struct {
 // moveName names a move. Movers of one name, source and destination share the rows and the blob of a move, whichever
 // message they handle; no other mover touches them.
 func moveName(mover, table string, key tables.Key, incarnation string, to []string) string {
-	h := sha256.New()
-	for _, s := range append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...) {
-		fmt.Fprintf(h, "%d %s", len(s), s)
-	}
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+	return rows.Hash(append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...)...)
 }
 
 // row makes one of the move's rows.

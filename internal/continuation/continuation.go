@@ -28,15 +28,36 @@ func (p Position) More() bool { return p.Partition != "" || len(p.After) == 2 }
 // Token returns the text of the position.
 func (p Position) Token() string {
 	p.Version = version
-	text, _ := json.Marshal(p) // strings and an int cannot fail
+	return Encode(p)
+}
+
+// Encode returns the text of a token: JSON in base64. The position is a struct of strings and numbers, which always
+// marshal.
+func Encode(position any) string {
+	text, _ := json.Marshal(position)
 	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Decode reads the text of a token into a position.
+func Decode(token string, position any) error {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, position)
+}
+
+// Hash returns a short hash of a formatted text, which tells the queries and runs apart that tokens belong to.
+func Hash(format string, args ...any) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, format, args...)
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // Parse reads a token of a query that has this fingerprint. top is the query's Top, 0 for none.
 func Parse(token, query string, top int) (Position, error) {
 	var p Position
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || json.Unmarshal(text, &p) != nil {
+	if Decode(token, &p) != nil {
 		return p, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
 	}
 	if p.Version != version {
@@ -56,7 +77,5 @@ func Parse(token, query string, top int) (Position, error) {
 
 // Fingerprint tells queries apart by what decides their answer. The page size is not part of it: it may change between pages.
 func Fingerprint(endpoint, table, filter string, selected []string, top int) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %q %d", endpoint, table, filter, selected, top)
-	return fmt.Sprintf("%016x", h.Sum64())
+	return Hash("%q %q %q %q %d", endpoint, table, filter, selected, top)
 }

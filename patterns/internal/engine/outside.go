@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,11 +51,7 @@ const ClaimPrefix = "\uFFFC"
 // ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and the
 // reservation, so the service checks in the same transaction who may write the copy.
 func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
-	h := sha256.New()
-	for _, s := range []string{copied.Row, entity.Partition, entity.Row, reserved} {
-		fmt.Fprintf(h, "%d %s", len(s), s)
-	}
-	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])}
+	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, entity.Partition, entity.Row, reserved)}
 }
 
 // rememberOutside lists the keys of an entity's outside copies. If a key function rejects the entity, it made none.
