@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
 // fill stands for all that can follow in a key. In keys made by compoundkey the next character is at most U+FFFC, so
@@ -22,12 +23,12 @@ func before(end string) (last string, ok bool) {
 	}
 	c, n := utf8.DecodeLastRuneInString(end)
 	p := end[:len(end)-n]
-	b, ok := legalBefore(c, compoundkey.MaxUnits-unitsOf(p))
+	b, ok := legalBefore(c, compoundkey.MaxUnits-edm.Units(p))
 	if !ok {
 		return p, true
 	}
 	last = p + string(b)
-	if unitsOf(last) < compoundkey.MaxUnits {
+	if edm.Units(last) < compoundkey.MaxUnits {
 		last += string(fill)
 	}
 	return last, true
@@ -57,16 +58,4 @@ func characterBefore(c rune) rune {
 		return 0xD7FF
 	}
 	return c - 1
-}
-
-// unitsOf is the size of a key in UTF-16 code units.
-func unitsOf(key string) int {
-	units := 0
-	for _, r := range key {
-		units++
-		if r > 0xFFFF {
-			units++
-		}
-	}
-	return units
 }

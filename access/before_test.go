@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -24,7 +25,7 @@ func anyKey() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		key := anyText(1, 4).Draw(t, "key")
 		if rapid.IntRange(0, 3).Draw(t, "long") == 0 {
-			key = strings.Repeat("m", compoundkey.MaxUnits-unitsOf(key)-rapid.IntRange(0, 2).Draw(t, "short of")) + key
+			key = strings.Repeat("m", compoundkey.MaxUnits-edm.Units(key)-rapid.IntRange(0, 2).Draw(t, "short of")) + key
 		}
 		return key
 	})

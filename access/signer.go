@@ -7,10 +7,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -202,14 +204,14 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 
 // checkPolicyID refuses IDs that the service does not store, control characters, and characters that XML cannot hold.
 func checkPolicyID(id string) error {
-	switch n := unitsOf(id); {
+	switch n := edm.Units(id); {
 	case id == "" || !utf8.ValidString(id):
 		return errors.New("the policy ID is empty or not valid UTF-8")
 	case n > maxPolicyID:
 		return fmt.Errorf("the policy ID has %d UTF-16 units; it must have 1 to %d", n, maxPolicyID)
 	case strings.HasPrefix(id, lockPrefix):
 		return fmt.Errorf("the policy ID begins with %s, which is reserved for the library; choose another ID", lockPrefix)
-	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF }):
+	case strings.ContainsFunc(id, func(r rune) bool { return unicode.IsControl(r) || r == 0xFFFE || r == 0xFFFF }):
 		return errors.New("the policy ID has a control character, U+FFFE or U+FFFF, which XML cannot hold; use other characters")
 	}
 	return nil

@@ -191,8 +191,7 @@ func (p *Policies) write(ctx context.Context, op string, since time.Time, term t
 	if err == nil {
 		return written, nil
 	}
-	var response *azcore.ResponseError
-	if errors.As(err, &response) && wire.OutcomeOfStatus(response.StatusCode, response.ErrorCode) == wire.OutcomeRefused && !l.Unsure() {
+	if response, ok := errors.AsType[*azcore.ResponseError](err); ok && wire.OutcomeOfStatus(response.StatusCode, response.ErrorCode) == wire.OutcomeRefused && !l.Unsure() {
 		return refused, p.sdkFailure(op, err)
 	}
 	if errors.Is(l.Check(), lease.ErrLost) {

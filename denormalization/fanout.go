@@ -182,7 +182,12 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 
 // holderError says of which holder an error is: what is reported of an intent names the source.
 func (r *linked[S, H]) holderError(key tables.Key, err error) error {
-	where := fmt.Errorf("the holder (%q, %q) in %s: %w", key.Partition, key.Row, r.holders.Table().Name(), err)
+	return r.errorAt("holder", key, r.holders.Table(), err)
+}
+
+// errorAt says of which entity at the other end of the link an error is.
+func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, err error) error {
+	where := fmt.Errorf("the %s (%q, %q) in %s: %w", end, key.Partition, key.Row, table.Name(), err)
 	var e *tables.Error
 	if !errors.As(err, &e) {
 		return where

@@ -3,7 +3,6 @@ package denormalization
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -228,12 +227,7 @@ func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.K
 
 // sourceError says of which source an error is: what is reported of an intent names the holder.
 func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
-	where := fmt.Errorf("the source (%q, %q) in %s: %w", key.Partition, key.Row, r.sources.Table().Name(), err)
-	var e *tables.Error
-	if !errors.As(err, &e) {
-		return where
-	}
-	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
 // companions is for holders in their sources' partitions: it stages the sources that were read for the copy, unchanged. A source

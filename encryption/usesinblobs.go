@@ -89,8 +89,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 
 // blobError turns an error of the blob service into a tables.Error.
 func blobError(op string, err error) error {
-	var own *tables.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err
 	}
 	return tables.ServiceError(op, "", err)

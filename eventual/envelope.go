@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -119,11 +120,8 @@ func checkType(messageType string) error {
 		return fmt.Errorf("the message type has %d bytes; it must have at most %d", len(messageType), maxType)
 	case strings.ToValidUTF8(messageType, "") != messageType:
 		return errors.New("the message type is not valid UTF-8")
-	}
-	for _, c := range messageType {
-		if c < ' ' || c >= 0x7f && c < 0xa0 {
-			return fmt.Errorf("message type %q has a control character; use printable characters", messageType)
-		}
+	case strings.ContainsFunc(messageType, unicode.IsControl):
+		return fmt.Errorf("message type %q has a control character; use printable characters", messageType)
 	}
 	return nil
 }

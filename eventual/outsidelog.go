@@ -21,8 +21,7 @@ func (q *Queue) logEffect(intent *intents.Intent, committed bool, err error) {
 		text = "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it"
 	}
 	about := aboutIntent(q, intent)
-	var e *tables.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*tables.Error](err); ok {
 		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", e.Table))
 	}
 	q.account.Logger().Warn(text, append(about, slog.String("error", wire.RedactText(err.Error())), slog.String("action", actionFor(err)))...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -67,7 +68,7 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	if err := t.codec.Decode(p, v); err != nil {
 		return nil, err
 	}
-	setSystem(v, r.key(), r.Timestamp)
+	tables.CodecOf(rows.Open, t.codec).Finish(&tables.RawRow{Timestamp: r.Timestamp}, r.key(), v)
 	*t.host().MetaOf(v) = r.Meta
 	return v, nil
 }

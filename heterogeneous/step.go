@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -45,7 +45,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		if err := from.Decode(p, old); err != nil {
 			return nil, err
 		}
-		setSystem(old, key, time.Time{})
+		tables.CodecOf(rows.Open, from).Finish(&tables.RawRow{}, key, old)
 		next, err := upgrade(old)
 		if err != nil {
 			return nil, err

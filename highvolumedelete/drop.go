@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -94,14 +95,7 @@ func (s *Tables[T]) close(ctx context.Context, to period, options *DropOptions, 
 		return m, err
 	}
 	grace := cmp.Or(options.UnsafeGrace, DefaultGrace)
-	timer := time.NewTimer(max(grace, 0))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return m, ctx.Err()
-	case <-ctx.Done():
-		return m, ctx.Err()
-	}
+	return m, backoff.Sleep(ctx, grace)
 }
 
 // drop drops one table. A missing table was dropped by another process, or by an attempt whose response was lost.

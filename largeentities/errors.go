@@ -20,8 +20,7 @@ func failure(op, blob string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var own *tables.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err
 	}
 	e := tables.ServiceError(op, blob, err)

@@ -150,8 +150,7 @@ var errCutOff = errors.New("the response was cut off")
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
 	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
 	if err != nil {
-		var refused *azcore.ResponseError
-		if errors.As(err, &refused) && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+		if refused, ok := errors.AsType[*azcore.ResponseError](err); ok && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
 			return piece{size: offset}, nil // with any code
 		}
 		return piece{}, err

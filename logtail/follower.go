@@ -75,12 +75,8 @@ func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 			if found {
 				continue
 			}
-			timer := time.NewTimer(f.interval/2 + backoff.Jitter(f.interval))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-				yield(nil, ctx.Err())
+			if err := backoff.Sleep(ctx, f.interval/2+backoff.Jitter(f.interval)); err != nil {
+				yield(nil, err)
 				return
 			}
 		}

@@ -126,8 +126,7 @@ func LostRace(err error) bool {
 // use it, so that their errors have the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
-	var size *edm.SizeError
-	if errors.As(err, &size) {
+	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		kind = ErrTooLarge
 	}
 	return &Error{Op: op, Kind: kind, Err: err}
@@ -159,8 +158,7 @@ func failure(op, table string, key Key, err error) error {
 		return nil
 	}
 	e := &Error{Op: op, Table: table, Key: key, Err: wire.Redact(err)}
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
 	}
 	if errors.Is(err, wire.ErrGarbled) {

@@ -58,8 +58,7 @@ func (t *Table) checkSize(writes []RawWrite) *Error {
 
 // writeFailure is failure for a write. A write that was never sent is known not to be applied.
 func writeFailure(err error, key Key) *Error {
-	var size *edm.SizeError
-	if errors.As(err, &size) {
+	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return Invalid("", err)
 	}
 	e := asError(failure("", "", key, err))

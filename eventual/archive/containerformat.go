@@ -2,12 +2,10 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -200,37 +199,6 @@ func openArchive[T any](codec *tables.Codec[T], text []byte) (*T, error) {
 	if err := codec.Decode(properties, v); err != nil {
 		return nil, err
 	}
-	setKey(v, key)
+	tables.CodecOf(rows.Open, codec).Finish(&tables.RawRow{}, key, v)
 	return v, nil
-}
-
-// setKey sets the fields of a struct that are system properties, or the key of a bag.
-func setKey(v any, key tables.Key) {
-	if e, ok := v.(*tables.Entity); ok {
-		e.Key = key
-		return
-	}
-	s := reflect.ValueOf(v).Elem()
-	for _, f := range reflect.VisibleFields(s.Type()) {
-		name, _, _ := strings.Cut(f.Tag.Get("table"), ",")
-		name = cmp.Or(name, f.Name)
-		text := map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}
-		if value, is := text[name]; is && f.IsExported() && f.Type.Kind() == reflect.String {
-			fieldOf(s, f.Index).SetString(value)
-		}
-	}
-}
-
-// fieldOf returns a field, and allocates the embedded structs on the path to it.
-func fieldOf(s reflect.Value, index []int) reflect.Value {
-	for i, n := range index {
-		if i > 0 && s.Kind() == reflect.Pointer {
-			if s.IsNil() {
-				s.Set(reflect.New(s.Type().Elem()))
-			}
-			s = s.Elem()
-		}
-		s = s.Field(n)
-	}
-	return s
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // HomeLabel is the name of the metadata that says which table's entities a blob belongs to: see Home.
@@ -37,14 +38,12 @@ func (o Owner) CheckName(name string) error {
 		return fmt.Errorf("blob %q %w to %s, whose blobs have names that begin with %q", name, ErrForeign, o.What, o.Prefix)
 	}
 	for part := range strings.SplitSeq(rest, "/") {
-		if part == "" || strings.HasSuffix(part, ".") || strings.Contains(part, "\\") || strings.ContainsFunc(part, isControl) {
+		if part == "" || strings.HasSuffix(part, ".") || strings.Contains(part, "\\") || strings.ContainsFunc(part, unicode.IsControl) {
 			return fmt.Errorf("blob %q %w to %s: no blob is stored under such a name", name, ErrForeign, o.What)
 		}
 	}
 	return nil
 }
-
-func isControl(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
 
 // CheckLabels returns an error unless the metadata of a blob names the owner.
 func (o Owner) CheckLabels(blob string, meta map[string]*string) error {

@@ -91,8 +91,7 @@ func appendComparison(dst []byte, c Comparison) ([]byte, error) {
 	dst = append(append(dst, c.Property...), ' ')
 	dst = append(append(dst, opNames[c.Op]...), ' ')
 	dst, err := AppendLiteral(dst, c.Value)
-	var unprintable *UnprintableError
-	if errors.As(err, &unprintable) {
+	if unprintable, ok := errors.AsType[*UnprintableError](err); ok {
 		return dst, &UnprintableError{Property: c.Property, Reason: unprintable.Reason}
 	}
 	return dst, err

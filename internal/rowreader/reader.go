@@ -112,8 +112,7 @@ func Garbled(err error) error {
 	if errors.Is(err, wire.ErrGarbled) {
 		return err
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Errorf("%w: not JSON at byte %d", wire.ErrGarbled, syntax.ByteOffset)
 	}
 	return fmt.Errorf("%w: %v", wire.ErrGarbled, err)

@@ -101,8 +101,7 @@ func OutcomeOf(resp *http.Response, err error) Outcome {
 		if errors.As(err, &cut) {
 			return OutcomeNotSent
 		}
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			return OutcomeNotSent
 		}
 		var dns *net.DNSError

@@ -17,8 +17,7 @@ func Redact(err error) error {
 	if err == nil || !hasSecret(err.Error()) {
 		return err
 	}
-	var u *url.Error
-	if errors.As(err, &u) && !hasSecret(u.Err.Error()) {
+	if u, ok := errors.AsType[*url.Error](err); ok && !hasSecret(u.Err.Error()) {
 		return &url.Error{Op: u.Op, URL: RedactText(u.URL), Err: u.Err}
 	}
 	return &redactedError{text: RedactText(err.Error()), causes: innocentCauses(err, nil)}
