@@ -30,7 +30,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	resources []resource
-	known     map[string]bool // by resource.name
+	known     map[resourceID]bool
 }
 
 // StoreOptions are the options of NewStore; nil is the same as the zero value.
@@ -49,6 +49,12 @@ type resource struct {
 	create func(context.Context) error
 }
 
+// resourceID tells resources of one name in several accounts apart; account is nil if the name has the address.
+type resourceID struct {
+	account *tables.Account
+	name    string
+}
+
 // NewStore opens a store. Its queue of intents is called name with "-intents" appended. Programs that share repositories use the same
 // name, other programs in the account another one; it has the characters of a queue's name. NewStore makes no request.
 func NewStore(account *tables.Account, name string, options *StoreOptions) (*Store, error) {
@@ -63,7 +69,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	case name == "":
 		return nil, tables.Invalidf(op, "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
-		return nil, tables.Invalidf(op, "StoreOptions.Prefix is %q; it must have only ASCII letters and digits, and begin with a letter", s.prefix)
+		return nil, tables.Invalidf(op, "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
 	case account.QueueService() == nil:
 		return s, nil
 	}
@@ -143,7 +149,7 @@ const createdAtOnce = 8
 // effects of repositories with Schema.Async. At least one process must run it. It returns nil when it has stopped; see
 // eventual.Worker.Run. A store without repositories that need it is tables.ErrInvalid.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
-	if s.intents == nil || !s.knows(queueName(s.intents)) {
+	if s.intents == nil || !s.knows(queueID(s.intents)) {
 		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
@@ -161,41 +167,41 @@ func (s *Store) lower(name string) string {
 	return strings.ToLower(s.prefix) + "-" + name
 }
 
-func (s *Store) knows(name string) bool {
+func (s *Store) knows(id resourceID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[name]
+	return s.known[id]
 }
 
 // know registers a resource for Create.
-func (s *Store) know(name string, create func(context.Context) error) {
+func (s *Store) know(id resourceID, create func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.known[name] {
+	if !s.known[id] {
 		if s.known == nil {
-			s.known = map[string]bool{}
+			s.known = map[resourceID]bool{}
 		}
-		s.known[name] = true
-		s.resources = append(s.resources, resource{name, create})
+		s.known[id] = true
+		s.resources = append(s.resources, resource{id.name, create})
 	}
 }
 
 func (s *Store) knowTable(t *tables.Table) {
 	if t != nil {
-		s.know("table "+t.Name(), t.CreateIfMissing)
+		s.know(resourceID{t.Account(), "table " + t.Name()}, t.CreateIfMissing)
 	}
 }
 
-func (s *Store) knowQueue(q *eventual.Queue) { s.know(queueName(q), q.CreateIfMissing) }
+func (s *Store) knowQueue(q *eventual.Queue) { s.know(queueID(q), q.CreateIfMissing) }
 
-func queueName(q *eventual.Queue) string { return "queue " + q.Name() }
+func queueID(q *eventual.Queue) resourceID { return resourceID{q.Account(), "queue " + q.Name()} }
 
 func (s *Store) knowContainer(c *container.Client) {
 	if c == nil {
 		return
 	}
 	url := wire.RedactText(c.URL()) // the URL may have a signature
-	s.know("container "+url, func(ctx context.Context) error {
+	s.know(resourceID{nil, "container " + url}, func(ctx context.Context) error {
 		_, err := c.Create(ctx, nil)
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
 			return nil

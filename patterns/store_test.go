@@ -68,6 +68,20 @@ func TestStoreCreatesWhatIsUsed(t *testing.T) {
 	}
 }
 
+// TestStoreCreatesInBothAccounts: an index in a table of another account is created even if both tables have one name.
+func TestStoreCreatesInBothAccounts(t *testing.T) {
+	here, there := storeAccount(t, storagetest.Simulator(t, nil)), storeAccount(t, storagetest.Simulator(t, nil))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
+	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
+		&interpartition.Options[person]{Table: there.Table("Persons")})
+	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	harness.WantKind(t, here.Table("Persons").Create(t.Context()), tables.ErrExists)
+	harness.WantKind(t, there.Table("Persons").Create(t.Context()), tables.ErrExists)
+}
+
 // TestStoreCreateByManyAtOnce: processes that start together all succeed.
 func TestStoreCreateByManyAtOnce(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
