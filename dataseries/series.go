@@ -25,8 +25,8 @@ type Options struct {
 	// row, which holds MaxSlotsPerRow. If a series in one row later gets more slots and SlotsPerRow, the first row
 	// stays as it is.
 	SlotsPerRow int
-	// Container stores all slots of a series in a blob of this container. It must be made by Account.Container, of
-	// any account, and must exist. Blobs are named by table, so tables of the same name in different accounts need
+	// Container stores all slots of a series in a blob of this container. It must be made by Store.Container, whose
+	// Create creates it, or by Account.Container, of any account, and then must exist. Blobs are named by table, so tables of the same name in different accounts need
 	// different containers.
 	Container *container.Client
 	// MaxAttempts limits how often a change that reads first is tried on conflict (default 20).

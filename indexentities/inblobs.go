@@ -29,7 +29,7 @@ type InBlobs[T any] struct {
 // NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of the blobs'
 // names: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's
 // tags; repeated values count once. It returns the zero Part for an entity that is in no list. Get the container from
-// Account.Container, of this or another account; it must exist. The repository needs a table of a patterns.Store.
+// Store.Container or Account.Container, of this or another account; Store.Create creates it. The repository needs a table of a patterns.Store.
 // NewRepository reports invalid arguments.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
 	x := &InBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}

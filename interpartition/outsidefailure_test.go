@@ -116,7 +116,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 			if failed := b.log.lines("message poisoned", "in "+w.badges, "badge"); len(failed) != 1 || len(b.log.lines("in "+w.table)) != 0 {
 				t.Errorf("%d lines of the worker name the index's table:\n%s", len(failed), b.log.text.String())
 			}
-			if hints := b.log.lines("message poisoned", "create table "+w.badges+" with Table.CreateIfMissing"); (len(hints) == 1) != c.missing {
+			if hints := b.log.lines("message poisoned", "create table "+w.badges+" with Store.Create or Table.CreateIfMissing"); (len(hints) == 1) != c.missing {
 				t.Errorf("%d lines say how to create the table", len(hints))
 			}
 			for _, value := range []string{jones().Name, jones().Email} {

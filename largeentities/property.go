@@ -26,8 +26,8 @@ type Property[T any] struct {
 }
 
 // NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a
-// string. name is the stored name of the property. container comes from Account.Container, may be in another account,
-// and must exist. The repository needs a table of a patterns.Store.
+// string. name is the stored name of the property. container comes from Store.Container or Account.Container
+// and may be in another account; Store.Create creates it. The repository needs a table of a patterns.Store.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
 	if options != nil {

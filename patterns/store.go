@@ -19,7 +19,8 @@ import (
 
 // Store has everything that a program keeps in one storage account. The program opens its tables, queues and containers from
 // the Store, so Create can create those that are missing. The Store has a queue on which repositories put the intents of
-// changes with effects outside of their partition; Run is the worker that finishes the changes of processes that died. A
+// changes with effects outside of their partition; Run is the worker that finishes the changes of processes that died.
+// Open one Store of a name in a process, since a worker postpones intents of repositories that its own Store does not have. A
 // Store is safe for concurrent use.
 type Store struct {
 	account *tables.Account
@@ -82,18 +83,26 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 }
 
 // Account returns the account the store belongs to.
-func (s *Store) Account() *tables.Account { return s.account }
+func (s *Store) Account() *tables.Account {
+	if s == nil {
+		return nil
+	}
+	return s.account
+}
 
 // Table returns a handle for a table of the store; give it to NewRepository and to patterns. With an illegal name every operation
 // returns tables.ErrInvalid. Requests: 0.
 func (s *Store) Table(name string) *tables.Table {
+	if s.Account() == nil {
+		return s.Account().Table(name) // whose operations say that it has no account
+	}
 	table := ownedBy(s.account.Table(s.prefix+name), s)
 	s.knowTable(table)
 	return table
 }
 
 // RunTimeTable returns a handle that makes the table one of the store without Create creating it: for tables that the program itself
-// creates and drops, such as those of package highvolumedelete or one for each tenant. Requests: 0.
+// creates and drops, such as those of package highvolumedelete or one for each tenant. table comes from Account.Table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 	return ownedBy(table, runTime{s})
 }
@@ -103,6 +112,9 @@ type runTime struct{ *Store }
 
 // Container returns a client for a blob container of the store, nil if the account has no blob endpoint. Requests: 0.
 func (s *Store) Container(name string) *container.Client {
+	if s.Account() == nil {
+		return nil
+	}
 	c := s.account.Container(s.lower(name))
 	s.knowContainer(c)
 	return c
@@ -110,6 +122,9 @@ func (s *Store) Container(name string) *container.Client {
 
 // Queue returns a handle for a queue of the program's own messages; eventual.NewWorker handles them. Requests: 0.
 func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Queue, error) {
+	if s.Account() == nil {
+		return eventual.NewQueue(nil, name, options) // whose error says what is missing
+	}
 	q, err := eventual.NewQueue(s.account, s.lower(name), options)
 	if err == nil {
 		s.knowQueue(q)
@@ -146,10 +161,14 @@ func (s *Store) Create(ctx context.Context) error {
 const createdAtOnce = 8
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
-// effects of repositories with Schema.Async. At least one process must run it. It returns nil when it has stopped; see
-// eventual.Worker.Run. A store without repositories that need it is tables.ErrInvalid.
+// effects of repositories with Schema.Async. At least one process must run it. Call Create before: while the queue does not exist, Run
+// logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
+// tables.ErrInvalid.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
-	if s.intents == nil || !s.knows(queueID(s.intents)) {
+	if s.intents == nil {
+		return tables.Invalidf("Run", "the store has no queue of intents; set Endpoints.Queue of its account")
+	}
+	if !s.knows(queueID(s.intents)) {
 		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)

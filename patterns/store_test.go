@@ -203,3 +203,36 @@ func TestRunTimeTable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStoreThatNobodyMade: a nil or zero Store is refused by an error of what is opened from it, not by a panic.
+func TestStoreThatNobodyMade(t *testing.T) {
+	for name, store := range map[string]*patterns.Store{"nil": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			harness.WantKind(t, store.Table("Persons").Create(t.Context()), tables.ErrInvalid)
+			_, err := patterns.NewRepository(store.Table("Persons"), personSchema())
+			harness.WantKind(t, err, tables.ErrInvalid)
+			_, err = store.Queue("letters", nil)
+			harness.WantKind(t, err, tables.ErrInvalid)
+			if store.Container("photos") != nil {
+				t.Error("a container without an account")
+			}
+		})
+	}
+}
+
+// TestInsertBeforeCreate: the error of a missing queue or table says that Store.Create creates it.
+func TestInsertBeforeCreate(t *testing.T) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	persons, _ := personsIn(t, store)
+	err := persons.Insert(t.Context(), ann())
+	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create the queue with Store.Create") {
+		t.Errorf("without a queue: %v", err)
+	}
+	if err := store.Intents().Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err = persons.Insert(t.Context(), ann())
+	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "create table Persons with Store.Create") {
+		t.Errorf("without a table: %v", err)
+	}
+}

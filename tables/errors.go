@@ -88,8 +88,11 @@ func (e *Error) Error() string {
 	if text := wire.Brief(e.Err); text != "" {
 		fmt.Fprintf(&b, ": %s", text)
 	}
-	if resource, missing := strings.CutSuffix(e.Code, "NotFound"); e.Table != "" && missing && (resource == "Table" || resource == "Queue") {
-		fmt.Fprintf(&b, "; create %s %s with %s.CreateIfMissing", strings.ToLower(resource), e.Table, resource)
+	switch {
+	case e.Code == "TableNotFound" && e.Table != "":
+		fmt.Fprintf(&b, "; create table %s with Store.Create or Table.CreateIfMissing", e.Table)
+	case e.Code == "QueueNotFound": // Table may be the table of the change whose intent was to be put on the queue
+		b.WriteString("; create the queue with Store.Create or Queue.CreateIfMissing")
 	}
 	return b.String()
 }
