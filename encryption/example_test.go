@@ -29,7 +29,7 @@ func keyOfPerson(p *Person) tables.Key {
 }
 
 // openPeople opens the repository, with an index by the number, of which the service sees a keyed hash only.
-func openPeople(ctx context.Context, account *tables.Account, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
+func openPeople(ctx context.Context, store *patterns.Store, registry *encryption.Registry) (*patterns.Repository[Person], func(ctx context.Context, number string) (*Person, error), error) {
 	beacon, err := registry.Beacon(ctx, "number", 32)
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func openPeople(ctx context.Context, account *tables.Account, registry *encrypti
 	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part {
 		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
 	}, nil)
-	people, err := patterns.NewRepository(account.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
+	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
 		encryption.New[Person]("encryption", registry, nil), byNumber)
 	if err != nil {
 		return nil, nil, err
@@ -55,17 +55,20 @@ func openPeople(ctx context.Context, account *tables.Account, registry *encrypti
 // Number and salary are encrypted in the program, and found again; what somebody else put into their place is refused.
 func Example() {
 	ctx := context.Background()
-	account := storage()
 	wrapper, err := encryption.NewLocalKey("2026", []byte("32 bytes out of a store of keys!")) // or NewVaultKey
 	if err != nil {
 		log.Fatal(err)
 	}
-	registry, err := encryption.NewRegistry(account.Table("ExampleDataKeys"), wrapper, nil)
+	store, err := patterns.NewStore(storage(), "people", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry, err := encryption.NewRegistry(store.Table("ExampleDataKeys"), wrapper, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	// Once:
-	if err := errors.Join(account.Table("ExampleDataKeys").Create(ctx), account.Table("ExamplePeople").Create(ctx)); err != nil {
+	if err := store.Create(ctx); err != nil { // the table of data keys
 		log.Fatal(err)
 	}
 	if _, err := registry.CreateDataKey(ctx); err != nil {
@@ -75,8 +78,11 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	people, find, err := openPeople(ctx, account, registry)
+	people, find, err := openPeople(ctx, store, registry)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil { // the table of people, too
 		log.Fatal(err)
 	}
 	june := &Person{Department: "Sales", ID: 223, Name: "June Jones", Number: "078-05-1120", Salary: 71_000}

@@ -132,8 +132,14 @@ func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Qu
 	return q, err
 }
 
-// Intents returns the queue of intents, for its length and its poison queue; nil if the account has no queue endpoint.
-func (s *Store) Intents() *eventual.Queue { return s.intents }
+// Intents returns the queue of intents, for its length, its poison queue and the movers of package archive, whose moves Run handles,
+// too. It is nil if the account has no queue endpoint. Create creates the queue once it was asked for.
+func (s *Store) Intents() *eventual.Queue {
+	if s.intents != nil {
+		s.knowQueue(s.intents)
+	}
+	return s.intents
+}
 
 // Create creates the tables, queues and containers that do not exist: those opened from the store, those of the patterns of its
 // repositories and, if a pattern needs it, the queue of intents. Several processes may call it at once. If some cannot be created,
@@ -169,7 +175,7 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 		return tables.Invalidf("Run", "the store has no queue of intents; set Endpoints.Queue of its account")
 	}
 	if !s.knows(queueID(s.intents)) {
-		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, so there is nothing to do; make the repositories before")
+		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
 	if err != nil {

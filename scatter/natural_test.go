@@ -44,7 +44,8 @@ func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *s
 // TestNatural: one employee's events are one query, those of many come merged.
 func TestNatural(t *testing.T) {
 	ctx := t.Context()
-	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	now := time.Now()
+	meter := must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})) // all writes are of one second
 	n := naturals(t, storagetest.Open(t), &scatter.Options{Meter: meter})
 	start := time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)
 	for i := range 30 {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -195,14 +196,16 @@ func TestAmbiguousContextMoments(t *testing.T) {
 		harness.WantKind(t, err, context.Canceled)
 	})
 	t.Run("deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
-		defer cancel()
-		err := insert(ctx, func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, req.Context().Err()
+		synctest.Test(t, func(t *testing.T) { // else the deadline may pass before the request is sent
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			err := insert(ctx, func(req *http.Request) (*http.Response, error) {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			})
+			harness.WantKind(t, err, tables.ErrUnknownOutcome)
+			harness.WantKind(t, err, context.DeadlineExceeded)
 		})
-		harness.WantKind(t, err, tables.ErrUnknownOutcome)
-		harness.WantKind(t, err, context.DeadlineExceeded)
 	})
 	for name, status := range map[string]int{"after a refusal": 429, "after a doubtful answer": 503} {
 		t.Run(name, func(t *testing.T) {

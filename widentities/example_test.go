@@ -25,12 +25,12 @@ type Survey struct {
 }
 
 // openSurveys keeps surveys of any size, found by email too.
-func openSurveys(account *tables.Account) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
+func openSurveys(store *patterns.Store) (*patterns.Repository[Survey], *intrapartition.Index[Survey], error) {
 	byEmail := intrapartition.NewIndex("email", func(s *Survey) compoundkey.Part {
 		return compoundkey.String(s.Email)
 	}, nil)
 	wide := widentities.New[Survey](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
-	surveys, err := patterns.NewRepository(account.Table("Surveys"), patterns.Schema[Survey]{
+	surveys, err := patterns.NewRepository(store.Table("Surveys"), patterns.Schema[Survey]{
 		Key: func(s *Survey) tables.Key {
 			return tables.Key{Partition: s.Department, Row: compoundkey.Join("survey", compoundkey.Int(s.ID, 6))}
 		},
@@ -51,11 +51,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := account.Table("Surveys").Create(ctx); err != nil {
+	store, err := patterns.NewStore(account, "surveys", nil)
+	if err != nil {
 		log.Fatal(err)
 	}
-	surveys, byEmail, err := openSurveys(account)
+	surveys, byEmail, err := openSurveys(store)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	june := &Survey{Department: "Sales", ID: 223, Email: "jonesj@contoso.com", Essay: strings.Repeat("I like it here. ", 6_250), Answers: map[string]tables.Value{}}

@@ -28,37 +28,30 @@ func employeeKey(e *Employee) tables.Key {
 // Those who have left are moved to a table of their own, and others into blobs.
 func ExampleNew() {
 	ctx := context.Background()
-	account := storage()
-	queue, err := eventual.NewQueue(account, "archiving", nil)
+	store, err := patterns.NewStore(storage(), "archiving", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := queue.Create(ctx); err != nil {
-		log.Fatal(err)
-	}
 	open := func(table string) *patterns.Repository[Employee] {
-		if err := account.Table(table).CreateIfMissing(ctx); err != nil {
-			log.Fatal(err)
-		}
-		repo, err := patterns.NewRepository(account.Table(table), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"})
+		repo, err := patterns.NewRepository(store.Table(table), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"})
 		if err != nil {
 			log.Fatal(err)
 		}
 		return repo
 	}
 	employees, archived := open("CurrentEmployees"), open("ArchivedEmployees")
-	blobs := account.Container("archived-employees")
-	if _, err := blobs.Create(ctx, nil); err != nil {
-		log.Fatal(err)
-	}
-
-	toTable, err := archive.New(queue, "archive-employees", employees, archive.ToRepository(archived, nil), nil)
+	blobs := store.Container("archived-employees")
+	toTable, err := archive.New(store.Intents(), "archive-employees", employees, archive.ToRepository(archived, nil), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	blobName := func(e *Employee) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
-	toBlobs, err := archive.New(queue, "export-employees", employees, archive.ToContainer(blobs, blobName), nil)
+	toBlobs, err := archive.New(store.Intents(), "export-employees", employees, archive.ToContainer(blobs, blobName), nil)
 	if err != nil {
+		log.Fatal(err)
+	}
+
+	if err := store.Create(ctx); err != nil { // two tables, the container and the queue
 		log.Fatal(err)
 	}
 
@@ -75,7 +68,7 @@ func ExampleNew() {
 	if err := toBlobs.Move(ctx, ken); err != nil {
 		log.Fatal(err)
 	}
-	worker, err := eventual.NewWorker(queue, nil, nil) // in this process or another one that makes the same movers
+	worker, err := eventual.NewWorker(store.Intents(), nil, nil) // a service calls store.Run
 	if err != nil {
 		log.Fatal(err)
 	}

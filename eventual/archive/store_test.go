@@ -1,0 +1,40 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// TestStoreRunMoves: a mover on a store's own queue needs no worker besides Store.Run, also if no repository has effects outside.
+func TestStoreRunMoves(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		store := must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
+		schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
+		current := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
+		former := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
+		mover := must[*archive.Mover[clerk]](t)(archive.New(store.Intents(), "leave", current, archive.ToRepository(former, nil), nil))
+		check(t, store.Create(t.Context()))
+		clerk := june()
+		check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- store.Run(ctx, nil) }()
+		time.Sleep(5 * time.Minute)
+		stop()
+		check(t, <-ended)
+		if _, err := former.Get(t.Context(), clerkKey(june())); err != nil {
+			t.Errorf("the copy: %v", err)
+		}
+		if _, err := current.Get(t.Context(), clerkKey(june())); !errors.Is(err, tables.ErrNotFound) {
+			t.Errorf("the entity: %v, want ErrNotFound", err)
+		}
+	})
+}
