@@ -18,7 +18,7 @@ func failure(op, resource string, err error) error {
 		return nil
 	}
 	e := tables.ServiceError(op, resource, err)
-	if kind, known := kindOf(e.Code); known {
+	if kind := kindOf(e.Code); kind != nil {
 		e.Kind = kind
 	} else if wire.IsStatus(err, http.StatusPreconditionFailed) {
 		e.Kind = nil // only the caller knows which condition failed
@@ -38,13 +38,13 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	return e
 }
 
-// kindOf returns the kind for service codes that are more specific than their status.
-func kindOf(code string) (kind error, known bool) {
+// kindOf returns the kind for service codes that are more specific than their status, nil for others.
+func kindOf(code string) error {
 	switch code {
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
-		return tables.ErrExists, true
+		return tables.ErrExists
 	case "MessageTooLarge", "RequestBodyTooLarge":
-		return tables.ErrTooLarge, true
+		return tables.ErrTooLarge
 	}
-	return nil, false
+	return nil
 }

@@ -27,14 +27,14 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 	return queueLength(ctx, p.Name(), p.queue.poison)
 }
 
-// Peek returns up to max entries without changing them. The service shows only the first 32. To see all, call Purge with a match
+// Peek returns up to n entries without changing them. The service shows only the first 32. To see all, call Purge with a match
 // function that notes each entry and returns false. Requests: 1, and 1 for each entry that is stored in a blob.
-func (p *PoisonQueue) Peek(ctx context.Context, max int) ([]PoisonMessage, error) {
+func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) {
 	const op = "Peek"
-	if max < 1 {
-		return nil, tables.InvalidIn(op, p.Name(), "max is %d; it must be 1 or more", max)
+	if n < 1 {
+		return nil, tables.InvalidIn(op, p.Name(), "n is %d; it must be 1 or more", n)
 	}
-	count := int32(min(max, batch))
+	count := int32(min(n, batch))
 	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})
 	if err != nil {
 		return nil, failure(op, p.Name(), err)

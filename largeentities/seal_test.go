@@ -211,10 +211,10 @@ func TestSealedUnchanged(t *testing.T) {
 func TestReseal(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{}).open(t, s)
-	clear := must[*process](t)(w.start(s))
+	unsealed := must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), "short", largeentities.NewStreamBytes(large("v"), nil)
-	ok(t, clear.repo.Insert(ctx, e))
+	ok(t, unsealed.repo.Insert(ctx, e))
 	want := must[map[tables.Key]string](t)(w.check(ctx, s))
 	w.options = k.options(t)
 	strict := must[*process](t)(w.start(s))
@@ -252,10 +252,10 @@ func TestReseal(t *testing.T) {
 	if got := must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after another Reseal there is %q", got)
 	}
-	if _, err := clear.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
+	if _, err := unsealed.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a program without a sealer reads: %v", err)
 	}
-	if err := clear.photo.Reseal(ctx, at(1)); !errors.Is(err, tables.ErrInvalid) {
+	if err := unsealed.photo.Reseal(ctx, at(1)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Reseal without a sealer: %v", err)
 	}
 	if err := p.photo.Reseal(context.Background(), at(7)); !errors.Is(err, tables.ErrNotFound) {

@@ -277,11 +277,11 @@ func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
 	if n := len(v.options.Partitions); n == 0 || n > fewPartitions {
 		return q
 	}
-	var any []tables.Condition
+	var partitions []tables.Condition
 	for _, p := range v.options.Partitions {
-		any = append(any, tables.Eq(rows.Partition, p))
+		partitions = append(partitions, tables.Eq(rows.Partition, p))
 	}
-	return q.Where(tables.Or(any...))
+	return q.Where(tables.Or(partitions...))
 }
 
 // scanHeld lists what all auditors hold.

@@ -17,10 +17,10 @@ func TestHostileTransactionsAreRefused(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
-	add := func(n int, make func(i int) *tables.Entity) *tables.Transaction {
+	add := func(n int, rowOf func(i int) *tables.Entity) *tables.Transaction {
 		x := table.NewTransaction()
 		for i := range n {
-			x.Upsert(make(i))
+			x.Upsert(rowOf(i))
 		}
 		return x
 	}

@@ -103,11 +103,11 @@ func TestQueryTokensForged(t *testing.T) {
 	q := table.Entities().Query().Partition("p").Top(4).PageSize(2)
 	token := harness.Must[tables.Page[tables.Entity]](t)(q.Page(ctx, "")).Next
 	text := string(harness.Must[[]byte](t)(base64.RawURLEncoding.DecodeString(token)))
-	forge := func(old, new string) string {
-		if !strings.Contains(text, old) {
-			t.Fatalf("token %s has no %s", text, old)
+	forge := func(part, other string) string {
+		if !strings.Contains(text, part) {
+			t.Fatalf("token %s has no %s", text, part)
 		}
-		return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(text, old, new, 1)))
+		return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(text, part, other, 1)))
 	}
 	requests.Store(0)
 	for what, forged := range map[string]string{

@@ -268,12 +268,12 @@ func (p *Plan) Meta(s reflect.Value) any {
 	return field.Addr().Interface()
 }
 
-// at is FieldByIndex through embedded pointers, which it allocates if make is true.
-func at(s reflect.Value, index []int, make bool) (reflect.Value, bool) {
+// at is FieldByIndex through embedded pointers, which it allocates if create is true.
+func at(s reflect.Value, index []int, create bool) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && s.Kind() == reflect.Pointer {
 			if s.IsNil() {
-				if !make {
+				if !create {
 					return reflect.Value{}, false
 				}
 				s.Set(reflect.New(s.Type().Elem()))

@@ -145,8 +145,8 @@ func TestParseErrorsKeepSecrets(t *testing.T) {
 }
 
 func TestParseBounds(t *testing.T) {
-	nested := func(n int, open, close string) string {
-		return strings.Repeat(open, n) + "A eq 5" + strings.Repeat(close, n)
+	nested := func(n int, opening, closing string) string {
+		return strings.Repeat(opening, n) + "A eq 5" + strings.Repeat(closing, n)
 	}
 	for name, text := range map[string]string{
 		"parentheses": nested(maxNesting, "(", ")"),

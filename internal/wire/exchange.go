@@ -94,13 +94,13 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 }
 
 // stub returns the response that the SDK parses in place of the real one.
-func stub(req *http.Request, real *http.Response) *http.Response {
-	resp := &http.Response{Status: real.Status, StatusCode: real.StatusCode, Header: http.Header{}, Request: req, Body: http.NoBody}
+func stub(req *http.Request, received *http.Response) *http.Response {
+	resp := &http.Response{Status: received.Status, StatusCode: received.StatusCode, Header: http.Header{}, Request: req, Body: http.NoBody}
 	switch {
 	case strings.HasSuffix(req.URL.Path, batchPath):
 		// For every status, because the SDK panics if it considers the status a success and finds no parts.
 		resp.Body = io.NopCloser(strings.NewReader(stubBatchAnswer))
-	case real.StatusCode == http.StatusOK:
+	case received.StatusCode == http.StatusOK:
 		resp.Body = io.NopCloser(strings.NewReader("{}"))
 	}
 	return resp

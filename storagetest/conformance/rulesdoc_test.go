@@ -49,13 +49,13 @@ func section(t *testing.T, text, name, content string) string {
 }
 
 func firstChange(was, is string) string {
-	old, new := strings.Split(was, "\n"), strings.Split(is, "\n")
-	for i := range min(len(old), len(new)) {
-		if old[i] != new[i] {
-			return fmt.Sprintf("line %d says\n%s\nand should say\n%s", i+1, old[i], new[i])
+	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
+	for i := range min(len(before), len(after)) {
+		if before[i] != after[i] {
+			return fmt.Sprintf("line %d says\n%s\nand should say\n%s", i+1, before[i], after[i])
 		}
 	}
-	return fmt.Sprintf("%d lines, and should have %d", len(old), len(new))
+	return fmt.Sprintf("%d lines, and should have %d", len(before), len(after))
 }
 
 // rulesTable is a row for each try; Strict's column is empty where it answers as Azure does.

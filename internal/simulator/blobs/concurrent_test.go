@@ -19,12 +19,12 @@ func TestBlobRivals(t *testing.T) {
 	photos := b.container(t)
 	_, err := photos.NewAppendBlobClient("log").Create(ctx, nil)
 	probe.NoError(t, err)
-	any := azcore.ETagAny
+	anyETag := azcore.ETagAny
 	var mu sync.Mutex
 	created, appended := 0, 0
 	probe.Together(8, func(i int) {
 		_, err := photos.NewBlockBlobClient("a").UploadBuffer(ctx, []byte{byte(i)}, &blockblob.UploadBufferOptions{AccessConditions: &blob.AccessConditions{
-			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}})
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &anyETag}}})
 		position := int64(0)
 		_, appendErr := photos.NewAppendBlobClient("log").AppendBlock(ctx, readSeeker("x"), &appendblob.AppendBlockOptions{
 			AppendPositionAccessConditions: &appendblob.AppendPositionAccessConditions{AppendPosition: &position}})
