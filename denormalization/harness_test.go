@@ -179,7 +179,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 	case inPartition:
 		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
 	case async:
-		return denormalization.New("manager", managing(), nil), eventual.RunnerOf(rows.Open, queue, true)
+		return denormalization.New("manager", managing(), nil), eventual.RunnersOf(rows.Open, queue).Async
 	}
 	return denormalization.New("manager", managing(), nil), harness.Runner(queue)
 }

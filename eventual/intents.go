@@ -15,7 +15,7 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of a intents.Intent: a format that must stay compatible, like the envelope around it.
+// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it.
 type intentBody struct {
 	ID         string              `json:"id"`
 	Repository string              `json:"repository"`

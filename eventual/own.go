@@ -42,6 +42,7 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	return nil
 }
 
-// RunnerOf returns the queue as the one that carries the intents of repositories, for package patterns. async leaves the effects of
-// changes to the queue's workers.
-func RunnerOf(_ rows.Pass, q *Queue, async bool) intents.Runner { return runner{q, async} }
+// RunnersOf returns the queue as what carries the intents of repositories, for package patterns.
+func RunnersOf(_ rows.Pass, q *Queue) intents.Runners {
+	return intents.Runners{Sync: runner{q, false}, Async: runner{q, true}}
+}

@@ -26,8 +26,7 @@ type Store struct {
 	account *tables.Account
 	prefix  string
 	intents *eventual.Queue // nil if the account has no queue endpoint
-	runner  intents.Runner  // of intents, nil like it
-	async   intents.Runner  // the same, but effects are left to workers
+	runners intents.Runners // of intents
 
 	mu        sync.Mutex
 	resources []resource
@@ -78,7 +77,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if err != nil {
 		return nil, tables.Invalid(op, err)
 	}
-	s.intents, s.runner, s.async = queue, eventual.RunnerOf(pass, queue, false), eventual.RunnerOf(pass, queue, true)
+	s.intents, s.runners = queue, eventual.RunnersOf(pass, queue)
 	return s, nil
 }
 
@@ -101,8 +100,9 @@ func (s *Store) Table(name string) *tables.Table {
 	return table
 }
 
-// RunTimeTable returns a handle that makes the table one of the store without Create creating it: for tables that the program itself
-// creates and drops, such as those of package highvolumedelete or one for each tenant. table comes from Account.Table. Requests: 0.
+// RunTimeTable returns a handle that makes the table one of the store, for a table that the program itself creates and drops, such as
+// those of package highvolumedelete or one for each tenant. Create creates neither the table nor what patterns on it use. table comes
+// from Account.Table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 	return ownedBy(table, runTime{s})
 }
@@ -143,7 +143,8 @@ func (s *Store) Intents() *eventual.Queue {
 
 // Create creates the tables, queues and containers that do not exist: those opened from the store, those of the patterns of its
 // repositories and, if a pattern needs it, the queue of intents. Several processes may call it at once. If some cannot be created,
-// Create creates the others and returns the joined errors. Requests: 1 for each table and container, 3 for each queue.
+// Create creates the others and returns the joined errors. Requests: 1 for each table and container; for each queue 3, and 1 more for
+// each shard after the first.
 func (s *Store) Create(ctx context.Context) error {
 	s.mu.Lock()
 	resources := s.resources
@@ -255,14 +256,14 @@ func storeOf(table *tables.Table) *Store {
 
 // runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
 func runnerOf(table *tables.Table, async bool) intents.Runner {
-	s := storeOf(table)
-	switch {
-	case s == nil:
-		return nil
-	case async:
-		return s.async
+	runners, _ := (*tables.OwnerOf(pass, table)).(intents.Runners) // a test's table has these in place of a store
+	if s := storeOf(table); s != nil {
+		runners = s.runners
 	}
-	return s.runner
+	if async {
+		return runners.Async
+	}
+	return runners.Sync
 }
 
 // knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create
@@ -290,9 +291,4 @@ func (r *Repository[T]) knowAll() {
 			s.knowContainer(c)
 		}
 	}
-}
-
-// InStore returns the table as one of a store whose intents these runners carry out, for the tests of this module.
-func InStore(_ rows.Pass, table *tables.Table, runner, async intents.Runner) *tables.Table {
-	return ownedBy(table, &Store{account: table.Account(), runner: runner, async: async})
 }

@@ -222,7 +222,7 @@ func others() []use {
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
 		}},
 		{"patterns.Schema.Async", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnerOf(rows.Open, k.queue, true), k.makeParts(t, p)))
+			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnersOf(rows.Open, k.queue).Async, k.makeParts(t, p)))
 			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
 			check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 			drain(t, k.queue)

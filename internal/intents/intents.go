@@ -30,3 +30,9 @@ type Runner interface {
 	// since the intent still exists.
 	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
 }
+
+// Runners are the two ways to carry the intents of one queue.
+type Runners struct {
+	Sync  Runner // the writer applies the effects of a change
+	Async Runner // the effects are left to workers
+}
