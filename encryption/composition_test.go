@@ -125,7 +125,7 @@ func TestOtherWrites(t *testing.T) {
 		}
 	}, nil)
 	check(t, err)
-	if p.Entities != 20 {
+	if p.Written != 20 {
 		t.Errorf("%+v", p)
 	}
 	x := r.Table().NewTransaction()

@@ -105,8 +105,8 @@ func fill(t testing.TB, l *logtail.Log[claim], employee string, n int) {
 			}
 		}
 	})
-	if p, err := l.Repository().BulkInsertNonAtomic(t.Context(), all, nil); err != nil || p.Entities != int64(n) {
-		t.Fatal(p.Entities, err)
+	if p, err := l.Repository().BulkInsertNonAtomic(t.Context(), all, nil); err != nil || p.Written != int64(n) {
+		t.Fatal(p.Written, err)
 	}
 }
 

@@ -68,10 +68,10 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // all; several share a transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. If an index
 // key is taken, the entity is inserted alone, which claims an orphaned copy. Patterns with effects outside of the
 // partition are ErrInvalid.
-func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
+func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
 	const op = "BulkInsertNonAtomic"
 	if err := r.engine.CheckBulk(op); err != nil {
-		return tables.BulkReport{}, err
+		return tables.Report{}, err
 	}
 	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, func(v *T) (tables.BulkUnit, error) {
 		return r.engine.BulkUnit(ctx, op, v)

@@ -90,11 +90,11 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	must[tables.BulkReport](t)(p.BulkInsertNonAtomic(ctx, all, nil))
+	must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, all, nil))
 	check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	must[tables.BulkReport](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
+	must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
-	}, &tables.BulkOptions{Resume: 1}))
+	}, &tables.BulkOptions{Resume: "1"}))
 	total := 0
 	for _, l := range meter.Hot() {
 		total += l.Total

@@ -117,7 +117,7 @@ func TestReads(t *testing.T) {
 		}
 	}, nil)
 	check(t, err)
-	if progress.Entities != 40 {
+	if progress.Written != 40 {
 		t.Errorf("%+v", progress)
 	}
 	minutes := func(logins iter.Seq2[*login, error]) (got []int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strconv"
 
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -75,10 +76,10 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 
 // BulkInsertNonAtomic inserts any number of entities: see Repository.BulkInsertNonAtomic. Requests: 1 for each 100
 // rows of a partition at best.
-func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.BulkReport, error) {
+func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
 	var skip int64
 	if options != nil {
-		skip = options.Resume
+		skip, _ = strconv.ParseInt(options.Resume, 10, 64) // BulkInsertNonAtomic refuses any other text
 	}
 	prepared := func(yield func(*T, error) bool) {
 		var n int64

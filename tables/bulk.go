@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -32,49 +33,72 @@ type BulkOptions struct {
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
-	// Resume is the number of entities to skip at the beginning of the sequence: BulkReport.Resume of an earlier run over the same
-	// entities in the same order.
-	Resume int64
+	// Resume is Report.Resume of an earlier run over the same entities in the same order: the number of entities to skip at
+	// the beginning of the sequence, as decimal digits.
+	Resume string
 	// SkipExisting counts an entity that already exists as done, whoever inserted it. A run that resumes an earlier one needs it: the
 	// earlier run may have written entities after its Resume.
 	SkipExisting bool
 	// Progress is called after each transaction, one call at a time. Transactions wait for it.
-	Progress func(BulkReport)
+	Progress func(Report)
 }
 
-func (o *BulkOptions) check() error {
+// check returns the number of entities to skip.
+func (o *BulkOptions) check() (skip int64, err error) {
+	if o.Resume != "" {
+		if skip, err = strconv.ParseInt(o.Resume, 10, 64); err != nil || skip < 0 {
+			return 0, fmt.Errorf("BulkOptions.Resume is %q; it must be \"\" or Report.Resume of an earlier run", o.Resume)
+		}
+	}
 	switch {
 	case o.Verb > BulkUpsertMerge:
-		return fmt.Errorf("BulkOptions.Verb is %d; it must be BulkInsert, BulkUpsert or BulkUpsertMerge", o.Verb)
+		return 0, fmt.Errorf("BulkOptions.Verb is %d; it must be BulkInsert, BulkUpsert or BulkUpsertMerge", o.Verb)
 	case o.Concurrency < 0:
-		return fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
-	case o.Resume < 0:
-		return fmt.Errorf("BulkOptions.Resume is %d; it must be 0 or BulkReport.Resume of an earlier run", o.Resume)
+		return 0, fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
-	return nil
+	return skip, nil
 }
 
-// BulkReport counts what a bulk write has done so far.
-type BulkReport struct {
-	Entities     int64 // written
-	Existing     int64 // not written because they exist already, with SkipExisting
-	Rows         int64 // written, including those of indexes
-	Transactions int64 // committed
-	Resume       int64 // so many entities at the beginning of the sequence are done; BulkOptions.Resume of a later run
-	Elapsed      time.Duration
+// Report counts what a long job has done. Every job that goes through entities or rows returns one, beside an error too, and passes one
+// to its Progress. A count that a job does not have is 0.
+type Report struct {
+	Read         int64 // entities read
+	Rows         int64 // rows that the scans of Verify and Repair have read, or that a bulk write has written, including those of indexes
+	Transactions int64 // committed by a bulk write
+	Written      int64 // entities written
+	Deleted      int64 // rows or records deleted
+	Unchanged    int64 // entities that needed no write; for a bulk write with SkipExisting, those that exist already
+	Conflicts    int64 // attempts that ended in a conflict, a lost response or a lost lease, and were made again
+	Failed       int64 // entities that could not be read or written, and were passed over
+
+	Candidates int64 // differences that Verify or Repair has rechecked
+	Findings   int64 // given to the job's Found
+	Repaired   int64 // of Findings, by Repair
+
+	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
+	PartitionsDone int
+	// Estimate is the number of Rows at the end, ETA the remaining time; both are 0 if unknown.
+	Estimate int64
+	ETA      time.Duration
+	// Elapsed is the duration of this run, without the earlier runs that it resumes.
+	Elapsed time.Duration
+
+	// Resume continues the job after an error or a crash: give it to a later call as Resume of its options. It is "" in
+	// the report of a complete job, and if nothing is done yet.
+	Resume string
 }
 
 // BulkNonAtomic writes any number of rows. It groups them by partition, packs each group into entity group transactions, and sends those
 // of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of the context or an
-// error, any of the rows after Resume may have been written. It then waits for the transactions that were sent, and returns the first
-// error.
+// error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent, and returns the
+// first error. The Report counts Written, Unchanged, Rows and Transactions of this run, without the runs that it resumes.
 //
 // It holds at most 20,000 rows in memory; if the rows are spread over many partitions, transactions have fewer rows. The properties of an
 // Entity are copied when it is taken from the sequence. ETags are set later, by other goroutines: do not use the values before
 // BulkNonAtomic returns.
 //
 // Requests: 1 for each 100 rows of a partition at best.
-func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (BulkReport, error) {
+func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
 	verb := wire.VerbInsert
 	switch {
 	case options == nil:
@@ -106,28 +130,29 @@ type bulk struct {
 	lanes    *lanes.Scheduler[BulkUnit]
 	started  time.Time
 	scratch  []byte
-	progress BulkReport // changed only in calls of lanes.Done
+	progress Report // changed only in calls of lanes.Done
 }
 
 // Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (BulkReport, error) {
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (Report, error) {
 	if entities == nil {
-		return BulkReport{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
+		return Report{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
 	}
 	b := &bulk{table: t, op: op, started: time.Now()}
 	if options != nil {
 		b.options = *options
 	}
-	if err := b.options.check(); err != nil {
-		return BulkReport{}, relabel(op, t, Invalid("", err))
+	skip, err := b.options.check()
+	if err != nil {
+		return Report{}, relabel(op, t, Invalid("", err))
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
-		Concurrency: b.options.Concurrency, Skip: b.options.Resume,
+		Concurrency: b.options.Concurrency, Skip: skip,
 		MaxRows: MaxTransactionOperations, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
 	})
-	err := lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
+	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {
 			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; entities must not be", sequence))
 		}
@@ -137,7 +162,9 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 		}
 		return b.unit(u)
 	})
-	b.progress.Elapsed = time.Since(b.started)
+	if b.progress.Elapsed = time.Since(b.started); err == nil {
+		b.progress.Resume = ""
+	}
 	return b.progress, err
 }
 

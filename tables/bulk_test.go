@@ -4,18 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+// position returns the number of entities that a report's Resume stands for.
+func position(t testing.TB, r tables.Report) int64 {
+	t.Helper()
+	if r.Resume == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(r.Resume, 10, 64)
+	if err != nil {
+		t.Errorf("Resume is %q", r.Resume)
+	}
+	return n
+}
+
+// TestBulkRefusesOtherTokens: Resume is what a report said, and nothing else.
+func TestBulkRefusesOtherTokens(t *testing.T) {
+	table := harness.NewTable(t, harness.Account(t))
+	for _, token := range []string{"?", "-1", "1.5", "99999999999999999999"} {
+		_, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(3, 1), &tables.BulkOptions{Resume: token})
+		harness.WantKind(t, err, tables.ErrInvalid)
+	}
+	if n := harness.CountRows(t, table); n != 0 {
+		t.Errorf("%d rows are stored", n)
+	}
+}
+
 func TestBulkPacksTransactions(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	var last tables.BulkReport
+	var last tables.Report
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(2050, 7), &tables.BulkOptions{
-		Progress: func(p tables.BulkReport) {
-			if p.Entities < last.Entities || p.Resume < last.Resume {
+		Progress: func(p tables.Report) {
+			if p.Written < last.Written || position(t, p) < position(t, last) {
 				t.Errorf("progress goes back from %+v to %+v", last, p)
 			}
 			last = p
@@ -24,10 +50,10 @@ func TestBulkPacksTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 7 partitions of 293 or 292 rows: 3 transactions each.
-	if done.Entities != 2050 || done.Rows != 2050 || done.Transactions != 21 || done.Resume != 2050 {
+	if done.Written != 2050 || done.Rows != 2050 || done.Transactions != 21 || position(t, last) != 2050 || done.Resume != "" {
 		t.Fatalf("%+v", done)
 	}
-	if last.Entities != 2050 || harness.CountRows(t, table) != 2050 {
+	if last.Written != 2050 || harness.CountRows(t, table) != 2050 {
 		t.Fatalf("reported %+v, stored %d", last, harness.CountRows(t, table))
 	}
 }
@@ -36,7 +62,7 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped, err := table.Entities().BulkNonAtomic(ctx, harness.Bags(1500, 5), &tables.BulkOptions{Concurrency: 2,
-		Progress: func(p tables.BulkReport) {
+		Progress: func(p tables.Report) {
 			if p.Transactions == 4 {
 				cancel()
 			}
@@ -44,14 +70,14 @@ func TestBulkResumesWhereItStopped(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error is %v", err)
 	}
-	if stopped.Resume >= 1500 || stopped.Entities < 300 {
+	if position(t, stopped) >= 1500 || stopped.Written < 300 {
 		t.Fatalf("%+v", stopped)
 	}
 	done, err := table.Entities().BulkNonAtomic(context.Background(), harness.Bags(1500, 5), &tables.BulkOptions{Resume: stopped.Resume, SkipExisting: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.Resume != 1500 || done.Entities+done.Existing+stopped.Resume != 1500 || harness.CountRows(t, table) != 1500 {
+	if done.Resume != "" || done.Written+done.Unchanged+position(t, stopped) != 1500 || harness.CountRows(t, table) != 1500 {
 		t.Fatalf("%+v after %+v, stored %d", done, stopped, harness.CountRows(t, table))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -103,8 +104,8 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 // met counts units that exist already.
 func (b *bulk) met(units []*lanes.Unit[BulkUnit]) {
 	b.lanes.Done(units, func(resume int64) {
-		b.progress.Existing += int64(len(units))
-		b.progress.Resume = resume
+		b.progress.Unchanged += int64(len(units))
+		b.progress.Resume = strconv.FormatInt(resume, 10)
 	})
 }
 
@@ -118,10 +119,10 @@ func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag) {
 			}
 			at += len(u.Value.Writes)
 		}
-		b.progress.Entities += int64(len(units))
+		b.progress.Written += int64(len(units))
 		b.progress.Rows += int64(at)
 		b.progress.Transactions++
-		b.progress.Resume = resume
+		b.progress.Resume = strconv.FormatInt(resume, 10)
 		b.progress.Elapsed = time.Since(b.started)
 		if b.options.Progress != nil {
 			b.options.Progress(b.progress)

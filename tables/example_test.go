@@ -76,20 +76,29 @@ func ExampleRows_BulkNonAtomic() {
 	}
 
 	begun, stop := context.WithCancel(ctx)
-	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.BulkReport) {
-		if p.Entities >= 500 {
+	first, err := table.Entities().BulkNonAtomic(begun, rows, &tables.BulkOptions{Progress: func(p tables.Report) {
+		if p.Written >= 500 {
 			stop()
 		}
 	}})
-	fmt.Println(errors.Is(err, context.Canceled), first.Resume < 1234)
+	fmt.Println(errors.Is(err, context.Canceled), first.Written < 1234)
 
 	rest, err := table.Entities().BulkNonAtomic(ctx, rows, &tables.BulkOptions{Resume: first.Resume, SkipExisting: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(rest.Resume)
+	fmt.Println(rest.Resume == "") // done
+	stored := 0
+	for _, err := range table.Entities().Query().Select("PartitionKey").AllowTableScan().All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		stored++
+	}
+	fmt.Println(stored)
 	// Output:
 	// true true
+	// true
 	// 1234
 }
 

@@ -35,10 +35,10 @@ func (p *progress) say(message string) {
 }
 
 // bulk reports on the loading of a number of employees.
-func (p *progress) bulk(what string, total int) func(tables.BulkReport) {
+func (p *progress) bulk(what string, total int) func(tables.Report) {
 	p.last = time.Now()
-	return func(b tables.BulkReport) {
-		done := b.Entities + b.Existing
+	return func(b tables.Report) {
+		done := b.Written + b.Unchanged
 		finished := done == int64(total)
 		if time.Since(p.last) < p.every && !finished {
 			return

@@ -104,7 +104,7 @@ func (x *expenses) load(ctx context.Context, s *section) error {
 	}
 	if err := x.c.exposed(s, "claims imported", func() (string, error) {
 		done, err := x.log.Repository().BulkInsertNonAtomic(ctx, each(all), nil)
-		return counted(int(done.Entities), "claim") + " of one employee", err
+		return counted(int(done.Written), "claim") + " of one employee", err
 	}); err != nil {
 		return err
 	}

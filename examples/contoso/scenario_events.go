@@ -138,7 +138,7 @@ func (l *eventLog) load(ctx context.Context, s *section) error {
 func (l *eventLog) store(ctx context.Context, s *section, what string, events []*Event) error {
 	if err := l.c.exposed(s, what, func() (string, error) {
 		done, err := l.scattered.BulkInsertNonAtomic(ctx, each(events), nil)
-		return fmt.Sprintf("%s in %s", counted(int(done.Entities), "event"), counted(int(done.Transactions), "transaction")), err
+		return fmt.Sprintf("%s in %s", counted(int(done.Written), "event"), counted(int(done.Transactions), "transaction")), err
 	}); err != nil {
 		return err
 	}

@@ -32,11 +32,11 @@ func (c *company) load(ctx context.Context, s *section, what string, repo *patte
 		if err != nil {
 			return "", err
 		}
-		if done.Entities != int64(len(c.staff)) {
-			return "", fmt.Errorf("%d of %d employees were loaded", done.Entities, len(c.staff))
+		if done.Written != int64(len(c.staff)) {
+			return "", fmt.Errorf("%d of %d employees were loaded", done.Written, len(c.staff))
 		}
 		return fmt.Sprintf("%s rows in %s, %s employees a second", grouped(int(done.Rows)), counted(int(done.Transactions), "transaction"),
-			grouped(int(float64(done.Entities)/done.Elapsed.Seconds()))), nil
+			grouped(int(float64(done.Written)/done.Elapsed.Seconds()))), nil
 	})
 }
 

@@ -92,7 +92,7 @@ func (v *vault) load(ctx context.Context, s *section) error {
 	}
 	return v.c.exposed(s, "employees inserted, encrypted", func() (string, error) {
 		done, err := v.people.repo.BulkInsertNonAtomic(ctx, each(v.staff), nil)
-		return fmt.Sprintf("%s, each with a copy by a keyed hash of the national id", counted(int(done.Entities), "employee")), err
+		return fmt.Sprintf("%s, each with a copy by a keyed hash of the national id", counted(int(done.Written), "employee")), err
 	})
 }
 
