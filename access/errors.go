@@ -15,7 +15,7 @@ var (
 	ErrNotPermitted = errors.New("not permitted by the token")
 	// ErrNoSharedKey: tokens can only be signed with the account's key. The SDK has no user delegation signatures for
 	// tables, so an account with a Microsoft Entra ID credential, or made from a token, cannot issue tokens.
-	ErrNoSharedKey = errors.New("tokens for tables can only be signed with the account's key, and this account was opened without it: the SDK has no user delegation signatures for tables")
+	ErrNoSharedKey = errors.New("the account's key is missing; tokens for tables can only be signed with it, since the SDK has no user delegation signatures for tables")
 )
 
 // refusal is the error of a request that a client does not send. NonRetriable keeps the SDK from trying again.
@@ -28,7 +28,7 @@ type refusal struct {
 // Error says what was refused. A key in it is one that the caller gave.
 func (r *refusal) Error() string {
 	if r.key != nil {
-		return fmt.Sprintf("%v: (%q, %q)", r.kind, r.key.Partition, r.key.Row)
+		return fmt.Sprintf("%v: (%q, %q); use a token whose Grant.Range contains it", r.kind, r.key.Partition, r.key.Row)
 	}
 	return fmt.Sprintf("%v: %s", r.kind, r.what)
 }

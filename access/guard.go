@@ -30,14 +30,14 @@ func (g *guard) check(req *policy.Request) *refusal {
 	raw := req.Raw()
 	path, ours := strings.CutPrefix(raw.URL.Path, g.prefix)
 	if !ours {
-		return notPermitted("the address is of another account")
+		return notPermitted("the address is of another account than the token's; use another client for it")
 	}
 	if path == "$batch" {
 		return g.checkBatch(bodyOf(req), raw.Header.Get("Content-Type"))
 	}
 	query := raw.URL.Query()
 	if query.Has("comp") || query.Has("restype") {
-		return notPermitted("policies and properties are the account's")
+		return notPermitted("policies and properties of a table need the account's key; use Policies, or a client with the key")
 	}
 	o := operation{method: methodOf(raw.Method, raw.Header), conditional: raw.Header.Get("If-Match") != "", path: path}
 	if o.method == http.MethodPost {
@@ -67,11 +67,11 @@ type operation struct {
 func (g *guard) checkOperation(o *operation) *refusal {
 	table, key, one := splitPath(o.path)
 	if !strings.EqualFold(table, g.token.table) {
-		return notPermitted("the token is for table " + g.token.table)
+		return notPermitted("the token is for table " + g.token.table + "; use a token for the other one")
 	}
 	need, known := o.needs()
 	if has := g.token.fields.permissions; known && has != 0 && !has.Has(need) {
-		return notPermitted("it needs " + need.String() + ", the token has " + has.String())
+		return notPermitted("the operation needs " + need.String() + ", and the token has " + has.String() + "; use a token with more permissions")
 	}
 	switch {
 	case one:
@@ -123,7 +123,7 @@ func (g *guard) checkFilter(filter string) *refusal {
 	}
 	if plan.Class == odata.TableScan {
 		if misses(plan.PartitionFrom, plan.PartitionTo, keys.spk, keys.epk) {
-			return &refusal{kind: ErrOutside, what: "all partitions of the query"}
+			return &refusal{kind: ErrOutside, what: "all partitions of the query; query partitions that Grant.Range contains"}
 		}
 		return nil
 	}
@@ -132,7 +132,7 @@ func (g *guard) checkFilter(filter string) *refusal {
 	}
 	first, last, ok := keys.rowsOf(plan.PartitionKey)
 	if !ok || misses(plan.RowFrom, plan.RowTo, first, last) {
-		return &refusal{kind: ErrOutside, what: "all rows of the query"}
+		return &refusal{kind: ErrOutside, what: "all rows of the query; query rows that Grant.Range contains"}
 	}
 	return nil
 }

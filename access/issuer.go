@@ -83,7 +83,7 @@ func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Gr
 		i.options = *options
 	}
 	if o := i.options; o.RenewBefore < 0 || o.MaxAge < 0 || o.Capacity < 0 || o.Timeout < 0 {
-		return nil, tables.InvalidIn("NewIssuer", "", "an option of IssuerOptions is negative; each must be 0 (meaning the default) or more")
+		return nil, tables.InvalidIn("NewIssuer", "", "IssuerOptions.RenewBefore is %v, MaxAge %v, Capacity %d and Timeout %v; each must be 0 (meaning the default) or more", o.RenewBefore, o.MaxAge, o.Capacity, o.Timeout)
 	}
 	i.options.Capacity = cmp.Or(i.options.Capacity, DefaultCapacity)
 	i.options.Timeout = cmp.Or(i.options.Timeout, DefaultTimeout)

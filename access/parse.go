@@ -43,7 +43,7 @@ func Parse(address string) (Token, error) {
 		return Token{}, tables.InvalidIn(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
 	}
 	if u.EscapedPath() != u.Path { // sent unescaped, it could become another address
-		return Token{}, tables.InvalidIn(op, "", "the address's path has characters that are illegal in the names of accounts and tables")
+		return Token{}, tables.InvalidIn(op, "", "the address's path has characters that no name of an account or table may have; give what RevealAddress returns")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 {
@@ -51,16 +51,16 @@ func Parse(address string) (Token, error) {
 	}
 	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
 	if rows.CheckTableName(table) != nil {
-		return Token{}, tables.InvalidIn(op, "", "the last part of the address is not a legal table name: 3 to 63 ASCII letters and digits")
+		return Token{}, tables.InvalidIn(op, "", "the last part of the address's path is not a table name; it must have 3 to 63 ASCII letters and digits")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Token{}, tables.InvalidIn(op, "", "the address's query is malformed")
+		return Token{}, tables.InvalidIn(op, "", "the address's query cannot be parsed; give the text that RevealAddress returns, unchanged")
 	}
 	values := map[string]string{}
 	for name, list := range query {
 		if !known[name] || len(list) != 1 {
-			return Token{}, tables.InvalidIn(op, "", "a parameter of the query occurs twice, or does not belong to a table's signature")
+			return Token{}, tables.InvalidIn(op, "", "a parameter of the query occurs twice, or is not one of a table's signature; remove it")
 		}
 		values[name] = list[0]
 	}
@@ -70,9 +70,9 @@ func Parse(address string) (Token, error) {
 	}
 	switch {
 	case !strings.EqualFold(values[paramTable], table):
-		return Token{}, tables.InvalidIn(op, "", "the signature is for another table than the address")
+		return Token{}, tables.InvalidIn(op, "", "the signature (tn) is for another table than the address; both must name one table")
 	case u.Scheme == "http" && !t.fields.plain:
-		return Token{}, tables.InvalidIn(op, "", "the signature is for HTTPS only, and the address is http")
+		return Token{}, tables.InvalidIn(op, "", "the signature is for HTTPS only (spr), and the address is http; use the https address")
 	}
 	text := encode(query)
 	t.query = func() string { return text }
@@ -88,7 +88,7 @@ func readFields(values map[string]string) (fields, error) {
 	f := fields{policy: values[paramPolicy], plain: values[paramProtocol] != string(aztables.SASProtocolHTTPS)}
 	for _, name := range []string{paramSignature, paramVersion, paramTable} {
 		if values[name] == "" {
-			return f, fieldError("the query has no " + name)
+			return f, fieldError("the query has no " + name + ", which each token has; give the whole address")
 		}
 	}
 	var ok bool
@@ -96,13 +96,13 @@ func readFields(values map[string]string) (fields, error) {
 		return f, fieldError("sp must have only the letters r, a, u and d, in this order")
 	}
 	if f.policy == "" && (f.permissions == 0 || values[paramExpiry] == "") {
-		return f, fieldError("it has no policy (si), so it needs both permissions (sp) and expiry (se)")
+		return f, fieldError("the query has no policy (si), and lacks permissions (sp) or expiry (se); without a policy both are needed")
 	}
 	if f.start, ok = parseTime(values[paramStart]); !ok {
-		return f, fieldError("st is not a time in the form of a signature")
+		return f, fieldError("st is not a time; it must look like 2026-01-31T12:00:00Z")
 	}
 	if f.expiry, ok = parseTime(values[paramExpiry]); !ok {
-		return f, fieldError("se is not a time in the form of a signature")
+		return f, fieldError("se is not a time; it must look like 2026-01-31T12:00:00Z")
 	}
 	first := tables.Key{Partition: values[paramFirstPartition], Row: values[paramFirstRow]}
 	last := tables.Key{Partition: values[paramLastPartition], Row: values[paramLastRow]}

@@ -94,7 +94,7 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
 			if list.index(policy.ID) >= 0 {
-				return p.failure(op, tables.ErrExists, "a policy with this ID")
+				return p.failure(op, tables.ErrExists, "the table has a policy with this ID; choose another ID, or revoke that policy")
 			}
 			if len(list.withoutLocks()) >= MaxPolicies {
 				return p.failure(op, tables.ErrTooLarge, fmt.Sprintf("the table has %d policies already, the maximum; revoke one first", MaxPolicies))
@@ -126,7 +126,7 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 		refuse: func(list acl) error {
 			// If there is a lock, its holder may have removed the policy and died before that was certain to last.
 			if list.index(id) < 0 && list.lock() == "" {
-				return p.failure(op, tables.ErrNotFound, "a policy with this ID")
+				return p.failure(op, tables.ErrNotFound, "the table has no policy with this ID; List returns the existing ones")
 			}
 			return nil
 		},
@@ -205,12 +205,12 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	// The SDK reads a response without a body, one that was cut off, as an empty list; the next write would then
 	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
-		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies")
+		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")
 	}
 	list := acl(answer.SignedIdentifiers)
 	for _, s := range list {
 		if idOf(s) == "" {
-			return nil, p.failure(op, tables.ErrGarbled, "a policy in the response has no ID")
+			return nil, p.failure(op, tables.ErrGarbled, "a policy in the response has no ID; repeat the operation")
 		}
 	}
 	return list, nil

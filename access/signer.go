@@ -80,13 +80,13 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	case key == "":
 		return nil, tables.InvalidIn(op, "", "%w", ErrNoSharedKey)
 	case account.Name() == "":
-		return nil, tables.InvalidIn(op, "", "the account does not know its name, which a signature contains: make it with tables.NewAccountWithSharedKey or from a connection string")
+		return nil, tables.InvalidIn(op, "", "the account was made without its name, which a signature contains; make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
-		return nil, tables.InvalidIn(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so ranges do not work there")
+		return nil, tables.InvalidIn(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so it has no ranges of keys; use Azure Storage")
 	}
 	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
 	if err != nil {
-		return nil, tables.InvalidIn(op, "", "the key of account %q is not base64", account.Name())
+		return nil, tables.InvalidIn(op, "", "the key of account %q is not base64; give it as the portal shows it", account.Name())
 	}
 	s := &Signer{account: account, now: time.Now, skew: DefaultSkew,
 		sign: func(v aztables.SASSignatureValues) (string, error) { return v.Sign(credential) }}
@@ -139,11 +139,11 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 		StartPartitionKey: g.Range.spk, StartRowKey: g.Range.srk, EndPartitionKey: g.Range.epk, EndRowKey: g.Range.erk,
 	})
 	if err != nil {
-		return Token{}, tables.InvalidIn("Sign", g.Table, "the SDK refused to sign the grant")
+		return Token{}, tables.InvalidIn("Sign", g.Table, "the SDK did not sign the grant; check the account's key")
 	}
 	query, err := url.ParseQuery(signed)
 	if err != nil {
-		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed")
+		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
 	}
 	// The SDK signs these bounds but omits them from the token, which the service then refuses.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
@@ -206,7 +206,7 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 func checkPolicyID(id string) error {
 	switch n := edm.Units(id); {
 	case id == "" || !utf8.ValidString(id):
-		return errors.New("the policy ID is empty or not valid UTF-8")
+		return errors.New("the policy ID is empty or not valid UTF-8; give a text of 1 to 64 characters")
 	case n > maxPolicyID:
 		return fmt.Errorf("the policy ID has %d UTF-16 units; it must have 1 to %d", n, maxPolicyID)
 	case strings.HasPrefix(id, lockPrefix):

@@ -2,7 +2,6 @@ package dataseries
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func decodeDocument(text []byte) (*document, error) {
 		Marks []map[string]json.RawMessage `json:"marks"`
 	}
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return nil, fmt.Errorf("the blob's %d bytes are not the JSON of a series", len(text))
+		return nil, damaged("its %d bytes are not the JSON of a series", len(text))
 	}
 	if raw.V != documentVersion {
 		return nil, fmt.Errorf("the blob has format version %d, and this build reads version %d; use a newer build", raw.V, documentVersion)
@@ -102,6 +101,11 @@ func decodeDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
+// damaged is the error of a text that encode has not written.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("the blob is damaged: "+format+"; restore it from a backup, or delete it to begin the series again", args...)
+}
+
 // sort sorts the slots by number. All slot numbers have the same number of digits, so the order of their names is that of the
 // numbers.
 func (d *document) sort() {
@@ -111,11 +115,11 @@ func (d *document) sort() {
 func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
 	for name, text := range map[string]*string{"id": &m.hash, "call": &m.call, "slot": &m.slot} {
 		if json.Unmarshal(raw[name], text) != nil {
-			return m, fmt.Errorf("a mark in the blob has no member %s", name)
+			return m, damaged("a marker has no text in member %s", name)
 		}
 	}
 	if json.Unmarshal(raw["at"], &m.at) != nil {
-		return m, errors.New("a mark in the blob has no time in member at")
+		return m, damaged("a marker has no time in member at")
 	}
 	m.delta, err = decodeValue(raw, "delta")
 	return m, err
@@ -127,27 +131,35 @@ func decodeValue(object map[string]json.RawMessage, name string) (tables.Value, 
 	if text, ok := object[name+annotation]; ok {
 		var known bool
 		if typ, known = edm.ParseType([]byte(strings.Trim(string(text), `"`))); !known {
-			return tables.Value{}, fmt.Errorf("slot %s in the blob has a type that this build does not know", name)
+			return tables.Value{}, fmt.Errorf("member %s in the blob has a type that this build does not know; use a newer build", name)
 		}
 	}
 	raw := object[name]
 	switch {
 	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
-		return tables.Value{}, fmt.Errorf("member %s in the blob has no value", name)
+		return tables.Value{}, damaged("member %s has no value", name)
 	case raw[0] == '"':
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
-			return tables.Value{}, fmt.Errorf("member %s in the blob is not a string", name)
+			return tables.Value{}, damaged("member %s is not a string", name)
 		}
 		if typ == edm.TypeNull {
 			typ = edm.TypeString
 		}
 		v, err := edm.FromText(typ, []byte(text))
-		return tables.Value(v), err
+		return member(name, v, err)
 	case raw[0] == 't' || raw[0] == 'f':
 		return tables.Boolean(raw[0] == 't'), nil
 	}
 	v, err := edm.FromNumber(typ, raw)
+	return member(name, v, err)
+}
+
+// member names the member in the error of its value.
+func member(name string, v edm.Value, err error) (tables.Value, error) {
+	if err != nil {
+		err = damaged("member %s: %w", name, err)
+	}
 	return tables.Value(v), err
 }
 

@@ -13,7 +13,7 @@ import (
 
 // ErrOverflow is the cause if the type of the slots cannot hold the sum; the error is also tables.ErrInvalid. The
 // slot is unchanged.
-var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot is unchanged")
+var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot is unchanged, so use a larger type or a smaller delta")
 
 // ErrOtherAddition is the cause if the operation's ID was counted before with another slot or delta; the error is
 // also tables.ErrExists. Nothing was counted by this call.

@@ -67,7 +67,7 @@ func (l *layout) slotOf(property string) (int, error) {
 		return -1, nil
 	}
 	if len(number) != l.digits {
-		return -1, fmt.Errorf("the stored property %s has a number of another width than the %d digits of this series; set Options.Digits as before", property, l.digits)
+		return -1, fmt.Errorf("the stored property %s has a slot number of another width than the %d digits of this series; set Options.Digits to the value with which it was stored", property, l.digits)
 	}
 	slot, err := strconv.Atoi(number)
 	if err != nil || slot >= l.slots {
@@ -96,7 +96,7 @@ func (l *layout) check(key tables.Key) error {
 		return &edm.SizeError{What: "the row key of a series of several rows", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"}
 	}
 	if first, _ := rows.ParseNumbered(key.Row); first != key.Row {
-		return fmt.Errorf("the row key ends with '!' and digits, like the further row of a series; choose another row key")
+		return fmt.Errorf("the row key ends with '!' and digits, as the keys of a series' further rows do; choose another row key")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (l *layout) take(values []tables.Value, p tables.Properties, number int) (f
 			continue
 		}
 		if slot/l.perRow != number {
-			return false, fmt.Errorf("property %s is stored in row %d and must be in row %d; set Options.SlotsPerRow as before", p[i].Name, number, slot/l.perRow)
+			return false, fmt.Errorf("property %s is stored in row %d and must be in row %d; set Options.SlotsPerRow to the value with which it was stored", p[i].Name, number, slot/l.perRow)
 		}
 		values[slot], found = p[i].Value, true
 	}

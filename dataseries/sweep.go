@@ -45,7 +45,7 @@ const callTerm = time.Hour
 // leastAge is the shortest age at which markers are swept.
 const leastAge = callTerm + callTerm/6
 
-const errLateCall = "AddOnce has not found out in time whether it has counted, and tries no more; repeat the operation"
+const errLateCall = "AddOnce does not know whether it has counted; repeat the call with the same operation ID"
 
 // SweepMarkers removes the markers of AddOnce that are older than olderThan, at least 70 minutes, by the service's
 // clock. A call of AddOnce ends within 50 minutes, so no sweep removes the marker of a running call. An operation
@@ -64,7 +64,7 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	}
 	s := &sweeping{SweepOptions: *options, olderThan: olderThan}
 	if olderThan < leastAge {
-		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may look for its marker until then", olderThan, leastAge))
+		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
 	}
 	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
@@ -228,7 +228,7 @@ func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 func dateOf(h http.Header) (time.Time, error) {
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
-		return now, garbled(tables.Key{}, errors.New("the response has no Date header"))
+		return now, garbled(tables.Key{}, errors.New("the response has no Date header, which gives the service's time; repeat the operation"))
 	}
 	return now.UTC(), nil
 }

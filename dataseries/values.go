@@ -41,7 +41,7 @@ func (s *Series[V]) encode(v V) (tables.Value, error) {
 	}
 	value := p.Get(cellName)
 	if value.IsNull() {
-		return value, tables.Invalidf("", "the value is stored as no property (nil or null); a slot cannot be emptied")
+		return value, tables.Invalidf("", "the value is nil or null, which the service does not store; give a value, since a slot cannot be emptied")
 	}
 	if err := edm.Value(value).Check(); err != nil {
 		return value, tables.Invalid("", err)

@@ -62,7 +62,7 @@ func TestCopyMovesTheReference(t *testing.T) {
 	_, err = worker.Drain(ctx)
 	check(t, err)
 	entries := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
-	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "with Link.Find, Copy must leave that alone") {
+	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "with Link.Find, Copy must not write the holder") {
 		t.Fatalf("%+v", entries)
 	}
 	if m := must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {

@@ -25,11 +25,11 @@ func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool)
 	}
 	switch holds := r.holds(holder, key); {
 	case r.link.Find != nil && !holds:
-		return false, errors.New("Link.Copy has changed what Link.SourceOf returns; with Link.Find, Copy must leave that alone")
+		return false, errors.New("Link.Copy has changed what Link.SourceOf returns; with Link.Find, Copy must not write the holder's reference to its source")
 	case r.link.Find == nil && source != nil && !holds:
-		return false, errors.New("Link.SourceOf does not return the source that Link.Copy has just copied; with Link.Holders, it must")
+		return false, errors.New("Link.SourceOf does not return the source that Link.Copy has just copied; with Link.Holders, Copy must write what SourceOf reads")
 	case r.link.Find == nil && source == nil && holds:
-		return false, errors.New("Link.SourceOf still returns the source after Link.Copy has cleared the copy; with Link.Holders, it must return none")
+		return false, errors.New("Link.SourceOf still returns the source after Link.Copy has cleared the copy; with Link.Holders, Copy must clear what SourceOf reads if the source is nil")
 	}
 	return changed, nil
 }
@@ -69,7 +69,7 @@ func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	}
 	for i, now := range r.others(holder) {
 		if now != others[i] {
-			return false, fmt.Errorf("Link.Copy has written property %s, and Link.Properties does not name it", now.name)
+			return false, fmt.Errorf("Link.Copy has written property %s, which Link.Properties does not name; add it there", now.name)
 		}
 	}
 	return beforeErr != nil || before != after, nil

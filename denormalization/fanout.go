@@ -56,7 +56,7 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 // resumes with the rest.
 func (f *fanOut[S, H]) all(ctx context.Context) error {
 	if f.link.Find == nil {
-		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find")
+		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
 	}
 	found := 0
 	for holder, err := range f.link.Find(f.holders.Query(), f.key).All(ctx) {
@@ -86,7 +86,7 @@ func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
 	if key == (tables.Key{}) {
-		return key, false, errors.New("a holder that Link.Find yields was not read from a table")
+		return key, false, errors.New("Link.Find yielded a holder without a key; it must return a query of the given holders")
 	}
 	if meta.ReadRow() != key.Row {
 		return key, false, nil

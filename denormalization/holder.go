@@ -42,7 +42,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range h.link.Properties {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Link.Properties names property %s, but %s has no such property", name, reflect.TypeFor[H]())
+				return implementation, fmt.Errorf("Link.Properties names property %s, but %s has no such property; use the name under which the field is stored", name, reflect.TypeFor[H]())
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 			return nil, err
 		}
 		if h.inPartition && source.Partition != key.Partition {
-			return nil, fmt.Errorf("the source (%q, %q) is not in the partition of its holder; a link of New reaches it, one of NewInPartition does not", source.Partition, source.Row)
+			return nil, fmt.Errorf("the source (%q, %q) is not in the partition of its holder; a link of NewInPartition copies within a partition only, so use New", source.Partition, source.Row)
 		}
 	}
 	return keys, nil

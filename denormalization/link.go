@@ -120,7 +120,7 @@ func (r *relation[S, H]) check() error {
 	case r.options.Limit < 0 || r.options.Concurrency < 0:
 		return fmt.Errorf("Options.Limit is %d and Options.Concurrency %d; both must be 0 (meaning the default) or more", r.options.Limit, r.options.Concurrency)
 	case r.inPartition && l.Find != nil:
-		return errors.New("NewInPartition needs Link.Holders; a link with Link.Find is made by New")
+		return errors.New("Link.Find is set, and NewInPartition needs Link.Holders; set that, or use New")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (r *relation[S, H]) check() error {
 func staysInside[T any](all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if p.Outside != nil || p.OutsideKeys != nil {
-			return fmt.Errorf("NewInPartition writes source and holder in one transaction; use New: pattern %q has effects outside of the partition, which a transaction cannot hold", p.Name)
+			return fmt.Errorf("pattern %q has effects outside of the partition, and NewInPartition writes source and holder in one transaction, which cannot hold them; use New", p.Name)
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func staysInside[T any](all []driver.Implementation[T]) error {
 // checkTables returns an error if a link of NewInPartition has its sources and holders on two tables.
 func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	if r.inPartition && !sources.Same(holders) {
-		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table, New does not", sources.Name(), holders.Name())
+		return fmt.Errorf("the sources are on table %s and the holders on table %s; NewInPartition needs one table for both, so use New", sources.Name(), holders.Name())
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 	}
 	for i, key := range slices.Concat(now, before) {
 		if key.Partition != c.Key.Partition {
-			return fmt.Errorf("the holder (%q, %q) is not in the partition of its source; a link of New reaches it, one of NewInPartition does not", key.Partition, key.Row)
+			return fmt.Errorf("the holder (%q, %q) is not in the partition of its source; a link of NewInPartition copies within a partition only, so use New", key.Partition, key.Row)
 		}
 		if err := l.stage(ctx, c, x, key, i < len(now)); err != nil {
 			return err

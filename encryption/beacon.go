@@ -50,7 +50,7 @@ func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, e
 	bits = cmp.Or(bits, beaconBits)
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil || bits < 8 || bits > beaconBits {
-		return Beacon{}, tables.Invalidf("Beacon", "a beacon of %d bits; give it a name and 8 to %d bits", bits, beaconBits)
+		return Beacon{}, tables.Invalidf("Beacon", "the name is %q and bits is %d; the name must be one that CreateBeacon accepts, and bits 0 (meaning %d) or 8 to %[3]d", name, bits, beaconBits)
 	}
 	key, err := r.state.fetch(ctx, row)
 	if err != nil {

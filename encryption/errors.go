@@ -8,7 +8,7 @@ import (
 
 // ErrNotAuthentic means that stored data is not what was written under its key. It deliberately does not tell which
 // check failed. errors.Is also matches tables.ErrGarbled.
-const ErrNotAuthentic = constantError("the stored data is not what was encrypted under this key")
+const ErrNotAuthentic = constantError("the stored data is not what was encrypted under this key; restore the row or blob from a backup")
 
 // constantError is an immutable error.
 type constantError string

@@ -44,7 +44,7 @@ func TestKeyWrapOfWrongWrappers(t *testing.T) {
 	}
 	refused := func(wrapping, wrapped []byte, what string) {
 		t.Helper()
-		if got, err := encryption.KeyUnwrap(wrapping, wrapped); !errors.Is(err, tables.ErrGarbled) || got != nil || err.Error() != "garbled answer: the bytes are not a key that this wrapping key has wrapped" {
+		if got, err := encryption.KeyUnwrap(wrapping, wrapped); !errors.Is(err, tables.ErrGarbled) || got != nil || err.Error() != "unreadable response or stored data: the bytes are not a key that this wrapping key has wrapped; restore the data key's row from a backup" {
 			t.Errorf("%s: %x, %v", what, got, err)
 		}
 	}

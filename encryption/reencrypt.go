@@ -50,7 +50,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		options = &ReencryptOptions{}
 	}
 	if repository == nil {
-		return ReencryptReport{}, tables.Invalidf(op, "the repository is nil")
+		return ReencryptReport{}, tables.Invalidf(op, "the repository is nil; give one")
 	}
 	var e *rowCipher
 	for _, p := range patterns.HostOf(repository).Patterns() {

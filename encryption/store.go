@@ -22,7 +22,7 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
 			held.names = append(held.names, p[i].Name)
 		case binary && hasHeader(encoded):
-			return nil, tables.Invalidf("Store", "property %s is not declared as encrypted, but its value begins with the header of an encrypted one; encrypt the property or change the value", p[i].Name)
+			return nil, tables.Invalidf("Store", "property %s is not to be encrypted, but its value begins like an encrypted one and would be read as such; encrypt the property or change the value", p[i].Name)
 		}
 	}
 	slices.Sort(held.names)

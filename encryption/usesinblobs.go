@@ -33,7 +33,7 @@ func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (m
 			return nil, blobError(op, err)
 		}
 		if page.Segment == nil {
-			return nil, &tables.Error{Op: op, Kind: tables.ErrGarbled, Err: errors.New("the response has no list of blobs")}
+			return nil, &tables.Error{Op: op, Kind: tables.ErrGarbled, Err: errors.New("the response has no list of blobs; repeat the operation")}
 		}
 		if err := countBlobs(ctx, blobs, page.Segment.BlobItems, uses); err != nil {
 			return nil, blobError(op, err)
@@ -81,7 +81,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 		err = closing
 	}
 	if err == nil && n < headerSize { // the listing gave a longer blob: the response was cut off, and a use would be missed
-		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob")}
+		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob; repeat the operation")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)
 	return h.key, ok, err

@@ -74,7 +74,7 @@ func errNoWrapper(wrapped WrappedKey) error {
 
 // errNotWrapped means that the bytes are not a key wrapped under this wrapper's key.
 func errNotWrapped() error {
-	return fmt.Errorf("%w: the bytes are not a key that this wrapping key has wrapped", tables.ErrGarbled)
+	return fmt.Errorf("%w: the bytes are not a key that this wrapping key has wrapped; restore the data key's row from a backup", tables.ErrGarbled)
 }
 
 var (

@@ -117,7 +117,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 	for i, p := range changed {
 		names[i] = p.Name
 		if !slices.Contains(now, p) {
-			return tables.Invalidf("Modify", "%s has no property %s of this type of value", t, p.Name)
+			return tables.Invalidf("Modify", "%s has no property %s with a value of this type; change only properties of the Go type", t, p.Name)
 		}
 	}
 	return t.host().Merge(ctx, v, names...)

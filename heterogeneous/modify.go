@@ -26,7 +26,7 @@ const attempts = 10
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
-		return tables.Invalidf(op, "the change function is nil")
+		return tables.Invalidf(op, "the change function is nil; give one")
 	}
 	entities := r.table.Entities()
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -60,7 +60,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 		return nil, err
 	}
 	if edited.Key != bag.Key {
-		return nil, tables.Invalidf("Modify", "the entity's key has changed; insert it under the new key and delete the old entity")
+		return nil, tables.Invalidf("Modify", "the change modified the entity's key, which Modify cannot do; insert it under the new key and delete the old entity")
 	}
 	for _, p := range bag.Properties {
 		if edited.Get(p.Name).IsNull() {

@@ -59,14 +59,14 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 
 func (r *Registry) check() error {
 	if r.table == nil {
-		return errors.New("the table is nil")
+		return errors.New("the table is nil; make it with Account.Table or Store.Table")
 	}
 	for i, t := range r.types {
 		if v := reflect.ValueOf(t); !v.IsValid() || v.IsNil() {
 			return fmt.Errorf("the type with index %d is nil; make it with NewType", i)
 		}
 		if table, ok := t.attached(); !ok || !table.Same(r.table) {
-			return fmt.Errorf("%s was not given to a repository on table %s", t, r.table.Name())
+			return fmt.Errorf("type %s was not given to a repository on table %s; give it to NewRepository first", t, r.table.Name())
 		}
 		for _, other := range r.types[:i] {
 			if err := collide(t, other); err != nil {

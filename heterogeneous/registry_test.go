@@ -344,7 +344,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	}
 	typ := heterogeneous.NewType[employee]("A", 3, versions())
 	lean := intrapartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }, &intrapartition.Options{Project: []string{"Visits"}})
-	if err := attach(typ, lean); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"lean" keeps`) {
+	if err := attach(typ, lean); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
 		t.Errorf("copies without a version: %v", err)
 	}
 	check(t, attach(rot[employee]{}, typ))

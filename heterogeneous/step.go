@@ -84,14 +84,14 @@ func checkSteps(steps []Step, version int, entity reflect.Type) error {
 		case s.run == nil:
 			return fmt.Errorf("a Step is the zero value; make it with From")
 		case s.version != expected:
-			return fmt.Errorf("the step to version %d is from version %d: each step is to the next version, and the last to version %d", expected+1, s.version, version)
+			return fmt.Errorf("the step to version %d is from version %d; steps must be in order without a gap, and the last must lead to version %d", expected+1, s.version, version)
 		case s.to != next && s.to != bag && next != bag:
-			return fmt.Errorf("the step from version %d returns a %s, but version %d is a %s; both must be the same type", s.version, s.to, expected+1, next)
+			return fmt.Errorf("the step from version %d returns a %s, but version %d is a %s; both must be one type", s.version, s.to, expected+1, next)
 		}
 		next = s.from
 	}
 	if expected < firstVersion {
-		return fmt.Errorf("the step's version is too low; versions begin with %d", firstVersion)
+		return fmt.Errorf("there are %d steps to version %d, and versions begin with %d; remove the first steps", len(steps), version, firstVersion)
 	}
 	return nil
 }

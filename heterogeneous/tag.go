@@ -72,7 +72,7 @@ func (e *VersionError) Error() string {
 		known += " to " + strconv.Itoa(e.Newest)
 	}
 	if e.Stored == "" {
-		return fmt.Sprintf("it has no %s to tell its version, and this program reads %s; a projection selects it", EntityType, known)
+		return fmt.Sprintf("the entity has no %s, which names its version, and this program reads %s; add %[1]s to the projection if the query has one", EntityType, known)
 	}
-	return fmt.Sprintf("it is stored as %s, and this program reads %s", e.Stored, known)
+	return fmt.Sprintf("the entity is stored as %s, and this program reads %s; use a build that declares the stored version", e.Stored, known)
 }

@@ -102,7 +102,7 @@ func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if p.Layout != nil {
 			if !t.options.ByKey && !p.Layout.Filterable(EntityType) {
-				return fmt.Errorf("%q may keep EntityType in a further row, where no reader of several types looks: it belongs into the first row, as a field of %s", p.Name, reflect.TypeFor[T]())
+				return fmt.Errorf("pattern %q may store EntityType in a further row, where a Registry does not read it; add EntityType to the pattern's FirstRow, and a field of this name to %s", p.Name, reflect.TypeFor[T]())
 			}
 			b.spread = p.Layout
 		}
@@ -113,7 +113,7 @@ func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 			}
 		}
 		if p.Projects != nil && len(t.options.Steps) > 0 && !slices.Contains(p.Projects, EntityType) {
-			return fmt.Errorf("%q keeps some properties and not %s, which holds the version of what it keeps; add it", p.Name, EntityType)
+			return fmt.Errorf("pattern %q stores a projection without %s, which holds the entity's version; add it to the projection", p.Name, EntityType)
 		}
 	}
 	t.beside = b
@@ -160,7 +160,7 @@ func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Propert
 	}
 	if c.Kind == driver.ChangeMerge && len(t.options.Steps) > 0 && !slices.Equal(c.Prior, []string{t.tag.String()}) {
 		if t.beside.rewrite {
-			return nil, fmt.Errorf("it is stored in a version older than %s, with properties that other patterns rewrite: Replace or Upgrade it", t.tag)
+			return nil, fmt.Errorf("the entity is stored in a version older than %s, and other patterns rewrite its properties, so it cannot be merged; Replace or Upgrade it", t.tag)
 		}
 		var err error
 		if p, err = t.merged(c); err != nil {

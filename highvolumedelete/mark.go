@@ -51,7 +51,7 @@ func (s *Tables[T]) readMark(ctx context.Context) (mark, error) {
 	before, ok := s.calendar.parse(row.Before)
 	if !ok {
 		return mark{}, &tables.Error{Op: "Get", Table: s.Control().Name(), Key: s.markKey(), Kind: tables.ErrGarbled,
-			Err: fmt.Errorf("the stored retention mark is not the label of a %v; another program has changed it", s.schema.Unit)}
+			Err: fmt.Errorf("the stored retention mark is not the label of a %v; set Schema.Unit as when the table set was first used, or restore the row", s.schema.Unit)}
 	}
 	m.before, m.set, m.row = before, true, row
 	s.learn(m)

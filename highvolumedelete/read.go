@@ -212,7 +212,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 		var held []*T
 		for v, err := range all {
 			if err == nil && len(held) == limit {
-				e := tables.InvalidIn("Between", table, "the period has more than %d entities, and must be held in memory to be sorted; set ReadOptions.Limit, or Schema.RowOrder", limit)
+				e := tables.InvalidIn("Between", table, "the period has more than %d entities, the most that Between sorts in memory; raise ReadOptions.Limit, or declare Schema.RowOrder", limit)
 				e.Kind, err = tables.ErrTooLarge, e
 			}
 			if err != nil {

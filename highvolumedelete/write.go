@@ -175,11 +175,11 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	switch {
 	case current.before(p):
 		if ahead := s.calendar.start(p).Sub(now); ahead > s.schema.Early {
-			return tables.InvalidIn(op, s.tableName(p), "%w: it begins in %v, and Schema.Early is %v", ErrEarly, ahead.Round(time.Second), s.schema.Early)
+			return tables.InvalidIn(op, s.tableName(p), "%w: it begins in %v, and Schema.Early allows %v; check the entity's time and the clock", ErrEarly, ahead.Round(time.Second), s.schema.Early)
 		}
 	case p.before(current):
 		if behind := now.Sub(s.calendar.end(p)); s.schema.Late != 0 && behind > s.schema.Late {
-			return tables.InvalidIn(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late is %v", ErrLate, behind.Round(time.Second), s.schema.Late)
+			return tables.InvalidIn(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late allows %v; discard the entity, or set a longer Schema.Late", ErrLate, behind.Round(time.Second), s.schema.Late)
 		}
 		m, err := s.recent(ctx, check)
 		if err != nil {
@@ -195,7 +195,7 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 // permissionTerm is the visibility timeout of a lease under which requests can be sent for exactly trust.
 const permissionTerm = trust * 6 / 5
 
-var errCreated = errors.New("the outcome of creating the table is unknown")
+var errCreated = errors.New("whether the table was created is unknown; repeat the operation")
 
 // create creates a period's table unless the mark has closed the period. It reads the mark again, and sends the
 // request within ten seconds. A lease enforces that by checking both clocks before each request: a timer would fire
@@ -217,14 +217,14 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	case errors.Is(err, tables.ErrBeingDeleted):
 		return s.closed(op, p, err)
 	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, tables.ErrUnknownOutcome):
-		return &tables.Error{Op: op, Table: s.tableName(p), Kind: tables.ErrUnavailable, Err: fmt.Errorf("the table was not created in time: %w", err)}
+		return &tables.Error{Op: op, Table: s.tableName(p), Kind: tables.ErrUnavailable, Err: fmt.Errorf("the table was not created within 10 s; repeat the operation: %w", err)}
 	}
 	return err
 }
 
 // belowMark returns the error for a period that the mark has closed.
 func (s *Tables[T]) belowMark(op string, p period, m mark) error {
-	return tables.InvalidIn(op, s.tableName(p), "%w: periods before %s are dropped", ErrLate, m.before.label())
+	return tables.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
 }
 
 // closed returns the error for a period whose table is being deleted. Since such a table is never created again, an

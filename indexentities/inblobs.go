@@ -41,7 +41,7 @@ func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c
 func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
 	if err == nil && x.blobs.container == nil {
-		err = errors.New("the container is nil; an account without a blob endpoint has none")
+		err = errors.New("the container is nil; give one of an account with a blob endpoint")
 	}
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
@@ -64,7 +64,7 @@ func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
 	return x.reconcile(r, func(place string, in bool) error {
 		if !r.Owns(ctx, place) {
-			return fmt.Errorf("the message does not name the list %q, so it may not be written", place)
+			return fmt.Errorf("the message does not name the list %q, so it cannot be written for this message; check who can put messages on the queue", place)
 		}
 		return x.reconcileList(ctx, x.idOf(r.Key), place, in)
 	})

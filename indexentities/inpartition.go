@@ -72,7 +72,7 @@ func (x *InPartition[T]) contribute(ctx context.Context, change *driver.Change[T
 // checkSize refuses what no transaction takes, together with the entity's own row.
 func checkSize(operations []driver.RowOperation) error {
 	if len(operations) > tables.MaxTransactionOperations-1 {
-		return tooLarge("the change rewrites %d rows of lists, and a transaction has %d operations", len(operations), tables.MaxTransactionOperations)
+		return tooLarge("the change rewrites %d rows of lists, and a transaction has at most %d operations, one of them for the entity", len(operations), tables.MaxTransactionOperations)
 	}
 	sent := 0
 	for _, o := range operations {
@@ -82,7 +82,7 @@ func checkSize(operations []driver.RowOperation) error {
 		}
 	}
 	if sent > tables.MaxTransactionSize {
-		return tooLarge("the change rewrites %d bytes of lists, and a transaction takes %d", sent, tables.MaxTransactionSize)
+		return tooLarge("the change rewrites %d bytes of lists, and a transaction holds at most %d", sent, tables.MaxTransactionSize)
 	}
 	return nil
 }

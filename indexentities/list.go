@@ -116,5 +116,5 @@ func (l *list) free() (int, error) {
 			return number, nil
 		}
 	}
-	return 0, tooLarge("the list has %d rows", mostRows)
+	return 0, tooLarge("the list has %d rows, the maximum", mostRows)
 }

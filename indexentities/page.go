@@ -72,7 +72,7 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 	var t pageToken
 	switch {
 	case continuation.Decode(token, &t) != nil:
-		return nil, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
+		return nil, fmt.Errorf("the continuation token of %d characters is not one that Page has returned; give Page.Next of the page before, unchanged", len(token))
 	case t.Version != tokenVersion:
 		return nil, fmt.Errorf("the continuation token has version %d, and this build reads version %d; begin with an empty token", t.Version, tokenVersion)
 	case t.List != x.fingerprint(place):

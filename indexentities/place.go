@@ -20,7 +20,7 @@ func checkRowPlace(name, place string) error {
 		return err
 	}
 	if key.Partition != compoundkey.Join(name) && !compoundkey.All().Under(name).Contains(key.Partition) {
-		return fmt.Errorf("partition %q does not belong to the lists of index %q", key.Partition, name)
+		return fmt.Errorf("the message names a list in partition %q, which does not belong to index %q; check who can put messages on the queue", key.Partition, name)
 	}
 	return nil
 }

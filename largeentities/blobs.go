@@ -25,7 +25,7 @@ type blobs struct {
 	sealing     *sealing      // nil for none
 }
 
-const errForeignClient = "the container's client was not made by Account.Container; only such a client's requests are held to the lease of an intent"
+const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
 
 // commit stores a blob with one request that makes all of it visible at once. Each name is used once. So if the
 // response is lost, or the condition refuses a retry, a blob with the same length and hash is the one that this commit
@@ -100,7 +100,7 @@ func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name
 	case err != nil:
 		return failure(op, name, err)
 	case there.ETag == nil:
-		return garbled(op, name, "the service's answer has no ETag")
+		return garbled(op, name, "the response has no ETag; repeat the operation")
 	}
 	if err := b.ownerOf(key).CheckLabels(name, there.Metadata); err != nil {
 		return garbled(op, name, "%w", err)

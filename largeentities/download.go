@@ -60,7 +60,7 @@ func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer
 		sum.Write(one.data)
 		last := one.offset+one.size == p.length
 		if last && [sha256.Size]byte(sum.Sum(nil)) != p.sha256 {
-			return written, garbled(op, p.name, "the blob's content does not have the SHA-256 that the entity says")
+			return written, garbled(op, p.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
 		}
 		n, err := w.Write(one.data)
 		if written += int64(n); err != nil {

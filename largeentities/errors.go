@@ -42,7 +42,7 @@ func isRefused(err error) bool {
 
 // gone is the error of a reader whose blob was deleted or replaced.
 func gone(op, blob string) error {
-	return fault(op, blob, tables.ErrConflict, "the blob has gone, or was replaced, since the entity was read: read the entity again")
+	return fault(op, blob, tables.ErrConflict, "the blob was deleted or replaced since the entity was read; read the entity again")
 }
 
 func garbled(op, blob, format string, args ...any) error {

@@ -51,7 +51,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 		return placement{}, err
 	}
 	if x.form == stringForm && !utf8.Valid(data) {
-		return placement{}, tables.Invalidf("Store", "property %s is not valid UTF-8", x.name)
+		return placement{}, tables.Invalidf("Store", "property %s is not valid UTF-8; make it a []byte", x.name)
 	}
 	if int64(len(data)) > x.options.MaxValue {
 		return placement{}, fault("Store", "", tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
@@ -179,7 +179,7 @@ func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind str
 // upload stores a value in its blob. The change must point at the blob before the deadline.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, tables.Invalidf("Store", "property %s: the change has no intent on a queue, so no lease bounds how long the change may take", x.name)
+		return nil, tables.Invalidf("Store", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {
@@ -273,7 +273,7 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 			continue
 		}
 		if !r.Owns(ctx, name) {
-			return tables.Invalidf(op, "the message does not name blob %q", name)
+			return tables.Invalidf(op, "the message does not name blob %q, so it cannot be deleted for this message; check who can put messages on the queue", name)
 		}
 		err := x.blobs.checkOwn(op, r.Key, name)
 		switch {

@@ -43,7 +43,7 @@ func (p *pointer) mark() string {
 
 func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 
-var errNoPointer = errors.New("the stored property is neither a value of its type nor a pointer that this build can read")
+var errNoPointer = errors.New("the stored property is neither a value of its type nor a pointer that this build can read; use a newer build, or restore the row")
 
 // parsePointer is the inverse of String. It refuses any other spelling of a pointer, which would be written back
 // differently.
@@ -114,7 +114,7 @@ func (f form) content(v tables.Value) ([]byte, error) {
 	} else if b, ok := v.Bytes(); ok {
 		return b, nil
 	}
-	return nil, fmt.Errorf("its value has type %v; it must be a String or Binary", v.Type())
+	return nil, fmt.Errorf("the stored property has type %v; it must be a String or Binary, so rewrite the entity", v.Type())
 }
 
 // value is the inverse of content.

@@ -38,7 +38,7 @@ func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.
 	var e *tables.Error
 	switch {
 	case seen:
-		ptr, err = x.pointerIn("Look", key, v)
+		ptr, err = x.pointerIn("Load", key, v)
 		return ptr, true, err
 	case errors.Is(err, tables.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
 		return nil, false, nil

@@ -269,7 +269,7 @@ func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (ta
 	}
 	data, err := x.blobs.loadValue(ctx, ptr)
 	if isReplaced(err) {
-		return v, fault("Load", ptr.name, driver.ErrOutdated, "the blob of property %s is not there", x.name)
+		return v, fault("Load", ptr.name, driver.ErrOutdated, "the blob of property %s is missing", x.name)
 	}
 	if err != nil {
 		return v, err

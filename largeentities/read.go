@@ -91,7 +91,7 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 	}
 	if whole < 0 {
 		_ = answer.Body.Close()
-		return nil, "", garbled(op, p.name, "%w: it does not say how long the blob is", errIncomplete)
+		return nil, "", garbled(op, p.name, "%w: it has no header with the blob's length; repeat the operation", errIncomplete)
 	}
 	if err := owner.CheckLabels(p.name, answer.Metadata); err != nil {
 		_ = answer.Body.Close()
@@ -101,7 +101,7 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 	hash := blobowner.Label(answer.Metadata, metaHash)
 	if whole != p.length || hash != p.hash() && (ranged || hash != "") || answer.ETag == nil {
 		_ = answer.Body.Close()
-		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity points at one of %d bytes and %s", whole, metaHash, hash, p.length, p.hash())
+		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, hash, p.length, p.hash())
 	}
 	return answer.NewRetryReader(ctx, &blob.RetryReaderOptions{MaxRetries: rereads, EarlyCloseAsError: true}), *answer.ETag, nil
 }
@@ -130,7 +130,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		r.err = garbled(r.op, r.ptr.name, "%w: it ended %d bytes before its end", errIncomplete, r.left)
+		r.err = garbled(r.op, r.ptr.name, "%w: %d bytes are missing; repeat the operation", errIncomplete, r.left)
 	case err != nil:
 		r.err = readFailure(r.op, r.ptr.name, err)
 	}
@@ -140,7 +140,7 @@ func (r *reader) Read(p []byte) (int, error) {
 // verify checks the complete content and returns io.EOF if it is right.
 func (r *reader) verify() error {
 	if r.sum != nil && [sha256.Size]byte(r.sum.Sum(nil)) != r.ptr.sha256 {
-		return garbled(r.op, r.ptr.name, "the blob's content does not have the SHA-256 that the entity says")
+		return garbled(r.op, r.ptr.name, "the blob's content does not have the SHA-256 hash in the entity's pointer; restore the blob, or remove the value with Discard")
 	}
 	return io.EOF
 }

@@ -61,6 +61,8 @@ var (
 	errNoSealer = errors.New("its blob is sealed; set Options.Sealer to read it")
 )
 
+const wrongLength = "the opened content does not have the length in the entity's pointer; restore the blob, or remove the value with Discard"
+
 // checkSealed refuses a value that the property would not have stored in that form; ptr is nil for a value within the
 // entity.
 func (b *blobs) checkSealed(ptr *pointer) error {
@@ -121,7 +123,7 @@ func (r *openedReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	r.left -= int64(n)
 	if err == io.EOF && r.left != 0 {
-		err = garbled(r.op, r.name, "what was opened has not the length that the entity says")
+		err = garbled(r.op, r.name, wrongLength)
 	}
 	return n, sealError(r.op, r.name, err)
 }
@@ -150,7 +152,7 @@ func (b *blobs) loadValue(ctx context.Context, p *pointer) ([]byte, error) {
 		return nil, err
 	}
 	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { // an incomplete plaintext must not be returned
-		return nil, errors.Join(err, garbled("Load", p.name, "what was opened has not the length that the entity says"))
+		return nil, errors.Join(err, garbled("Load", p.name, wrongLength))
 	}
 	return data, nil
 }

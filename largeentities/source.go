@@ -22,7 +22,7 @@ type source struct {
 	whole    bool   // head is the whole content
 }
 
-var errReaderUsed = errors.New("the reader of a Stream was read by an earlier attempt or for another entity; a Stream of NewStreamFunc can be read again")
+var errReaderUsed = errors.New("the reader of a Stream was already read, by an earlier attempt or for another entity; make it with NewStreamFunc to send it again")
 
 // peek reports whether the source has at most limit bytes, and returns them. It reads at most one byte more, and only
 // once, so a second call gives the same answer.

@@ -147,7 +147,7 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	case s.c.ptr == nil:
 		return nil, tables.Invalidf(op, "the Stream was not written yet; write its entity first")
 	case s.c.home == nil:
-		return nil, tables.Invalidf(op, "a projection has read the Stream, which therefore does not know its container; get the Stream from Property.Of")
+		return nil, tables.Invalidf(op, "the Stream was read through a projection and does not know its container; get it from Property.Of")
 	}
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }

@@ -101,7 +101,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 			return report, failure(op, prefix, err)
 		}
 		if page.Date == nil || page.Segment == nil {
-			return report, garbled(op, prefix, "a page of blobs without its date")
+			return report, garbled(op, prefix, "the response has no Date header or no list of blobs; repeat the operation")
 		}
 		if err := x.sweepPage(ctx, o, page.Segment.BlobItems, *page.Date, &report); err != nil {
 			return report, err

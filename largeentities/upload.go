@@ -106,7 +106,7 @@ func (u *upload) stage(ctx context.Context, r io.Reader, first []byte) (ids []st
 	block, full := first, true
 	for {
 		if len(ids) == maxBlocks {
-			err = fault("Store", u.name, tables.ErrTooLarge, "a blob has %d blocks, and Options.BlockSize is %d", maxBlocks, u.blobs.blockSize)
+			err = fault("Store", u.name, tables.ErrTooLarge, "the value needs more than %d blocks of Options.BlockSize, %d bytes; set a larger one", maxBlocks, u.blobs.blockSize)
 			break
 		}
 		id, data := blockID(len(ids)), block

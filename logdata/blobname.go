@@ -32,7 +32,7 @@ func checkPrefix(prefix string) error {
 	}
 	for segment := range strings.SplitSeq(prefix, "/") {
 		if segment == "" || strings.HasSuffix(segment, ".") {
-			return fmt.Errorf("prefix %q has a segment that is empty or ends in a dot; each part between slashes must have another last character", prefix)
+			return fmt.Errorf("prefix %q has a part between slashes that is empty or ends with a dot, which a blob name must not have", prefix)
 		}
 	}
 	return nil

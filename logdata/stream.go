@@ -145,7 +145,7 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 }
 
 // errCutOff: the end of the response is missing.
-var errCutOff = errors.New("the response was cut off")
+var errCutOff = errors.New("the response was cut off; repeat the query")
 
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
 	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
@@ -161,7 +161,7 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 		return piece{size: offset}, nil // Azurite's response for a range after the end
 	}
 	if err != nil || last < first || first != offset || last-first >= count {
-		return piece{}, fmt.Errorf("%w: the response has another range than the requested one", tables.ErrGarbled)
+		return piece{}, fmt.Errorf("%w: the response has another range than the requested one; repeat the query", tables.ErrGarbled)
 	}
 	data := make([]byte, last-first+1)
 	if _, err := io.ReadFull(answer.Body, data); err != nil {
@@ -176,7 +176,7 @@ func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64
 // contentRange reads "bytes 0-9/100".
 func contentRange(text *string) (first, last, size int64, err error) {
 	if text == nil {
-		return 0, 0, 0, errors.New("the response has no Content-Range header")
+		return 0, 0, 0, errors.New("the response has no Content-Range header; repeat the query")
 	}
 	span, all, _ := strings.Cut(strings.TrimPrefix(*text, "bytes "), "/")
 	from, to, _ := strings.Cut(span, "-")
@@ -189,7 +189,7 @@ func contentRange(text *string) (first, last, size int64, err error) {
 		}
 	}
 	if first < 0 || last < first-1 || size <= last {
-		return 0, 0, 0, errors.New("the response's Content-Range header is malformed")
+		return 0, 0, 0, errors.New("the response's Content-Range header is malformed; repeat the query")
 	}
 	return first, last, size, nil
 }

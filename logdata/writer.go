@@ -3,7 +3,6 @@ package logdata
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -66,7 +65,7 @@ func (o *WriterOptions) withDefaults() (WriterOptions, error) {
 		}
 	}
 	if all.Interval < 0 || all.BlobBytes < 0 {
-		return all, errors.New("WriterOptions.Interval or BlobBytes is negative; it must be 0 (meaning the default) or more")
+		return all, fmt.Errorf("WriterOptions.Interval is %v and BlobBytes %d; both must be 0 (meaning the default) or more", all.Interval, all.BlobBytes)
 	}
 	all.Interval = cmp.Or(all.Interval, defaultInterval)
 	all.BlobBytes = cmp.Or(all.BlobBytes, defaultBlobBytes)
@@ -273,7 +272,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	if w.closed {
 		w.mu.Unlock()
-		return tables.InvalidIn("Flush", w.log.prefix, "the writer is closed; Close can be called again")
+		return tables.InvalidIn("Flush", w.log.prefix, "the writer is closed; call Close again to send what is left")
 	}
 	f := flush{w.seq, make(chan error, 1)}
 	w.flushes = append(w.flushes, f)

@@ -68,7 +68,7 @@ func decodePlace(cursor string, log uint64) (place, error) {
 		return place{}, errNoCursor
 	}
 	if b[0] != cursorVersion {
-		return place{}, fmt.Errorf("the cursor has version %d; this build reads version %d", b[0], cursorVersion)
+		return place{}, fmt.Errorf("the cursor has version %d, and this build reads version %d; use a newer build", b[0], cursorVersion)
 	}
 	if binary.BigEndian.Uint64(b[1:]) != log {
 		return place{}, errors.New("the cursor belongs to another log or partition; give one of this partition")

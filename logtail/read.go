@@ -47,7 +47,7 @@ func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 	return compoundkey.Through(compoundkey.TimeDesc(newest), compoundkey.TimeDesc(ceil(from))).Under(l.schema.Prefix)
 }
 
-var errUnordered = errors.New("the response is not in the order of row keys, so the newest entries are unknown")
+var errUnordered = errors.New("the response is not in the order of row keys, so the newest entries are unknown; repeat the operation, and check any proxy before the service")
 
 // ordered fails if entries are not in the order of their keys, because then the first ones would not be the newest.
 func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {

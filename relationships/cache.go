@@ -40,7 +40,7 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 		with = *o
 	}
 	if with.TTL < 0 || with.Limit < 0 || with.Timeout < 0 {
-		return with, fmt.Errorf("CacheOptions.TTL is %s, Limit %d and Timeout %s; none may be negative", with.TTL, with.Limit, with.Timeout)
+		return with, fmt.Errorf("CacheOptions.TTL is %s, Limit %d and Timeout %s; each must be 0 (meaning the default) or more", with.TTL, with.Limit, with.Timeout)
 	}
 	with.TTL = cmp.Or(with.TTL, defaultTTL)
 	with.Stale = cmp.Or(with.Stale, with.TTL)
@@ -91,14 +91,14 @@ type flight[P any] struct {
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
-		return nil, tables.Invalidf(op, "the repository is nil")
+		return nil, tables.Invalidf(op, "the repository is nil; give one")
 	}
 	plan, err := query.Plan()
 	if err != nil {
 		return nil, err
 	}
 	if len(plan.Select) > 0 {
-		return nil, tables.Invalidf(op, "the query is a projection; a cache holds whole entities")
+		return nil, tables.Invalidf(op, "the query is a projection, and a cache holds whole entities; remove Select")
 	}
 	with, err := options.orDefaults()
 	if err != nil {
@@ -259,7 +259,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 		}
 		if len(s.ordered) == c.options.Limit {
 			return nil, &tables.Error{Op: "Lookup", Table: c.repo.Table().Name(), Kind: tables.ErrTooLarge,
-				Err: fmt.Errorf("the query has more than %d entities, the Limit of the cache; raise it", c.options.Limit)}
+				Err: fmt.Errorf("the query has more than %d entities, the maximum of CacheOptions.Limit; raise it", c.options.Limit)}
 		}
 		s.byKey[patterns.HostOf(c.repo).MetaOf(v).Key()] = v
 		s.ordered = append(s.ordered, v)

@@ -108,7 +108,7 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 		return err
 	}
 	if err := compoundkey.CheckKey(x.memberKey(parent, child).Row); err != nil {
-		return fmt.Errorf("the row key of the member, made of the parent's row key and both keys of the child: %w", err)
+		return fmt.Errorf("the parent's row key and both keys of the child together make the member's row key, which the service does not accept; shorten them: %w", err)
 	}
 	return nil
 }

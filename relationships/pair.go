@@ -28,11 +28,11 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	case as == nil || bs == nil || partner == nil:
 		return nil, tables.Invalidf(op, "a repository or the partner function is nil; give all three")
 	case !as.Table().Same(bs.Table()):
-		return nil, tables.Invalidf(op, "the repositories are on two tables, which have no transaction in common; use Reference with SameKey")
+		return nil, tables.Invalidf(op, "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
 	}
 	for _, err := range []error{patterns.HostOf(as).CheckStage(), patterns.HostOf(bs).CheckStage()} {
 		if err != nil {
-			return nil, tables.Invalidf(op, "a pair is one transaction: %w", err)
+			return nil, tables.Invalidf(op, "a pair is written in one transaction: %w", err)
 		}
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
@@ -42,7 +42,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
 		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("its partner must be (%q, %q), which has the same partition and another row key; got (%q, %q)", want.Partition, want.Row, b.Partition, b.Row)}
+			Err: fmt.Errorf("the partner function returned (%q, %q) for it, and the other entity has (%q, %q); both must be equal, in the partition of the first and with another row key", want.Partition, want.Row, b.Partition, b.Row)}
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 // Insert adds both, or none, with all their rows. Requests: 1.
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return tables.Invalidf("Insert", "a pair is two entities")
+		return tables.Invalidf("Insert", "an entity of the pair is nil; give both")
 	}
 	if err := p.belong("Insert", p.as.KeyOf(a), p.bs.KeyOf(b)); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 // Delete removes both, or none, under the ETags that they were read with. Requests: 1.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return tables.Invalidf("Delete", "a pair is two entities")
+		return tables.Invalidf("Delete", "an entity of the pair is nil; give both")
 	}
 	if err := p.belong("Delete", patterns.HostOf(p.as).MetaOf(a).Key(), patterns.HostOf(p.bs).MetaOf(b).Key()); err != nil {
 		return err

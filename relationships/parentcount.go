@@ -39,7 +39,7 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 	case x.parents == nil || x.parentOf == nil || x.count == nil:
 		return implementation, errors.New("the parents' repository, parentOf or count is nil; give all three")
 	case !x.parents.Table().Same(host.Table()):
-		return implementation, fmt.Errorf("the parents are on table %s, which has no transaction with the children's; Members counts across tables", x.parents.Table().Name())
+		return implementation, fmt.Errorf("the parents are on table %s, and a transaction changes one table; put the children there, or use Members, which counts across tables", x.parents.Table().Name())
 	}
 	if err := patterns.HostOf(x.parents).CheckStage(); err != nil {
 		return implementation, fmt.Errorf("the parents, which are written with the children: %w", err)
@@ -79,7 +79,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 		return err
 	}
 	if key.Partition != c.Key.Partition {
-		return fmt.Errorf("the parent (%q, %q) is in another partition; Members counts across partitions", key.Partition, key.Row)
+		return fmt.Errorf("the parent (%q, %q) is in another partition, and a transaction changes one partition; use Members, which counts across partitions", key.Partition, key.Row)
 	}
 	parent, err := x.parents.Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {

@@ -29,7 +29,7 @@ type fromRepository[P any] struct {
 
 func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
-		return nil, tables.Invalidf("Lookup", "FromRepository was given a nil repository")
+		return nil, tables.Invalidf("Lookup", "FromRepository was given a nil repository; give one")
 	}
 	found := make(map[tables.Key]*P, len(keys))
 	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
@@ -121,7 +121,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			return
 		}
 		if children == nil {
-			yield(Joined[C, P]{}, tables.Invalidf("Join", "the sequence of entities is nil"))
+			yield(Joined[C, P]{}, tables.Invalidf("Join", "the sequence of entities is nil; give one, such as of Query.All"))
 			return
 		}
 		size := cmp.Or(r.Batch, defaultBatch)

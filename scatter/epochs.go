@@ -128,12 +128,12 @@ func (r *record) read(o Order) (*layout, error) {
 		position, err1 := strconv.ParseInt(from, 10, 64)
 		partitions, err2 := strconv.Atoi(n)
 		if err1 != nil || err2 != nil || position <= last || partitions < 1 || partitions > MaxPartitions {
-			return nil, fmt.Errorf("line %d of the record, which has %d characters, is malformed", len(l.epochs), len(r.Epochs))
+			return nil, fmt.Errorf("line %d of the record's Epochs is malformed; restore the record from a backup", len(l.epochs))
 		}
 		l.epochs, last = append(l.epochs, epoch{position, partitions}), position
 	}
 	if l.epochs[0].from != 0 || last > l.horizon || l.horizon > o.limit {
-		return nil, fmt.Errorf("the record's epochs begin between %d and %d, and its horizon is %d; they must begin at 0 and end below the horizon", l.epochs[0].from, last, l.horizon)
+		return nil, fmt.Errorf("the record's epochs begin between %d and %d, and its horizon is %d; they must begin at 0 and end below the horizon, so restore the record from a backup", l.epochs[0].from, last, l.horizon)
 	}
 	return l, nil
 }

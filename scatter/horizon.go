@@ -77,7 +77,7 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 			return nil, nil
 		}
 		if ahead := s.order.ahead(position, s.now()); s.order.isTime() && ahead > s.ahead {
-			return nil, fmt.Errorf("the entity's time is %v ahead of the clock; it may be at most %v (Options.Ahead)", ahead, s.ahead)
+			return nil, fmt.Errorf("the entity's time is %v ahead of the clock, and Options.Ahead allows %v; check the entity's time and the clock", ahead, s.ahead)
 		}
 		next := &layout{horizon: s.order.behind(position), epochs: []epoch{{0, s.first}}}
 		if l != nil {
@@ -111,7 +111,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 			return l, nil
 		}
 		if len(next.epochs) > maxEpochs {
-			return nil, failure(op, s.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("the record would have %d epochs; it has at most %d", len(next.epochs), maxEpochs))
+			return nil, failure(op, s.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("the record would have %d epochs, and it holds at most %d; change the number of partitions less often", len(next.epochs), maxEpochs))
 		}
 		switch last = s.write(ctx, r, next); {
 		case last == nil:

@@ -2,7 +2,7 @@ package scatter
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -59,7 +59,7 @@ func NewMeter(options *MeterOptions) (*Meter, error) {
 		o = *options
 	}
 	if o.Target < 0 || o.Hot < 0 || o.Seconds < 0 || o.Partitions < 0 {
-		return nil, invalid("NewMeter", nil, errors.New("an option of MeterOptions is negative; each must be 0 (meaning the default) or more"))
+		return nil, invalid("NewMeter", nil, fmt.Errorf("MeterOptions.Target is %d, Hot %v, Seconds %d and Partitions %d; each must be 0 (meaning the default) or more", o.Target, o.Hot, o.Seconds, o.Partitions))
 	}
 	o.Target, o.Hot = cmp.Or(o.Target, PartitionTarget), cmp.Or(o.Hot, 0.8)
 	o.Seconds, o.Partitions = cmp.Or(o.Seconds, 10), cmp.Or(o.Partitions, 1024)

@@ -42,7 +42,7 @@ type Natural[T any] struct {
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
-		return nil, invalid(op, table, errors.New("NaturalSchema lacks a table, Name, RowPrefix, Partition or Row; set all of them"))
+		return nil, invalid(op, table, errors.New("the table is nil, or NaturalSchema lacks Name, RowPrefix, Partition or Row; give all of them"))
 	}
 	if _, err := compoundkey.Encode(schema.Name); err != nil {
 		return nil, invalid(op, table, err)
@@ -62,7 +62,7 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 	n.Writer = newWriter(repository, options.Meter)
 	n.Writer.reach = func(_ context.Context, op string, v *T) error {
 		if row := schema.Row(v); !strings.HasPrefix(row, n.prefix+"_") && compoundkey.CheckKey(row) == nil {
-			return invalid(op, table, fmt.Errorf("the row key does not begin with %q, so that Range would not find it", n.prefix+"_"))
+			return invalid(op, table, fmt.Errorf("the row key does not begin with %q, so Range would not find the entity; let NaturalSchema.Row return keys that do", n.prefix+"_"))
 		}
 		return nil
 	}
@@ -91,7 +91,7 @@ func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, spa
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
 		if len(naturals) > MaxPartitions {
-			yield(nil, failure(op, n.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("got %d natural keys; one Range reads at most %d", len(naturals), MaxPartitions)))
+			yield(nil, failure(op, n.Repository().Table(), tables.ErrTooLarge, fmt.Errorf("got %d natural keys, and a Range reads at most %d; split them", len(naturals), MaxPartitions)))
 			return
 		}
 		partitions := make([]string, len(naturals))

@@ -93,7 +93,7 @@ func (o Order) position(row string) (int64, error) {
 	// 19 digits fit into an int64 except for those above the last time.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)
 	if err != nil || p >= o.limit {
-		return 0, errors.New("the row key begins with a time after the year 9999")
+		return 0, errors.New("the row key begins with a time after the year 9999; use an earlier one")
 	}
 	if o.falling {
 		p = o.limit - 1 - p

@@ -111,7 +111,7 @@ func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error)
 	case err != nil:
 		return tables.Key{}, err
 	case l == nil:
-		return tables.Key{}, failure(op, s.Repository().Table(), tables.ErrNotFound, errors.New("the row key is above the horizon, so no entity has it yet"))
+		return tables.Key{}, failure(op, s.Repository().Table(), tables.ErrNotFound, errors.New("the row key is at or above the horizon, so no entity has it yet"))
 	}
 	return s.place(l, position, row), nil
 }

@@ -139,7 +139,7 @@ func (s *Spread[T]) keyOf(v *T) tables.Key {
 			return key
 		}
 	}
-	return tables.Key{Partition: poisoned("the row key lies behind the horizon that is known: use the Spread's own verbs, or Prepare"), Row: row}
+	return tables.Key{Partition: poisoned("the row key is at or above the horizon that this program knows; write with the Spread, or call Prepare first"), Row: row}
 }
 
 // place returns the key of a row that the layout covers.

@@ -68,7 +68,7 @@ func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *Acc
 	}
 	credential, signer, err := connection.SharedKey(name, key)
 	if err != nil {
-		return nil, Invalidf(op, "the key of account %q is not base64", name)
+		return nil, Invalidf(op, "the key of account %q is not base64; give it as the portal shows it", name)
 	}
 	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signer}, options, credential)
 }

@@ -154,7 +154,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	})
 	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {
-			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; entities must not be", sequence))
+			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
 		}
 		u, err := plan(v)
 		if err != nil {

@@ -221,10 +221,10 @@ func (c *RawCodec) etag(v any) (azcore.ETag, error) {
 	} else if meta := c.Meta(v); meta != nil {
 		etag = meta.ETag
 	} else {
-		return "", fmt.Errorf("%s embeds no tables.Meta to hold an ETag; use the unconditional form", c.plan.Type)
+		return "", fmt.Errorf("%s embeds no tables.Meta to hold an ETag; embed it, or use the unconditional form of the operation", c.plan.Type)
 	}
 	if etag == "" {
-		return "", fmt.Errorf("the value has no ETag: it was not read before; use the unconditional form, Insert or Upsert")
+		return "", fmt.Errorf("the value has no ETag, because it was not read; read it first, or use Insert, Upsert or the unconditional form of the operation")
 	}
 	return etag, nil
 }

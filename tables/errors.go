@@ -46,7 +46,7 @@ var (
 	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied.
 	ErrUnavailable = errors.New("service unavailable")
 	// ErrGarbled: a response of the service, or a stored row, cannot be understood.
-	ErrGarbled = errors.New("garbled answer")
+	ErrGarbled = errors.New("unreadable response or stored data")
 )
 
 // Error is the error of every operation of this library. errors.Is finds its kind (one of the Err values) and its
@@ -93,6 +93,8 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "; create table %s with Store.Create or Table.CreateIfMissing", e.Table)
 	case e.Code == "QueueNotFound": // Table may be the table of the change whose intent was to be put on the queue
 		b.WriteString("; create the queue with Store.Create or Queue.CreateIfMissing")
+	case errors.Is(e.Err, wire.ErrGarbled):
+		b.WriteString("; repeat the operation, and if it fails again, check the endpoint and any proxy before it")
 	}
 	return b.String()
 }

@@ -126,7 +126,7 @@ func (t *Table) next(header http.Header, last Key, rows int) (continuation.Posit
 		return c, nil
 	}
 	if rows == 0 || t.account.cosmos { // on Cosmos DB rows have no order, so no row follows another
-		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("the response's continuation names a row without its partition")))
+		return c, failure("Query", t.name, Key{}, rowreader.Garbled(errors.New("the response names a next row without its partition")))
 	}
 	return continuation.Position{After: []string{last.Partition, last.Row}}, nil
 }

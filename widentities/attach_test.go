@@ -32,7 +32,7 @@ func TestFirstRowsThatCannotWork(t *testing.T) {
 		}
 	}
 	_, err := patterns.NewRepository(table, narrowSchema, widentities.New[narrow](&widentities.Options{FirstRow: []string{"Team", "Emial"}}))
-	refused("FirstRow has property Emial, which narrow does not store", err)
+	refused("FirstRow names property Emial, which narrow does not store", err)
 	_, err = patterns.NewRepository(table, schema, widentities.New[profile](&widentities.Options{FirstRow: []string{"Email", "Team", "Email"}}))
 	refused("property Email twice", err)
 	many := make([]string, widentities.MaxNarrowProperties+1)
@@ -40,7 +40,7 @@ func TestFirstRowsThatCannotWork(t *testing.T) {
 		many[i] = fmt.Sprintf("P%d", i)
 	}
 	_, err = patterns.NewRepository(table, schema, widentities.New[profile](&widentities.Options{FirstRow: many}))
-	refused("a row has room for", err)
+	refused("the first row holds at most", err)
 }
 
 // TestFirstRowTooLarge: what FirstRow asks for and no row can hold is refused by the name of the largest, before any request.

@@ -72,14 +72,14 @@ func newLayout(options *Options) *layout {
 func (l *layout) check(known []string, entity reflect.Type) error {
 	for i, name := range l.listed {
 		if known != nil && !slices.Contains(known, name) {
-			return fmt.Errorf("FirstRow has property %s, which %s does not store", name, entity.Name())
+			return fmt.Errorf("FirstRow names property %s, which %s does not store; use the name under which the field is stored", name, entity.Name())
 		}
 		if slices.Contains(l.listed[:i], name) {
-			return fmt.Errorf("FirstRow has property %s twice", name)
+			return fmt.Errorf("FirstRow names property %s twice; name it once", name)
 		}
 	}
 	if len(l.listed) > MaxNarrowProperties {
-		return fmt.Errorf("FirstRow has %d properties, and a row has room for %d", len(l.listed), MaxNarrowProperties)
+		return fmt.Errorf("FirstRow names %d properties, and the first row holds at most %d; name fewer", len(l.listed), MaxNarrowProperties)
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func (l *layout) split(p tables.Properties) (*driver.LaidOut, error) {
 	if !fits(first) {
 		size, which := sizeOf(first)
 		return nil, &tables.Error{Kind: tables.ErrTooLarge,
-			Err: fmt.Errorf("the properties of FirstRow are %d and %d bytes, the largest is %s; one row holds %d and %d bytes, and 64 KiB in each", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
+			Err: fmt.Errorf("the entity has %d properties of FirstRow with %d bytes, and the largest is %s; the first row holds at most %d with %d bytes, and each at most 64 KiB, so name fewer in FirstRow", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
 	}
 	slices.SortFunc(rest, func(a, b tables.Property) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range rest[1:] {
 		if rest[i].Name == rest[i+1].Name {
-			return nil, fmt.Errorf("property %s is there twice", rest[i].Name)
+			return nil, fmt.Errorf("property %s occurs twice; give each property once", rest[i].Name)
 		}
 	}
 	pages, err := paginate(rest)

@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-var errRecord = errors.New("a further row is damaged: it does not consist of records")
+var errRecord = errors.New("a further row is damaged: it does not consist of records; restore it from a backup")
 
 const (
 	piecesOfRow = 15 // string properties of 64 KiB, which leaves 64 KiB of the row for its key and the library's properties
@@ -185,12 +185,12 @@ func parseDirectory(directory string) (firstRow string, entries []entry, err err
 	entries = make([]entry, len(words)-2)
 	for i, word := range words[2:] {
 		if len(word) <= versionLength || !utf8.ValidString(word) {
-			return "", nil, errors.New("the directory in _tpLayout is truncated")
+			return "", nil, errors.New("the directory in _tpLayout is truncated; restore the entity's first row from a backup")
 		}
 		e := entry{version: word[:versionLength], first: word[versionLength:]}
 		if e.first == goesOn {
 			if i == 0 {
-				return "", nil, errors.New("the directory in _tpLayout is damaged: its first row continues another")
+				return "", nil, errors.New("the directory in _tpLayout is damaged: its first entry continues another; restore the entity's first row from a backup")
 			}
 			e.first, e.continues = entries[i-1].first, true
 		}

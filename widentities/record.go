@@ -32,7 +32,7 @@ func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 	}
 	switch p.Name {
 	case "PartitionKey", "RowKey", "Timestamp": // refused as a property, and so in a record
-		return nil, fmt.Errorf("%s is no custom property", p.Name)
+		return nil, fmt.Errorf("%s is a system property, which an entity's properties must not contain; rename it", p.Name)
 	}
 	dst = append(append(dst, p.Name...), ':', letters[p.Value.Type()])
 	dst = append(strconv.AppendInt(dst, int64(len(text)), 10), ':')
@@ -43,12 +43,12 @@ func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 func textOf(v tables.Value) ([]byte, error) {
 	if text, ok := v.Text(); ok {
 		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("the stored text is not valid UTF-8")
+			return nil, fmt.Errorf("the text is not valid UTF-8; store such bytes in a Binary property ([]byte)")
 		}
 		return []byte(text), nil
 	}
 	if v.IsNull() {
-		return nil, fmt.Errorf("the property's value is null, which cannot be stored")
+		return nil, fmt.Errorf("the value is null, which the service does not store; leave the property out")
 	}
 	return bytes.Trim(edm.AppendValue(nil, edm.Value(v)), `"`), nil
 }

@@ -180,10 +180,10 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure("Look", name, err)
+		return nil, failure("Read", name, err)
 	}
 	if answer.ETag == nil {
-		return nil, failure("Look", name, fmt.Errorf("%w: the response has no ETag of the blob", tables.ErrGarbled))
+		return nil, failure("Read", name, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", tables.ErrGarbled))
 	}
 	b := &archiveBlob{etag: *answer.ETag}
 	sum, others := "", 0

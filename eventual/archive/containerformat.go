@@ -61,13 +61,13 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 		Properties jsontext.Value `json:"properties"`
 	}
 	if err := json.Unmarshal(text, &stored); err != nil {
-		return tables.Key{}, nil, fmt.Errorf("the blob's content, %d bytes, is not the JSON of an entity", len(text))
+		return tables.Key{}, nil, fmt.Errorf("the blob's content, %d bytes, is not the JSON of an entity; restore the blob from a backup", len(text))
 	}
 	if stored.Version != archiveVersion {
-		return tables.Key{}, nil, fmt.Errorf("the blob has format version %d; this build reads version %d", stored.Version, archiveVersion)
+		return tables.Key{}, nil, fmt.Errorf("the blob has format version %d, and this build reads version %d; use a newer build", stored.Version, archiveVersion)
 	}
 	if stored.Partition == nil || stored.Row == nil {
-		return tables.Key{}, nil, errors.New("the blob's JSON has no partition key or no row key")
+		return tables.Key{}, nil, errors.New("the blob's JSON has no partition key or no row key; restore the blob from a backup")
 	}
 	key := tables.Key{Partition: *stored.Partition, Row: *stored.Row}
 	if err := errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row)); err != nil {
@@ -82,12 +82,12 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
-		return fmt.Errorf("the blob has property %s, which an archived entity cannot have", name)
+		return fmt.Errorf("the blob has property %s, which an archived entity cannot have; restore the blob from a backup", name)
 	}
 	return edm.CheckName(name)
 }
 
-var errNoProperties = errors.New("the member properties of the blob's JSON is not an object")
+var errNoProperties = errors.New("the member properties of the blob's JSON is not an object; restore the blob from a backup")
 
 // decodeProperties accepts the type member before or after its value: another program may have reordered the members.
 func decodeProperties(object jsontext.Value) (tables.Properties, error) {
@@ -117,14 +117,14 @@ func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 		}
 		text, _ := jsontext.AppendUnquote(nil, raw) // a non-string names no type
 		if types[property], isType = edm.ParseType(text); !isType {
-			return nil, fmt.Errorf("property %s has a type that this build does not know", property)
+			return nil, fmt.Errorf("property %s has a type that this build does not know; use a newer build", property)
 		}
 	}
 	var properties tables.Properties
 	for _, name := range names {
 		value, err := decodeValue(types[name], values[name])
 		if err != nil {
-			return nil, fmt.Errorf("property %s: %w", name, err)
+			return nil, fmt.Errorf("property %s of the blob's JSON: %w; restore the blob from a backup", name, err)
 		}
 		properties = append(properties, tables.Property{Name: name, Value: tables.Value(value)})
 	}

@@ -53,7 +53,7 @@ type moveBody struct {
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
-		return nil, tables.InvalidIn(op, "", "the queue is nil, or was not made by eventual.NewQueue")
+		return nil, tables.InvalidIn(op, "", "the queue is nil or the zero value; make it with eventual.NewQueue")
 	}
 	switch {
 	case name == "":
@@ -97,7 +97,7 @@ func sharesMeta[T any](r driver.Host[T]) bool {
 func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	const op = "Move"
 	if v == nil {
-		return tables.InvalidIn(op, m.queue.Name(), "the entity is nil")
+		return tables.InvalidIn(op, m.queue.Name(), "the entity is nil; give one")
 	}
 	meta := m.source.MetaOf(v)
 	key, incarnation := meta.Key(), meta.Incarnation()
@@ -105,7 +105,7 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 		return &tables.Error{Op: op, Table: m.source.Table().Name(), Key: key, Kind: kind, Err: err}
 	}
 	if incarnation == "" {
-		return refused(tables.ErrInvalid, errors.New("the entity has no incarnation, because it was not read from a repository or its last writer was no repository; Replace it in the repository first"))
+		return refused(tables.ErrInvalid, errors.New("the entity has no incarnation; read it with the repository, and if a program without repository wrote it, Replace it there first"))
 	}
 	if meta.Partial() {
 		whole, err := m.source.Get(ctx, key)

@@ -75,7 +75,7 @@ func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition,
 	case err != nil:
 		return nil, err
 	case row.Version != moverRowVersion:
-		return nil, w.failure(tables.ErrGarbled, fmt.Errorf("the %s row of the move has version %d; this build reads version %d", strings.TrimSuffix(word, "_"), row.Version, moverRowVersion))
+		return nil, w.failure(tables.ErrGarbled, fmt.Errorf("the %s row of the move has version %d, and this build reads version %d; use a newer build", strings.TrimSuffix(word, "_"), row.Version, moverRowVersion))
 	}
 	return row, nil
 }

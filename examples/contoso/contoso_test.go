@@ -515,7 +515,7 @@ func TestWithoutKeyNothingIsSigned(t *testing.T) {
 	if err := ownRows().run(t.Context(), c, &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Actions) > 0 || len(s.Text) != 1 || !strings.Contains(s.Text[0], "opened without it") || strings.Contains(s.Text[0], "c2VjcmV0") {
+	if len(s.Actions) > 0 || len(s.Text) != 1 || !strings.Contains(s.Text[0], "is missing") || strings.Contains(s.Text[0], "c2VjcmV0") {
 		t.Errorf("%d actions, %q", len(s.Actions), s.Text)
 	}
 }

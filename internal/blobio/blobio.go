@@ -25,7 +25,7 @@ const (
 
 // ErrForeignClient means that Account.Container did not make the client. Requests of such a client are not recorded,
 // and do not check the lease of an intent.
-var ErrForeignClient = errors.New("the container's client was not made by Account.Container; make it there")
+var ErrForeignClient = errors.New("the container's client was not made by Account.Container; use that")
 
 // Segment returns a text that compoundkey has encoded as a segment of a blob name. An empty segment or one that ends
 // with a dot would be unsafe in an address (".." means the parent), so it gets a '!' at its end, with which no encoded

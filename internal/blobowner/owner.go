@@ -35,11 +35,11 @@ type Owner struct {
 func (o Owner) CheckName(name string) error {
 	rest, ok := strings.CutPrefix(name, o.Prefix)
 	if !ok || o.Prefix == "" {
-		return fmt.Errorf("blob %q %w to %s, whose blobs have names that begin with %q", name, ErrForeign, o.What, o.Prefix)
+		return fmt.Errorf("blob %q %w to %s, whose blobs have names that begin with %q; restore the row that names it", name, ErrForeign, o.What, o.Prefix)
 	}
 	for part := range strings.SplitSeq(rest, "/") {
 		if part == "" || strings.HasSuffix(part, ".") || strings.Contains(part, "\\") || strings.ContainsFunc(part, unicode.IsControl) {
-			return fmt.Errorf("blob %q %w to %s: no blob is stored under such a name", name, ErrForeign, o.What)
+			return fmt.Errorf("blob %q %w to %s: the library gives no blob such a name; restore the row that names it", name, ErrForeign, o.What)
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func (o Owner) CheckName(name string) error {
 func (o Owner) CheckLabels(blob string, meta map[string]*string) error {
 	for name, want := range o.Labels {
 		if got := Label(meta, name); got != want {
-			return fmt.Errorf("blob %q %w to %s: its metadata %s is %q, want %q", blob, ErrForeign, o.What, name, got, want)
+			return fmt.Errorf("blob %q %w to %s: its metadata %s is %q, want %q; restore the blob, or the row that names it", blob, ErrForeign, o.What, name, got, want)
 		}
 	}
 	return nil

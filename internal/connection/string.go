@@ -70,7 +70,7 @@ func parse(text string) (settings, error) {
 		s[key] = strings.TrimSpace(value)
 	}
 	if len(s) == 0 {
-		return nil, fmt.Errorf("the connection string is empty")
+		return nil, fmt.Errorf("the connection string is empty; copy it from the account's access keys in the portal")
 	}
 	return s, s.expandDevelopment()
 }
@@ -82,10 +82,10 @@ func (s settings) expandDevelopment() error {
 		return nil
 	}
 	if !strings.EqualFold(use, "true") {
-		return fmt.Errorf("the value of UseDevelopmentStorage can only be true; remove the setting otherwise")
+		return fmt.Errorf("UseDevelopmentStorage of the connection string has another value than true; set it to true or remove it")
 	}
 	if s["accountname"] != "" || s["accountkey"] != "" || s["sharedaccesssignature"] != "" {
-		return fmt.Errorf("the connection string has UseDevelopmentStorage beside an account of its own; remove one of them")
+		return fmt.Errorf("the connection string has UseDevelopmentStorage and also names an account; remove one of the two")
 	}
 	host := cmp.Or(strings.TrimSuffix(s["developmentstorageproxyuri"], "/"), "http://127.0.0.1")
 	s["accountname"], s["accountkey"] = developmentAccount, developmentKey
@@ -106,7 +106,7 @@ func (s settings) endpoints() (Endpoints, error) {
 		scheme, suffix := s["defaultendpointsprotocol"], s["endpointsuffix"]
 		scheme = cmp.Or(scheme, "https")
 		if scheme != "https" && scheme != "http" {
-			return e, fmt.Errorf("DefaultEndpointsProtocol must be http or https")
+			return e, fmt.Errorf("DefaultEndpointsProtocol of the connection string must be http or https")
 		}
 		suffix = cmp.Or(suffix, "core.windows.net")
 		if !hostName.MatchString(suffix) {

@@ -58,7 +58,7 @@ func Hash(format string, args ...any) string {
 func Parse(token, query string, top int) (Position, error) {
 	var p Position
 	if Decode(token, &p) != nil {
-		return p, fmt.Errorf("the continuation token, of %d characters, is not one that Page has returned; give Page.Next of the page before", len(token))
+		return p, fmt.Errorf("the continuation token of %d characters is not one that Page has returned; give Page.Next of the page before, unchanged", len(token))
 	}
 	if p.Version != version {
 		return p, fmt.Errorf("the continuation token has version %d, and this build reads version %d; begin the query again", p.Version, version)
@@ -67,10 +67,10 @@ func Parse(token, query string, top int) (Position, error) {
 		return p, errors.New("the continuation token belongs to another query; give Page.Next of a page of this query")
 	}
 	if !p.More() || p.Partition != "" && p.After != nil || p.Left < 0 {
-		return p, errors.New("the continuation token is damaged: it has no position")
+		return p, errors.New("the continuation token is damaged: it has no position; begin the query again")
 	}
 	if top > 0 && (p.Left <= 0 || p.Left > top) {
-		return p, fmt.Errorf("the continuation token is damaged: it allows %d entities of a query for %d", p.Left, top)
+		return p, fmt.Errorf("the continuation token is damaged: it leaves %d entities of a query with Top %d; begin the query again", p.Left, top)
 	}
 	return p, nil
 }

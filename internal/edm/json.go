@@ -125,7 +125,7 @@ func FromText(t Type, text []byte) (Value, error) {
 		}
 		n, err := strconv.ParseInt(string(text), 10, bits)
 		if err != nil {
-			return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
 		}
 		return Value{typ: t, num: uint64(n)}, nil
 	case TypeDouble:
@@ -138,11 +138,11 @@ func FromText(t Type, text []byte) (Value, error) {
 		return dateTimeOfTicks(ticks), nil
 	case TypeGuid:
 		if len(text) != 36 {
-			return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
 		}
 		u, err := uuid.ParseBytes(text)
 		if err != nil {
-			return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), t)
+			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
 		}
 		return Guid(u), nil
 	case TypeBoolean:
@@ -153,7 +153,7 @@ func FromText(t Type, text []byte) (Value, error) {
 			return Boolean(false), nil
 		}
 	}
-	return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), t)
+	return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
 }
 
 func parseBinary(text []byte) (Value, error) {
@@ -164,7 +164,7 @@ func parseBinary(text []byte) (Value, error) {
 	}
 	n, err := base64.StdEncoding.Decode(decoded, text)
 	if err != nil {
-		return Value{}, fmt.Errorf("got a text of %d characters, which is not valid base64", len(text))
+		return Value{}, fmt.Errorf("the text of %d characters is not valid base64", len(text))
 	}
 	return Binary(decoded[:n]), nil
 }
@@ -181,12 +181,12 @@ func parseDouble(text []byte) (Value, error) {
 	for _, c := range text {
 		// ParseFloat also takes what no other reader does: inf, 0x1p3, 1_000.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), TypeDouble)
+			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
 		}
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		return Value{}, fmt.Errorf("got a text of %d characters, which is not a valid %s", len(text), TypeDouble)
+		return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
 	}
 	return Double(f), nil
 }

@@ -78,7 +78,7 @@ func CheckName(name string) error {
 		letter := r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)
 		inner := unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r) || unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Cf, r)
 		if r == utf8.RuneError || !letter && (i == 0 || !inner) {
-			return fmt.Errorf("property name %q has %[2]q at byte %[3]d; a name must be an identifier of letters, digits and underscores", name, r, i)
+			return fmt.Errorf("property name %q has %[2]q at byte %[3]d; a name must have only letters, digits and underscores, and begin with no digit", name, r, i)
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (v Value) Check() error {
 			}
 		}
 		if !utf8.ValidString(v.string) {
-			return fmt.Errorf("a string of %d bytes is not valid UTF-8", len(v.string))
+			return fmt.Errorf("a string of %d bytes is not valid UTF-8; store such bytes in a Binary property ([]byte)", len(v.string))
 		}
 	case TypeBinary:
 		if len(v.string) > MaxBinarySize {
@@ -118,7 +118,7 @@ func (v Value) Check() error {
 		}
 	case TypeDateTime:
 		if ticks := int64(v.num); ticks < minDateTimeTicks || ticks > maxDateTimeTicks {
-			return fmt.Errorf("the date is outside of the years 1601 to 9999, which the service stores")
+			return fmt.Errorf("the date is before 1601 or after 9999; the service stores only the years between")
 		}
 	}
 	return nil

@@ -17,10 +17,10 @@ const (
 // Ticks returns t in ticks, or an error for a time that is finer than a tick or outside of the years 1 to 9999.
 func Ticks(t time.Time) (int64, error) {
 	if t.Nanosecond()%100 != 0 {
-		return 0, fmt.Errorf("a time of %d ns within its second is finer than the 100 ns that can be stored (Truncate it first)", t.Nanosecond())
+		return 0, fmt.Errorf("a time with %d ns is finer than the 100 ns that the service stores; use Truncate(100)", t.Nanosecond())
 	}
 	if year := t.UTC().Year(); year < 1 || year > 9999 {
-		return 0, fmt.Errorf("year %d is outside of 1 to 9999", year)
+		return 0, fmt.Errorf("the year is %d; it must be 1 to 9999", year)
 	}
 	return t.Unix()*ticksPerSecond + int64(t.Nanosecond())/100 + unixEpochTicks, nil
 }
@@ -82,7 +82,7 @@ func parseDateTime(text []byte) (int64, error) {
 		t, err = time.Parse(localDateTime, string(text))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("got a text of %d characters, which is not a valid date and time", len(text))
+		return 0, fmt.Errorf("the text of %d characters is not a valid date and time", len(text))
 	}
 	return Ticks(t)
 }

@@ -128,7 +128,7 @@ func DateTime(t time.Time) (Value, error) {
 		return Value{}, err
 	}
 	if ticks < minDateTimeTicks {
-		return Value{}, fmt.Errorf("year %d is before 1601, the first year that the service stores", t.UTC().Year())
+		return Value{}, fmt.Errorf("the year is %d; it must be 1601 or later, the first year that the service stores", t.UTC().Year())
 	}
 	return dateTimeOfTicks(ticks), nil
 }

@@ -103,7 +103,7 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 		return edm.Int64(intOf(v)), nil
 	case asUint64:
 		if v.Uint() > math.MaxInt64 {
-			return edm.Value{}, fmt.Errorf("the unsigned integer is larger than %d, the largest Edm.Int64", int64(math.MaxInt64))
+			return edm.Value{}, fmt.Errorf("the unsigned integer is larger than %d, the largest Edm.Int64; use a smaller one, or a string", int64(math.MaxInt64))
 		}
 		return edm.Int64(int64(v.Uint())), nil
 	case asDouble:
@@ -128,12 +128,12 @@ func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the conversion of %s failed with an error of type %T", v.Type(), err)
+	return fmt.Errorf("the type's own conversion to or from text of %s failed with an error of type %T (its text may quote the value, so it is left out)", v.Type(), err)
 }
 
 func storeTime(t *time.Time) (edm.Value, error) {
 	if t.IsZero() {
-		return edm.Value{}, fmt.Errorf("the zero time is before 1601, the first year that the service stores; use omitzero or a pointer for a time that may be unset")
+		return edm.Value{}, fmt.Errorf("the time is zero, and the first year that the service stores is 1601; tag the field omitzero, or use a pointer, if the time may be unset")
 	}
 	return edm.DateTime(*t)
 }
@@ -204,7 +204,7 @@ func loadInt(v reflect.Value, n int64) error {
 		v.SetUint(uint64(n))
 		return nil
 	}
-	return fmt.Errorf("the number overflows a field of type %s", v.Type())
+	return fmt.Errorf("the number overflows the field's type %s", v.Type())
 }
 
 func loadFloat(v reflect.Value, value edm.Value) error {
@@ -217,7 +217,7 @@ func loadFloat(v reflect.Value, value edm.Value) error {
 		return fmt.Errorf("a field of type %s cannot hold a value of the stored type", v.Type())
 	}
 	if v.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
-		return fmt.Errorf("the number does not fit a field of type %s without loss", v.Type())
+		return fmt.Errorf("the field's type %s cannot hold the number without loss", v.Type())
 	}
 	v.SetFloat(f)
 	return nil

@@ -61,11 +61,11 @@ func (p *Plan) add(sf reflect.StructField) error {
 	name, options, _ := strings.Cut(tag, ",")
 	flat := sf.Anonymous && !tagged && p.flattens(sf.Type)
 	if tagged && name != "-" && !sf.Anonymous && !sf.IsExported() {
-		return fmt.Errorf("its tag has no effect, since only exported fields are stored; export the field or remove the tag")
+		return fmt.Errorf("the field is tagged but not exported, and only exported fields are stored; export the field or remove the tag")
 	}
 	if name == "-" || sf.Type == p.types.Meta || flat || p.below(sf.Index) || !sf.IsExported() {
 		if flat && sf.Type.Kind() == reflect.Pointer && !sf.IsExported() {
-			return fmt.Errorf("reading cannot set an embedded pointer to an unexported type; embed the struct itself or export the type")
+			return fmt.Errorf("the field embeds a pointer to an unexported type, which reading cannot set; embed the struct itself or export the type")
 		}
 		if flat && !p.below(sf.Index) {
 			return p.checkAmbiguous(sf.Type)
@@ -123,7 +123,7 @@ func (p *Plan) checkAmbiguous(embedded reflect.Type) error {
 			continue
 		}
 		if _, found := p.Type.FieldByName(sf.Name); !found {
-			return fmt.Errorf("%s is a field of two embedded structs at the same depth, and Go promotes neither; tag one of them `table:\"-\"`", sf.Name)
+			return fmt.Errorf("two embedded structs at the same depth have a field %s, and Go promotes neither; tag one of them `table:\"-\"`", sf.Name)
 		}
 	}
 	return nil
@@ -226,12 +226,12 @@ func (p *Plan) EDMType(name string) edm.Type {
 // Key reads the fields PartitionKey and RowKey of the struct s.
 func (p *Plan) Key(s reflect.Value) (partition, row string, err error) {
 	if p.partition == nil || p.row == nil {
-		return "", "", fmt.Errorf("%s has no fields PartitionKey and RowKey", p.Type)
+		return "", "", fmt.Errorf("%s has no fields PartitionKey and RowKey; add both as strings, or use a Repository with Schema.Key", p.Type)
 	}
 	partitionField, ok1 := at(s, p.partition, false)
 	rowField, ok2 := at(s, p.row, false)
 	if !ok1 || !ok2 {
-		return "", "", fmt.Errorf("the embedded pointer of %s that holds its keys is nil", p.Type)
+		return "", "", fmt.Errorf("the embedded pointer of %s that holds PartitionKey and RowKey is nil; set it", p.Type)
 	}
 	return partitionField.String(), rowField.String(), nil
 }

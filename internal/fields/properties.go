@@ -108,7 +108,7 @@ func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P
 			v = v.Elem()
 		}
 		if err := f.conversion.load(v, *value); err != nil {
-			return fmt.Errorf("property %s, stored as %s: %w", *name, value.Type(), err)
+			return fmt.Errorf("property %s is stored as %s, but %w; change the type of the field, or the stored property", *name, value.Type(), err)
 		}
 	}
 	return nil

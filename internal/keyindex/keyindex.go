@@ -57,7 +57,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if known := host.PropertyNames(); known != nil {
 		for _, name := range x.Project {
 			if !slices.Contains(known, name) {
-				return implementation, fmt.Errorf("Options.Project names property %s, but %s has no such property", name, reflect.TypeFor[T]())
+				return implementation, fmt.Errorf("Options.Project names property %s, but %s has no such property; use the name under which the field is stored", name, reflect.TypeFor[T]())
 			}
 		}
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 // ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
-var ErrLost = errors.New("the message's visibility timeout has expired, and another process may hold the message")
+var ErrLost = errors.New("the lease is lost: the message's visibility timeout has expired, and another worker may process the message")
 
 // marginShare is the visibility timeout divided by Margin.
 const marginShare = 6

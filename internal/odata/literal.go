@@ -31,7 +31,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	case edm.TypeString:
 		s, _ := v.Str()
 		if !utf8.ValidString(s) {
-			return dst, &UnprintableError{Reason: "a string that is not valid UTF-8 cannot be sent"}
+			return dst, &UnprintableError{Reason: "a string is not valid UTF-8, which the service refuses; compare with a valid one"}
 		}
 		return appendQuoted(dst, s), nil
 	case edm.TypeBinary:
@@ -51,7 +51,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	case edm.TypeDouble:
 		f, _ := v.Float()
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return dst, &UnprintableError{Reason: "NaN and the infinities have no literal, so they cannot be compared with"}
+			return dst, &UnprintableError{Reason: "the value is NaN or infinite, for which filters have no literal; compare with a finite number"}
 		}
 		return appendDouble(dst, f), nil
 	case edm.TypeDateTime:
@@ -59,7 +59,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	case edm.TypeGuid:
 		return appendPrefixed(dst, "guid", v), nil
 	}
-	return dst, &UnprintableError{Reason: "null has no literal; the service stores no nulls"}
+	return dst, &UnprintableError{Reason: "the value is null, which the service neither stores nor compares; compare with another value"}
 }
 
 func appendQuoted(dst []byte, s string) []byte {

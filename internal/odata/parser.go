@@ -188,11 +188,11 @@ func (p *parser) operand() (operand, error) {
 	case at.text == "null":
 		err = at.invalid("the service does not support null; not (Name ne '') finds entities without Name")
 	case at.text == "not":
-		err = at.invalid("not must precede a condition, not an operand")
+		err = at.invalid("not stands before a single operand; it must stand before a condition, such as not (Name eq 'a')")
 	case edm.IsPlainName(at.text) || edm.CheckName(at.text) == nil:
 		o.property = at.text
 	default:
-		err = at.invalid("got neither a property name nor a literal")
+		err = at.invalid("the word is neither a property name nor a literal; write Property eq literal")
 	}
 	if err != nil {
 		return operand{}, err

@@ -83,7 +83,7 @@ func appendComparison(dst []byte, c Comparison) ([]byte, error) {
 		}
 	}
 	if isReserved(c.Property) {
-		return dst, &UnprintableError{Property: c.Property, Reason: "the name is a keyword of the filter language"}
+		return dst, &UnprintableError{Property: c.Property, Reason: "the name is a keyword of the filter language; rename the property to filter on it"}
 	}
 	if int(c.Op) >= len(opNames) {
 		return dst, &UnprintableError{Property: c.Property, Reason: "the operator is not one of eq ne gt ge lt le"}

@@ -63,7 +63,7 @@ func (t token) number() (edm.Value, error) {
 	case shapeInt64:
 		n, err := strconv.ParseInt(t.text[:len(t.text)-1], 10, 64)
 		if err != nil {
-			return edm.Value{}, t.invalid("the integer does not fit into 64 bits")
+			return edm.Value{}, t.invalid("the integer does not fit into 64 bits; use a smaller one, or a decimal point")
 		}
 		return edm.Int64(n), nil
 	case shapeInt32:

@@ -18,7 +18,7 @@ const (
 
 // errRepeatedName is the error of a response that gives a name twice, because it is unknown which of the two values is
 // right.
-var errRepeatedName = errors.New("an entity in the response has a property name twice")
+var errRepeatedName = errors.New("an object in the response has a member twice")
 
 // nameTable holds the names in one response: the meaning of each, whether the current row has it already, and which
 // name followed it in the previous row. Since most rows are alike, that guess is usually right, and finding a name

@@ -37,14 +37,14 @@ func (t *tokens) expect(kind jsontext.Kind) error {
 		return Garbled(err)
 	}
 	if token.Kind() != kind {
-		return Garbled(fmt.Errorf("got %s in the response, want %s", token.Kind(), kind))
+		return Garbled(fmt.Errorf("the response has %s where %s must be", token.Kind(), kind))
 	}
 	return nil
 }
 
 func (t *tokens) end() error {
 	if _, err := t.decoder.ReadToken(); err != io.EOF {
-		return Garbled(errors.New("the response continues after its end"))
+		return Garbled(errors.New("the response has more text after its last brace"))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (t *tokens) beginRow() error {
 
 func (t *tokens) endRow() error {
 	if token, err := t.decoder.ReadToken(); err != nil || token.Kind() != '}' {
-		return errors.Join(errors.New("an entity in the response does not end"), err)
+		return errors.Join(errors.New("an entity in the response has no closing brace"), err)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (t *tokens) readType(n *nameEntry) (edm.Type, error) {
 	}
 	typ, ok := edm.ParseType(raw[1 : len(raw)-1])
 	if !ok {
-		return edm.TypeNull, fmt.Errorf("property %s is annotated with an unknown type", n.name)
+		return edm.TypeNull, fmt.Errorf("property %s has a type annotation that names no Edm type", n.name)
 	}
 	return typ, nil
 }
@@ -125,7 +125,7 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 	case 'n':
 		return edm.Value{}, nil
 	}
-	return edm.Value{}, fmt.Errorf("the value must be a string, a number or a boolean")
+	return edm.Value{}, fmt.Errorf("the value is an object or array; it must be a string, a number or a boolean")
 }
 
 // readString reads a JSON string; it returns same instead of a new string if both are equal.
@@ -135,7 +135,7 @@ func (t *tokens) readString(same string) (string, error) {
 		return "", err
 	}
 	if raw.Kind() != '"' {
-		return "", fmt.Errorf("got %s, want a string", raw.Kind())
+		return "", fmt.Errorf("a key, ETag or library property is %s; it must be a string", raw.Kind())
 	}
 	text, err := t.unquote(raw)
 	if err != nil {

@@ -65,7 +65,7 @@ func checkProperty(name string, value edm.Value) error {
 	}
 	switch name {
 	case "PartitionKey", "RowKey", "Timestamp":
-		return fmt.Errorf("%s is a system property; it cannot be among the properties of an entity", name)
+		return fmt.Errorf("%s is a system property, which an entity's properties must not contain; set the key in the entity's own fields", name)
 	}
 	if err := value.Check(); err != nil {
 		return fmt.Errorf("property %s: %w", name, err)

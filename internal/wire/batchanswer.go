@@ -24,7 +24,7 @@ type BatchFailure struct {
 }
 
 // ErrGarbled means that a response is truncated or cannot be parsed, so the outcome of the write is unknown.
-var ErrGarbled = errors.New("the response is cut off or garbled")
+var ErrGarbled = errors.New("the response is cut off or was altered")
 
 func garbled(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
@@ -50,7 +50,7 @@ func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, erro
 		answer.ETags = append(answer.ETags, string(header(p.head, "ETag")))
 	}
 	if len(answer.ETags) != n {
-		return BatchAnswer{}, garbled("it has %d answers to %d operations", len(answer.ETags), n)
+		return BatchAnswer{}, garbled("it has the results of %d operations, and %d were sent", len(answer.ETags), n)
 	}
 	return answer, nil
 }

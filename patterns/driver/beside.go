@@ -50,7 +50,7 @@ func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
 // Writes returns the writes of the rows. It rejects rows without an owner: they would be read as entities.
 func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
 	if b.Owner == "" && len(b.Rows) > 0 {
-		return nil, errors.New("Beside.Owner is empty; rows beside an entity need the name of who keeps them")
+		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")
 	}
 	writes := make([]tables.RawWrite, len(b.Rows))
 	for i := range b.Rows {

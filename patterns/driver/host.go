@@ -96,7 +96,7 @@ func (b *Binding[T]) Bind(_ rows.Pass, host Host[T]) error {
 		next = &host
 	}
 	if !b.host.CompareAndSwap(nil, next) {
-		return fmt.Errorf("it belongs to a repository on table %s already; make another for this one", (*b.host.Load()).Table().Name())
+		return fmt.Errorf("the pattern already belongs to a repository on table %s; make another pattern for this one", (*b.host.Load()).Table().Name())
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func JoinKey(key tables.Key) string { return key.Partition + keySeparator + key.
 func SplitKey(text string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(text, keySeparator)
 	if !ok {
-		return tables.Key{}, fmt.Errorf("the text of %d characters is not a key as JoinKey writes it: a partition key, a tab and a row key", len(text))
+		return tables.Key{}, fmt.Errorf("the text of %d characters is not a key that JoinKey has joined; it must be a partition key, a tab and a row key", len(text))
 	}
 	return tables.Key{Partition: partition, Row: row}, nil
 }

@@ -44,7 +44,7 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
-		return tables.Invalidf(op, "the message does not name %q", key)
+		return tables.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
 	}
 	writes := make([]tables.RawWrite, len(rows))
 	for i := range rows {
