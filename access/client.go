@@ -18,13 +18,14 @@ type Client struct {
 	table   *tables.Table
 }
 
-// Open opens the table of a token, which Parse reads. It makes no request. The options are those of the account.
+// Open opens the table of a token, which Parse reads. The options are those of the account. The zero Token is
+// tables.ErrInvalid. It makes no request.
 //
-// Everything that the table offers, and what is built on it, such as repositories, refuses a request that the token surely does
-// not allow before it is sent: another table, an operation without its permission (ErrNotPermitted), a key outside of the
-// range, in a transaction too, and a query of which nothing can be within the range (ErrOutside). Of a query that
-// reaches further than the range, the service returns what is within. Time is left to the service's clock: a token that
-// has expired, or been revoked, is tables.ErrDenied by its answer.
+// The table, and all that you open with it, such as repositories, checks each request before it sends it. Another table,
+// or an operation without its permission, is ErrNotPermitted. A key outside of the range, also in a transaction, or a
+// query that cannot match any key of the range, is ErrOutside. If a query matches keys inside and outside of the range,
+// the service returns the entities inside. Only the service knows whether the token has expired or was revoked; it then
+// refuses the request, and the error is tables.ErrDenied.
 func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	const op = "Open"
 	if token.IsZero() {
@@ -50,13 +51,13 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	return &Client{token: token, account: account, table: account.Table(token.table)}, nil
 }
 
-// Table is the token's table.
+// Table returns the token's table.
 func (c *Client) Table() *tables.Table { return c.table }
 
 // Account returns an account with only the token's table, without queues and blobs.
 func (c *Client) Account() *tables.Account { return c.account }
 
-// Token is the token.
+// Token returns the token.
 func (c *Client) Token() Token { return c.token }
 
 // String is that of the token, which shows no secret.

@@ -39,10 +39,9 @@ type IssuerOptions struct {
 	Timeout time.Duration
 }
 
-// Issuer hands out tokens to users, and caches one for each user until it is to be renewed. It is safe for concurrent
-// use.
-//
-// Concurrent calls for the same user share one call of grants. The clock is the signer's.
+// Issuer hands out tokens to users. It caches one token for each user until IssuerOptions.RenewBefore or MaxAge.
+// Concurrent calls of Token for one user share one call of NewIssuer's grants. The clock is the signer's. It is safe
+// for concurrent use.
 type Issuer struct {
 	signer  *Signer
 	grants  func(ctx context.Context, user string) (Grant, error)

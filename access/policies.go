@@ -39,18 +39,19 @@ type PoliciesOptions struct {
 	UnsafeSettle time.Duration
 }
 
-// Policies are the stored access policies of one table. It needs the account's key, or a role that allows it. It is
-// safe for concurrent use.
+// Policies creates, lists and revokes the stored access policies of one table. It needs the account's key, or a role
+// that allows it. It is safe for concurrent use.
 //
-// The service keeps the policies of a table as one list that is read and written whole, without ETag or condition, so
-// that of two programs that change it at once, one would undo the other: a revoked policy would be back. Create and
-// Revoke therefore use an entry of the list as a lock: see the package's documentation for what that guarantees.
+// The service stores the policies of a table as one list that can only be read and written whole, without an ETag. If two
+// programs changed it at once, one could write back a policy that the other has just revoked. Create and Revoke
+// therefore use an entry of the list as a lock; the package comment says what that guarantees.
 type Policies struct {
 	table  *tables.Table
 	settle time.Duration
 }
 
-// NewPolicies returns the policies of a table. It makes no request.
+// NewPolicies returns the policies of a table. A nil table, or one with an illegal name, is tables.ErrInvalid. It makes
+// no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
 		return nil, tables.InvalidIn("NewPolicies", "", "the table is nil; make it with Account.Table")

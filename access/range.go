@@ -21,15 +21,15 @@ type Range struct {
 	everything bool
 }
 
-// WholeTable contains every entity of the table.
+// WholeTable returns the Range of every entity of the table.
 func WholeTable() Range { return Range{made: true, everything: true} }
 
-// Partition contains one partition.
+// Partition returns the Range of one partition.
 func Partition(partition string) Range {
 	return makeRange(tables.Key{Partition: partition}, tables.Key{Partition: partition})
 }
 
-// Partitions contains the partitions whose keys are in the span, such as compoundkey.Starting("customer",
+// Partitions returns the Range of the partitions whose keys are in the span, such as compoundkey.Starting("customer",
 // compoundkey.Int(42, 6)). See Rows for the end of the span.
 func Partitions(span compoundkey.Span) Range {
 	last, err := lastOf(span)
@@ -42,7 +42,7 @@ func Partitions(span compoundkey.Span) Range {
 	return makeRange(tables.Key{Partition: span.From()}, tables.Key{Partition: last})
 }
 
-// Rows contains the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
+// Rows returns the Range of the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
 // not "b".
 //
 // The service's ranges include their end, so the token's last key is one before the span's end. It includes every key
@@ -59,10 +59,10 @@ func Rows(partition string, span compoundkey.Span) Range {
 	return makeRange(tables.Key{Partition: partition, Row: span.From()}, tables.Key{Partition: partition, Row: last})
 }
 
-// Row contains one entity.
+// Row returns the Range of one entity.
 func Row(key tables.Key) Range { return Through(key, key) }
 
-// Through contains the entities from first to last, both included, in the order of their keys: the rest of first's
+// Through returns the Range of the entities from first to last, both included, in the order of their keys: the rest of first's
 // partition from its row on, all partitions between, and last's partition up to its row.
 func Through(first, last tables.Key) Range {
 	if last.Row == "" {

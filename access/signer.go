@@ -35,7 +35,7 @@ type Grant struct {
 	Table string
 	// Range is the part of the table; it is required.
 	Range Range
-	// Permissions are the permitted operations; 0 if the Policy has them.
+	// Permissions are the permitted operations; 0 if the Policy sets them.
 	Permissions Permission
 	// Lifetime is how long the token is valid from now on, in whole seconds; 0 means DefaultLifetime, or with a
 	// Policy the policy's expiry.
@@ -121,7 +121,9 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 // developmentKey is the key of the account that UseDevelopmentStorage=true stands for. It is public.
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// Sign makes a token.
+// Sign makes a token. A grant that the service would refuse, or understand as another one, is tables.ErrInvalid: for
+// example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16 units. It makes no request and
+// does not check that the table and the policy exist.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
 		return Token{}, tables.InvalidIn("Sign", g.Table, "%w", err)

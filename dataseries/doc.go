@@ -16,8 +16,8 @@
 //	                          empid_000223  2026!0001   Day_200 ... Day_364
 //	Options.Container         blob messages/Day_/empid^1000223/2026   {"v":1,"write":ID,"slots":{...},"marks":[...]}
 //
-// Slot n is in row n / SlotsPerRow, whatever is set. In a blob, named by table, prefix and keys, slots are written as
-// the table service writes them, and the marks of AddOnce are beside them. Use a series' rows for nothing else; the
+// Slot n is always in row n / SlotsPerRow, rounded down. In a blob, named by table, prefix and keys, slots are written as
+// the table service writes them, and beside them the markers of AddOnce (in marks). Use a series' rows for nothing else; the
 // library does not change properties that other programs add to them, nor other rows of the partition.
 //
 // # Guarantee
@@ -43,16 +43,16 @@
 // # Requests
 //
 //	                 in rows                                        in a blob
-//	Set, SetMany     1                                              2, and 2 for each rival
-//	  of a Counter   1 for each row and 1, and so much a rival      2, and 2 for each rival
-//	Add              2, and 2 for each rival                        the same
-//	AddOnce          2, and 2 for each rival; counted before: 3     the same; counted before: 1
+//	Set, SetMany     1                                              2, and 2 for each conflict
+//	  of a Counter   1 and 1 for each row, the same a conflict      2, and 2 for each conflict
+//	Add              2, and 2 for each conflict                     the same
+//	AddOnce          2, and 2 for each conflict; counted before: 3  the same; counted before: 1
 //	StageAddOnce     2                                              not possible
 //	Read             1                                              1
 //	ReadMany         1 for each page of 1,000 rows                  1 for each 5,000 blobs, and 1 for each series
-//	Delete           1; several rows 2, and 2 for each rival        1
+//	Delete           1; several rows 2, and 2 for each conflict     1
 //	SweepMarkers     1, 1 for each page of 1,000 old markers, and   1 for each 5,000 blobs, 1 for each series, and 1
-//	                 1 for each 100 of a partition                  for each with old marks
+//	                 1 for each 100 of a partition                  for each with old markers
 //
 // Each retry waits longer, with full jitter: ten writers that add to one slot without pause need about 5 requests for
 // an addition. docs/reference/dataseries.md has the figures.

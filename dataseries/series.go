@@ -25,9 +25,9 @@ type Options struct {
 	// row, which holds MaxSlotsPerRow. If a series in one row later gets more slots and SlotsPerRow, the first row
 	// stays as it is.
 	SlotsPerRow int
-	// Container stores all slots of a series in a blob of this container. It must be made by Store.Container, whose
-	// Create creates it, or by Account.Container, of any account, and then must exist. Blobs are named by table, so tables of the same name in different accounts need
-	// different containers.
+	// Container stores all slots of a series in a blob of this container. Make it with Store.Container, and Store.Create
+	// creates it; or with Account.Container of any account, and create it yourself. The name of a blob contains the name
+	// of the table but not of its account, so tables of one name in different accounts need different containers.
 	Container *container.Client
 	// MaxAttempts limits how often a change that reads first is tried on conflict (default 20).
 	MaxAttempts int
@@ -46,7 +46,8 @@ type Series[V any] struct {
 }
 
 // New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last
-// one needs. V is a type that is stored as one property (see tables.Codec). It makes no request.
+// one needs. There are 1 to MaxSlots slots, and without SlotsPerRow and Container at most MaxSlotsPerRow. V is a type
+// that is stored as one property (see tables.Codec). Inconsistent arguments are tables.ErrInvalid. Requests: 0.
 //
 // Guide: "Data series pattern".
 func New[V any](table *tables.Table, prefix string, slots int, options *Options) (*Series[V], error) {
@@ -112,7 +113,8 @@ func (s *Series[V]) Slots() int { return s.layout.slots }
 // Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins, and
 // neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may have the
 // value, now or soon; a Set can be repeated. A request whose response was lost may arrive late, and overwrite a value
-// that was set since. Requests: 1; in a blob 2, and 2 for each conflict; of a Counter 1 more for each row.
+// that was set since. A slot below 0, or of Slots() or more, is tables.ErrInvalid. Requests: 1; in a blob 2, and 2 for
+// each conflict; of a Counter 1 more for each row.
 func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }

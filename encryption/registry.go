@@ -24,7 +24,8 @@ import (
 //	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      current                               DataKey=5f0a... Since Check
 //
-// registrycheck.go says what Check covers and which rows are accepted.
+// Check is a MAC under the key itself: it binds the row to its registry, table and state, so a row copied from
+// elsewhere is refused. docs/reference/encryption.md describes it, and RegistryOptions say which rows are accepted.
 //
 // A Registry caches unwrapped keys in memory (RegistryOptions.TTL). It is safe for concurrent use and can serve any
 // number of repositories.

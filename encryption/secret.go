@@ -29,11 +29,11 @@ func (s secret) bytes() []byte {
 // hidden is embedded by types whose values must be redacted in every verb of fmt, in JSON and in slog.
 type hidden struct{}
 
-// Format implements fmt.Formatter.
+// Format implements fmt.Formatter: it prints REDACTED for every verb.
 func (hidden) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler: it returns "REDACTED".
 func (hidden) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// LogValue implements slog.LogValuer.
+// LogValue implements slog.LogValuer: it returns REDACTED.
 func (hidden) LogValue() slog.Value { return slog.StringValue(redacted) }

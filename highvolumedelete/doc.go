@@ -19,57 +19,57 @@
 //
 // # Guarantee
 //
-// Insert chooses the table by the entity's own time, and creates it if it does not exist; several writers may do so
-// at once. An entity that is late, such as one of 23:59:59 that is sent after midnight, goes to the table of its own
-// period as long as that is not below the retention mark; Schema.Late and Schema.Early refuse it earlier, with
-// ErrLate and ErrEarly. Between reads across tables in order of time.
+// Insert chooses the table by the entity's own time, and creates the table if it does not exist; several writers may
+// do so at once. A late entity, such as one of 23:59:59 that is sent after midnight, goes to the table of its own
+// period unless that period is below the retention mark. Schema.Late and Schema.Early set narrower limits: beyond them
+// Insert returns ErrLate or ErrEarly. Between reads across tables in order of time.
 //
-// A table that was dropped never comes back. A writer that finds no table cannot see whether it was dropped or not
-// yet created. The retention mark distinguishes these: one row, which Drop moves forward before it drops anything,
-// and never back. These are the rules, and why they are enough:
+// A dropped table is never created again. A writer that finds no table cannot see whether the table was dropped or
+// not created yet; the retention mark shows which. The mark is one row. Drop moves it forward before it drops
+// anything, and no program moves it back. These rules make that safe:
 //
-//   - A table is created only after a look at the mark that was made for this purpose, by a request that is sent within 10 s
-//     of the look, by whichever of the writer's own clocks says more, or not at all. The clocks of two machines are not compared.
-//   - Drop waits between the mark and the first table: for these 10 s, and the 30 s for which the service works at a request
-//     at most. So when it lists the tables, whoever saw an older mark has created its table, and that is in the list, or
-//     never will. Whoever looks later sees the mark and is refused.
-//   - A writer keeps nothing about which tables there are. It sends the insert, which creates nothing, and looks at the mark when it
-//     hears TableNotFound. TableBeingDeleted is ErrLate at once, since names do not come back.
-//   - For an entity of an earlier period, it also looks at the mark before, and trusts that for 10 s: so what is sent from then on,
-//     and served within the grace of Drop, is not accepted into a table that is about to go. A write that takes longer, such as
-//     by the SDK's repetitions, may be, and goes with the table.
+//   - To create a table, a writer first reads the mark. It sends the request that creates the table within 10 s of that
+//     read, measured by both of its own clocks (wall clock and monotonic clock), or not at all. Clocks of different
+//     machines are not compared.
+//   - Drop moves the mark, waits 40 s (DefaultGrace), and then lists the tables: 10 s for writers that have read the
+//     older mark, and 30 s, after which the service has given up their requests. So each table that such a writer
+//     creates is in the list. Every later read of the mark returns the new one, and Insert returns ErrLate.
+//   - A writer does not remember which tables exist. It sends the insert, which creates no table, and reads the mark
+//     only if the service answers TableNotFound. TableBeingDeleted is ErrLate at once, since no table name is used twice.
+//   - Before an insert into an earlier period, a writer also reads the mark, and relies on it for 10 s. So an insert
+//     that the service accepts was sent before Drop lists the tables. An insert that takes longer, for example because
+//     the SDK repeats it, may still be accepted; its row is then dropped with the table.
 //
-// Drop never touches the present period, by its own clock, nor any above the mark. It drops the tables below it one
-// after the other, oldest first.
+// Drop never drops the table of the present period (by the clock of its own machine) or of a later one, nor any table
+// at or above the mark. It drops the tables below the mark one after the other, oldest first.
 //
 // # Crashes
 //
-// Between the mark and the drops: writers are refused already, readers see what is left, and the next Drop, with
-// whatever time, drops all that is below the mark. Before the mark: nothing has happened. A writer that dies after it
-// has made a table leaves an empty one, which goes with its period. Nobody must delete the control table: without the
-// mark, late writers make dropped periods again, up to Schema.Late.
+// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that are left, and the
+// next Drop, with any time, drops all tables below the mark. If it dies before that, nothing has changed. A writer that
+// dies after it has created a table leaves an empty table, which is dropped with its period. Do not delete the control
+// table: without the mark, late writers create dropped periods again, as far back as Schema.Late allows.
 //
-// An Insert whose first attempt was not answered, and whose next one met a missing table, is tables.ErrUnknownOutcome
-// where it fails then, also where the table was refused to this writer: the first attempt may arrive when somebody
-// has made the table.
+// If the first attempt of an Insert got no response and the next one finds no table, any error but ErrLate is also
+// tables.ErrUnknownOutcome, even if this writer may not create tables: the first attempt may still arrive after another
+// writer has created the table.
 //
 // # Requests
 //
 //	Insert                                  1
-//	Insert of an earlier period             1, and 1 in 10 s for the mark
+//	Insert of an earlier period             1, and 1 for the mark, at most once in 10 s
 //	Insert, the period's first              4: the attempt, the mark, the table, the entity
 //	Upsert                                  as Insert, and 1 to read
 //	Get, Replace, Delete                    1
 //	Prepare                                 2 for each period
 //	Drop                                    1 for each table; 2 for the mark, 1 to list; the very first 2 more
 //	Drop, dry                               2; with Count 1 for each 1,000 rows more
-//	Between                                 1 for each page; 1 for a period without a table; 1 to list where it has no bounds
+//	Between                                 1 for each page; 1 for a period without a table; 1 to list the tables if a bound is missing
 //	List                                    1 for each 1,000 tables
 //
 // # When not to use it
 //
-// When entities are looked for without knowing when they were made: every table must be asked. When single entities
-// expire at times of their own. A new table is slow at first, and throttles, until the service has learned its load:
-// do not make periods so short that most traffic meets new tables, and use Prepare. Unique keys are unique within a
-// period.
+// If entities are read without knowing their time: every table must be queried. If single entities expire at times of
+// their own. A new table is slow at first, and throttles, until the service has adapted to its load: do not choose
+// periods so short that most requests go to new tables, and call Prepare. Index keys are unique only within a period.
 package highvolumedelete

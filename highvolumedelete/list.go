@@ -8,7 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// List returns the names of the periods' tables that are there, oldest first. Requests: 1 for each 1,000 tables.
+// List returns the names of the existing tables of periods, oldest first. Requests: 1 for each 1,000 tables.
 func (s *Tables[T]) List(ctx context.Context) ([]string, error) {
 	periods, err := s.list(ctx, nil, new(int))
 	names := make([]string, len(periods))

@@ -27,9 +27,10 @@ const (
 	creations = 3
 )
 
-// Insert adds an entity to the table of its period, which it creates if needed. It is ErrLate or ErrEarly if the
-// schema's rules, or the retention mark, exclude the period. Requests: 1, as Repository.Insert; for an earlier
-// period, 1 more in 10 s; 3 more if the table does not exist.
+// Insert adds an entity to the table of its period, which it creates if needed. It is ErrLate if the period is below
+// the retention mark or ended longer ago than Schema.Late, ErrEarly if it begins later than Schema.Early allows, and
+// tables.ErrExists if the period has an entity with this key. Requests: 1, as Repository.Insert; for an earlier period
+// at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	// One incarnation for all attempts: an insert that was answered "table not found" may still have an earlier
 	// attempt on its way, and the next attempt must recognize its row.
@@ -135,8 +136,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	}
 	// The SDK may have sent an attempt twice, and the first of the two may arrive once the table exists.
 	unsure := false
-	failed := func(err error, settles ...error) error {
-		if !unsure || slices.ContainsFunc(settles, func(kind error) bool { return errors.Is(err, kind) }) {
+	failed := func(err error, definite ...error) error {
+		if !unsure || slices.ContainsFunc(definite, func(kind error) bool { return errors.Is(err, kind) }) {
 			return err
 		}
 		return &tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Kind: tables.ErrUnknownOutcome, Err: err}
@@ -236,8 +237,9 @@ func (s *Tables[T]) closed(op string, p period, cause error) error {
 // maxPrepared limits the tables that one call creates.
 const maxPrepared = 1000
 
-// Prepare creates the tables of the periods from one time to another, both included, also future ones: a new table is
-// slow at first, and its first writer need not wait. It skips closed periods. Requests: 2 for each.
+// Prepare creates the tables of the periods from one time to another, both included, at most 1,000. A new table is slow
+// at first: call Prepare for a future period before its first entity. It skips periods below the retention mark.
+// Requests: 2 for each period.
 func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 	const op = "Prepare"
 	first, err := s.calendar.periodOf(from)

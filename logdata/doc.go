@@ -66,17 +66,17 @@
 //	Write, durable                       1 for all that wait at the same time
 //	Write, buffered                      0; 1 for each Interval, or half of a full buffer, 4 MiB at most
 //	a blob's end, or Close               1 for each blob
-//	an append whose answer was lost      2 more: the same again, and a look into the blob
+//	an append whose response was lost      2 more: the same append again, and a read of what the blob has there
 //	Blobs                                1 for each hour of the range, or whole day, month or year in it; 1 more for each 5,000 blobs
 //	Query                                those of Blobs, and 1 for each MiB of the blobs that can hold a record of the range
 //
 // # Limits
 //
-// A record has 4 MiB at most, as it is stored (WriterOptions.BlockBytes; 100 MiB with version 2022-11-02 of the
-// service and later, which is also what Azurite takes). A blob is followed by another one at 64 MiB or 50,000
-// appends, the service's limit. Records may be written in any order of time, but one that is more than two seconds
-// late may need another blob: write records as they happen. Delete only blobs of past periods, for example by a
-// lifecycle rule for the prefix.
+// A record has at most 4 MiB in its stored form (WriterOptions.BlockBytes sets another limit, at most 100 MiB, which
+// the service accepts from version 2022-11-02 on, and so does Azurite). A writer begins another blob after 64 MiB
+// (WriterOptions.BlobBytes) or 50,000 appends, the service's limit. Records may be written in any order of time, but a
+// record that is more than two seconds late may need another blob: write records as they happen. Delete only blobs of
+// past periods, for example by a lifecycle rule for the prefix.
 //
 // # When not to use it
 //

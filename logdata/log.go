@@ -87,8 +87,8 @@ func (b *Blob) mayHold(from, to time.Time) bool {
 }
 
 // Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is that of
-// their periods. Query reads the same blobs. Empty blobs are skipped. Requests: 1 for each 5,000 blobs of an hour, or
-// of a whole day, month or year within the range.
+// their periods. Query reads the same blobs. Empty blobs are skipped. An error comes last. Requests: 1 for each whole
+// year, month or day within the range, 1 for each further hour, and 1 more for each 5,000 blobs in one of them.
 func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		from, to, err := checkRange("Blobs", from, to)

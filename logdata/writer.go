@@ -309,7 +309,7 @@ func (w *Writer) Close(ctx context.Context) error {
 
 // Stats describes what a writer has in memory.
 type Stats struct {
-	// Records and Bytes are in memory, including those in flight.
+	// Records is the number of records in memory, and Bytes their stored size, including those in flight.
 	Records, Bytes int
 	// Failures is the number of failed flushes.
 	Failures uint64

@@ -8,7 +8,7 @@ import "time"
 type Entry struct {
 	// LoggedAt is the time by which entries are sorted, to 100 ns; Stamp sets it to the current time if it is zero.
 	LoggedAt time.Time
-	// LogID distinguishes the entries of one tick; Stamp generates one if it is empty. You can set an id of your own,
+	// LogID distinguishes the entries of one tick; Stamp generates one of 26 characters if it is empty. You can set an id of your own,
 	// such as that of a message: entries with the same time and id are the same entry.
 	LogID string
 }

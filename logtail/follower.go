@@ -84,8 +84,8 @@ func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 }
 
 // Poll yields the present entries that were not yielded before, oldest first, and returns. An error is yielded once,
-// last; the next Poll continues after the last yielded entry. Requests: 1 for each 1,000 entries since the start of the
-// window; 2 if that is more than one page.
+// last; the next Poll continues after the last yielded entry. Requests: 1 for up to 1,000 entries since the start
+// of the window; 2 for each 1,000 if there are more.
 func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		began, passed := f.log.now(), f.log.uptime() // taken before the read: everything a window older than this is visible

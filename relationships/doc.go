@@ -22,19 +22,20 @@
 //
 // # Guarantee
 //
-// Count and ParentCount: the number is written in the child's own transaction, under the ETag it was read with, so that it is
-// the number of children at every moment, whatever rivals, crashes and repetitions there are. A rival starts the change over, up
-// to Schema.MaxAttempts of the children. A child comes to no parent that is not there. The number is never below zero:
-// where one would be, or a Count has no row yet, the children are counted.
+// Count and ParentCount: the number is written in the child's own transaction, under the ETag with which it was read. So it
+// is the number of children at every moment, even with concurrent writers, crashes and repeated requests. After a
+// conflict the change is tried again, up to Schema.MaxAttempts of the children. ParentCount refuses a child whose parent
+// does not exist. If the number would be negative, or a Count has no row yet, the library counts the children.
 //
-// Members: row and number are written in one transaction, by an intent. They agree with each other always, and with the
-// children sooner or later, as package eventual says.
+// Members: row and number are written in one transaction, by an intent. They always equal each other, and converge with
+// the children as package eventual says.
 //
-// What programs do that do not have the pattern is not counted: Recount sets Count and ParentCount right while writers go on, and
-// is exact; Verify and Repair of the children's repository do so with the rows of Members, and its Recount with their number.
+// Programs without the pattern do not count their changes. Recount corrects Count and ParentCount exactly, while writers
+// go on. Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the
+// number.
 //
-// A Cache gives entities that are no older than TTL; while they are read again, once for all who ask, none that are older than TTL
-// and Stale. When the service is down it goes on until then. It has one goroutine while it reads, which Close ends.
+// A Cache returns entities that are at most TTL old. While it reads them again, once for all callers, or if the service
+// is down, it returns entities up to TTL plus Stale old. It has one goroutine while it reads, which Close ends.
 //
 // # Crashes
 //
@@ -58,8 +59,8 @@
 //
 // # When not to use it
 //
-// One number is one row: where children of one parent come and go all the time, from many writers, they keep each other
-// waiting. Count when you need it then, or spread the number over several. ParentCount writes the parent, which must not have
-// patterns that reach out of its partition. Where each parent can have a partition of its own, its children are together there
-// without Members. A Cache is for what fits in memory and may be a minute old.
+// One number is one row: if many writers insert and delete children of one parent all the time, their changes conflict.
+// Then count the children when you need the number, or spread it over several rows. ParentCount writes the parent, which
+// must not have patterns with effects outside of its partition. If each parent can have a partition of its own, put its
+// children there; then Members is not needed. A Cache is for entities that fit in memory and may be a minute old.
 package relationships

@@ -54,13 +54,14 @@
 //
 //	Insert, Replace, Delete                 1, as the Repository's
 //	Get                                     1
-//	GetMany                                 1 for each row, and 1 for the record if some are behind the horizon that is known
+//	GetMany                                 1 for each row, and 1 for the record if a row is at or above the known horizon
 //	Update, Upsert                          2
-//	the first insert behind the horizon     2 more by the program that moves it (read, write), 1 by every other
-//	the first read behind it                1 more
+//	the first insert above the horizon      2 more by the program that moves it (read, write), 1 by every other
+//	the first read above the known horizon  1 more, of the record
 //	Range                                   1 for each partition and page, and 1 for the record unless it ends below the horizon
 //	Range with Limit up to 1,000            1 for each partition, and 1 for the record
-//	Resize, Sync                            2, 1
+//	Resize                                  2
+//	Sync                                    1
 //
 // Each concurrent write of the record costs 2 more.
 //

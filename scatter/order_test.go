@@ -97,7 +97,7 @@ func TestOrdersAreChecked(t *testing.T) {
 	}
 }
 
-// TestResized: the epochs of a layout rise, none begins behind the horizon, neighbours differ, and what is below the horizon
+// TestResized: the epochs of a layout rise, none begins above the horizon, neighbours differ, and what is below the horizon
 // never changes.
 func TestResized(t *testing.T) {
 	o := ByNumber("event", 6, 10)
@@ -153,7 +153,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	for name, r := range map[string]record{
 		"a later version": {Version: 2, Order: o.name, Epochs: "0 1"}, "another order": {Version: 1, Order: "time", Epochs: "0 1"},
 		"no epochs": {Version: 1, Order: o.name}, "no first": {Version: 1, Order: o.name, Horizon: 9, Epochs: "5 1"}, "not rising": {Version: 1, Order: o.name, Horizon: 9, Epochs: "0 1\n5 2\n5 3"},
-		"behind the horizon": {Version: 1, Order: o.name, Horizon: 9, Epochs: "0 1\n10 2"}, "no partitions": {Version: 1, Order: o.name, Epochs: "0 0"},
+		"above the horizon": {Version: 1, Order: o.name, Horizon: 9, Epochs: "0 1\n10 2"}, "no partitions": {Version: 1, Order: o.name, Epochs: "0 0"},
 		"too many": {Version: 1, Order: o.name, Epochs: "0 1001"}, "not a number": {Version: 1, Order: o.name, Epochs: "0 x"},
 		"a horizon behind everything": {Version: 1, Order: o.name, Horizon: 1_000_001, Epochs: "0 1"},
 	} {

@@ -74,7 +74,7 @@ func TestRequestCounts(t *testing.T) {
 	if len(found) != 2 {
 		t.Errorf("GetMany: %v", found)
 	}
-	cost(1+2, "GetMany of some rows behind the horizon", err)
+	cost(1+2, "GetMany of some rows above the horizon", err)
 }
 
 // TestOneAsksForAll: of many goroutines that come to the horizon at once, one moves it.

@@ -48,7 +48,7 @@ func NewFaults(inner policy.Transporter, injector Injector) *Faults {
 	return &Faults{inner: inner, injector: injector}
 }
 
-// Do is policy.Transporter.
+// Do implements policy.Transporter: it injects a fault into the call, or passes it on.
 func (f *Faults) Do(req *http.Request) (*http.Response, error) {
 	call, req, err := f.locate.call(req)
 	if err != nil {

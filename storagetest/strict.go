@@ -15,9 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
-// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as Azurite:
-// what Azure would refuse is answered as Azure answers it and does not reach inner; all else passes unchanged. A nil
-// inner means http.DefaultClient.
+// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as Azurite. It
+// answers a request that Azure would refuse with Azure's error, without sending it to inner, and passes all others on
+// unchanged. A nil inner means http.DefaultClient.
 //
 // It checks names, keys, property names, types, values and sizes, filters and $top, transactions, and the key range
 // of a shared access signature, and keeps a dropped table's name taken for 40 s. It does not see stored entities: it

@@ -37,11 +37,11 @@ import (
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
 // The blob holds the properties as the program sees them, before patterns transform them. New therefore refuses a source with a
-// pattern that encrypts, because the blob would hold the values in clear, and one with driver.Transform.Streams, because the blob would hold
+// pattern that encrypts, because the blob would hold the values in plaintext, and one whose values are in other blobs, such as a largeentities.Stream, because the blob would hold
 // a reference to other blobs, which are deleted with the entity.
 //
 // name returns the name of an entity's blob. It must depend only on the entity's key or on properties that never change, and return
-// different names for different entities. Use a client of Account.Container: it holds requests to the worker's lease and reports which
+// different names for different entities. Use a client of Account.Container: it sends no request after the worker's lease has ended, and reports which
 // of them got no response. With another client, each request without a response makes the message wait for its visibility timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()

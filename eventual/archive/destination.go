@@ -41,7 +41,7 @@ type toRepository[T any] struct {
 	rekey func(*T)
 }
 
-// check refuses a repository that would keep in clear what the source encrypts, or hold references to blobs that go with the
+// check refuses a repository that would store in plaintext what the source encrypts, or hold references to blobs that go with the
 // source's entity.
 func (d toRepository[T]) check(source driver.Host[T]) error {
 	if d.repo == nil {
@@ -82,7 +82,7 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 	return &v, d.protects(source, entity, &v, key)
 }
 
-// protects refuses a copy that would hold in clear, or unsigned, what the source encrypts or signs. Which properties
+// protects refuses a copy that would hold in plaintext, or unsigned, what the source encrypts or signs. Which properties
 // are protected depends on the entity's key, so protects is called for each entity.
 func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)

@@ -160,8 +160,8 @@ Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1»,
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Update",
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Upsert",
 Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "DeleteUnconditional",
-GetMany with keys behind the known horizon | key below the true one=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows behind the horizon"
-the first insert behind the horizon | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
+GetMany with keys above the known horizon | key below the stored horizon=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows above the horizon"
+the first insert above the horizon | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
 of another program | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
 the first inserts of many goroutines at once, all together | without=16 | scatter.TestOneAsksForAll | got != «16+2» {
 Range | page of each partition=6 | scatter.TestRequestCounts | cost(«1+6», "Range of everything",
