@@ -38,19 +38,19 @@ func (s *slow) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestContention measures rivals who add to one slot without a pause, on a network that takes some 10 ms, in virtual time:
+// TestContention measures concurrent writers who add to one slot without a pause, on a network that takes some 10 ms, in virtual time:
 // docs/reference/dataseries.md has its table. What must hold is that every addition that returned nil counts once, and that an
 // attempt, which is a read and a write, is refused only if a concurrent addition happened between them: so one addition
-// makes at most one attempt of each rival fail, and costs at most 2 requests for each of all of them.
+// makes at most one attempt of each concurrent writer fail, and costs at most 2 requests for each of all of them.
 func TestContention(t *testing.T) {
 	each := 20
 	if testing.Short() || race.Enabled {
 		each = 5
 	}
 	for _, p := range []place{inRow, inBlob} {
-		for _, rivals := range []int{1, 2, 5, 10} {
+		for _, writers := range []int{1, 2, 5, 10} {
 			for _, once := range []bool{false, true} {
-				t.Run(fmt.Sprint(p, rivals, once), func(t *testing.T) {
+				t.Run(fmt.Sprint(p, writers, once), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						s := storagetest.Simulator(t, nil)
 						w := (&world{place: p}).open(t, s)
@@ -59,7 +59,7 @@ func TestContention(t *testing.T) {
 						began, added := time.Now(), 0
 						var running sync.WaitGroup
 						var mu sync.Mutex
-						for id := range rivals {
+						for id := range writers {
 							running.Go(func() {
 								c := must[*dataseries.Counter[int64]](t)(w.start(far))
 								for i := range each {
@@ -81,9 +81,9 @@ func TestContention(t *testing.T) {
 							t.Errorf("the slot holds %d after %d additions, %v", n, added, err)
 						}
 						cost := float64(requests.Count()) / float64(added)
-						t.Logf("%s, %d rivals, once %t: %.1f requests a success, %.0f successes a second, %d refused",
-							p, rivals, once, cost, float64(added)/time.Since(began).Seconds(), rivals*each-added)
-						if most := 2 * float64(rivals); cost > most {
+						t.Logf("%s, %d concurrent writers, once %t: %.1f requests a success, %.0f successes a second, %d refused",
+							p, writers, once, cost, float64(added)/time.Since(began).Seconds(), writers*each-added)
+						if most := 2 * float64(writers); cost > most {
 							t.Errorf("%.1f requests a success, want at most %.1f", cost, most)
 						}
 					})

@@ -152,7 +152,7 @@ func TestStageAddOnce(t *testing.T) {
 			if _, err := send("3", 9); !errors.Is(err, tables.ErrExists) {
 				t.Errorf("error is %v", err)
 			}
-			// A transaction on another table, where the count would go astray.
+			// A transaction on another table, where nobody would find the count.
 			other := must[*dataseries.Counter[int64]](t)((&world{place: p}).open(t, s).start(s)).Table()
 			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("another table: %v", err)

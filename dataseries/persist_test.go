@@ -24,8 +24,8 @@ func TestPersist(t *testing.T) {
 		want  error // nil is success
 	}{
 		"at once":                       {false, []try{{"1", nil}}, nil},
-		"a rival":                       {false, []try{{"1", conflict}, {"2", nil}}, nil},
-		"a rival's first":               {false, []try{{"", exists}, {"1", nil}}, nil},
+		"a concurrent writer":           {false, []try{{"1", conflict}, {"2", nil}}, nil},
+		"a concurrent writer's first":   {false, []try{{"", exists}, {"1", nil}}, nil},
 		"lost, and nothing has changed": {false, []try{{"1", lost}, {"1", nil}}, nil},
 		"lost twice":                    {false, []try{{"1", lost}, {"1", lost}, {"1", nil}}, nil},
 		"lost, and then refused":        {false, []try{{"1", lost}, {"1", conflict}}, tables.ErrUnknownOutcome},

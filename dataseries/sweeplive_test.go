@@ -19,7 +19,7 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 			t.Run(string(p)+slow.String(), func(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					w := (&world{place: p}).open(t, s)
-					rival := must[*dataseries.Counter[int64]](t)(w.start(s))
+					concurrent := must[*dataseries.Counter[int64]](t)(w.start(s))
 					key := tables.Key{Partition: "p", Row: "day0"}
 					reads := 0
 					lost := storagetest.Once(storagetest.LostAnswer)
@@ -34,11 +34,11 @@ func TestSweepBesideALiveOperation(t *testing.T) {
 						}
 						time.Sleep(slow)
 						for _, age := range []time.Duration{time.Second, shortest - 1} {
-							if _, err := rival.SweepMarkers(t.Context(), age, nil); !errors.Is(err, tables.ErrInvalid) {
+							if _, err := concurrent.SweepMarkers(t.Context(), age, nil); !errors.Is(err, tables.ErrInvalid) {
 								t.Errorf("a sweep of markers older than %v says %v", age, err)
 							}
 						}
-						if _, err := rival.SweepMarkers(t.Context(), shortest, nil); err != nil {
+						if _, err := concurrent.SweepMarkers(t.Context(), shortest, nil); err != nil {
 							t.Error(err)
 						}
 						return storagetest.NotSent

@@ -144,21 +144,21 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 func TestSweepsAtOnce(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inRow}).open(t, s)
-	rival := must[*dataseries.Counter[int64]](t)(w.start(s))
-	operations(t, rival, "old", 20, "p")
+	concurrent := must[*dataseries.Counter[int64]](t)(w.start(s))
+	operations(t, concurrent, "old", 20, "p")
 	s.Wait(2 * age)
-	faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a rival", func() {
-		if report, err := rival.SweepMarkers(t.Context(), age, nil); err != nil || report.Removed != 20 {
+	faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a concurrent writer", func() {
+		if report, err := concurrent.SweepMarkers(t.Context(), age, nil); err != nil || report.Removed != 20 {
 			t.Errorf("%+v, %v", report, err)
 		}
-		operations(t, rival, "old", 5, "p")
+		operations(t, concurrent, "old", 5, "p")
 	})))))
 	c := must[*dataseries.Counter[int64]](t)(w.start(faulty))
 	report, err := c.SweepMarkers(t.Context(), age, nil)
 	if err != nil || report.Old != 20 || report.Removed != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if counted, err := rival.AddOnce(t.Context(), tables.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {
+	if counted, err := concurrent.AddOnce(t.Context(), tables.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {
 		t.Errorf("the new marker is gone: %t, %v", counted, err)
 	}
 }

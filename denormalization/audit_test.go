@@ -109,7 +109,7 @@ func TestRemoveSpurious(t *testing.T) {
 	if err := audit.Remove(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
 		t.Fatalf("error is %v, manager %q", err, manager())
 	}
-	// The employee is written while it is being mended: then she is asked for once more.
+	// The employee is written while it is being repaired: then she is asked for once more.
 	asked := 0
 	check(t, audit.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
 		if asked++; asked == 1 {

@@ -125,8 +125,8 @@ func TestDepartmentOpenedLater(t *testing.T) {
 	})
 }
 
-// TestRivalOfTheSameDepartment: what the department's own writers change is not lost, in the middle of a manager's change.
-func TestRivalOfTheSameDepartment(t *testing.T) {
+// TestConcurrentWriterOfTheDepartment: what the department's own writers change is not lost, in the middle of a manager's change.
+func TestConcurrentWriterOfTheDepartment(t *testing.T) {
 	for _, p := range placements() {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
@@ -134,12 +134,12 @@ func TestRivalOfTheSameDepartment(t *testing.T) {
 			own := must[*process](t)(w.start(s))
 			check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 			spent := 0
-			rival := storagetest.Before("a rival", func() {
+			concurrent := storagetest.Before("a concurrent writer", func() {
 				_, err := own.departments.Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.Budget++; return nil })
 				check(t, err)
 				spent++
 			})
-			faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Times(3, storagetest.Always(rival))))
+			faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Times(3, storagetest.Always(concurrent))))
 			check(t, must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
 			check(t, drainNow(ctx, must[*process](t)(w.start(faulty)).queue))
 			found := must[*state](t)(w.read(ctx, s))

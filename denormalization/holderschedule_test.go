@@ -15,10 +15,10 @@ import (
 
 // openings is the world of a schedule whose actors insert, overwrite, edit and delete the departments, while their managers
 // change.
-type openings struct{ rivals }
+type openings struct{ scheduleWorld }
 
 func newOpenings(log *harness.Log) *openings {
-	o := &openings{*newRivals(0, log)}
+	o := &openings{*newScheduleWorld(0, log)}
 	o.game, o.changes = apart, 4
 	return o
 }

@@ -181,12 +181,12 @@ type waived struct {
 	reads bool
 }
 
-func (r waived) Run(ctx context.Context, _ intents.Intent, commit, settle func(context.Context) error) error {
+func (r waived) Run(ctx context.Context, _ intents.Intent, commit, reconcile func(context.Context) error) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
 	if r.reads {
-		_ = settle(ctx)
+		_ = reconcile(ctx)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func TestSchedule(t *testing.T) {
 	log := &harness.Log{}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(500), Pauses: harness.Pauses(visibility),
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
-			return newRivals(0, log).stage(t, s)
+			return newScheduleWorld(0, log).stage(t, s)
 		}})
 	t.Log(log)
 	log.MustHave(t, harness.Unknown, harness.Deaths, harness.Late, harness.Lost)

@@ -39,7 +39,7 @@ func repaired(t testing.TB, results iter.Seq2[patterns.Repaired, error]) int {
 
 func atOnce() *patterns.VerifyOptions { return &patterns.VerifyOptions{Lag: time.Millisecond} }
 
-// TestVerify: what others did to the departments is found and mended; a department that is not there is no discrepancy.
+// TestVerify: what others did to the departments is found and repaired; a department that is not there is no discrepancy.
 func TestVerify(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
@@ -73,7 +73,7 @@ func TestVerify(t *testing.T) {
 	})
 }
 
-// TestVerifyFanOut: members with another city than their office are found one by one, and mended.
+// TestVerifyFanOut: members with another city than their office are found one by one, and repaired.
 func TestVerifyFanOut(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 50)

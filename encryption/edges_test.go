@@ -133,8 +133,8 @@ func TestVaultKeyOfAES(t *testing.T) {
 
 func keyID(text string) *azkeys.ID { id := azkeys.ID(text); return &id }
 
-// TestRivalsForTheNextKey: of several who replace the data key at once, one does at a time, and others are told.
-func TestRivalsForTheNextKey(t *testing.T) {
+// TestConcurrentNextKeys: of several who replace the data key at once, one does at a time, and others are told.
+func TestConcurrentNextKeys(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	registries := make([]*encryption.Registry, 8)
 	var wait sync.WaitGroup

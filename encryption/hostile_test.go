@@ -61,7 +61,7 @@ func TestRewrapLosesNoKey(t *testing.T) {
 	}
 }
 
-// meddling lets a rival have his turn before it wraps.
+// meddling runs a concurrent writer before it wraps.
 type meddling struct {
 	encryption.KeyWrapper
 	before func()
@@ -72,12 +72,12 @@ func (m meddling) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, 
 	return m.KeyWrapper.Wrap(ctx, key)
 }
 
-// TestRivalRewraps: whoever comes second leaves what the other has written.
-func TestRivalRewraps(t *testing.T) {
+// TestConcurrentRewraps: whoever comes second leaves what the other has written.
+func TestConcurrentRewraps(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	next := localKey(t, "next", 2)
-	rival := w.open(t, encryption.NewChain(next, w.wrapper), nil)
-	slow := w.open(t, encryption.NewChain(meddling{next, func() { check(t, second(rival.Rewrap(t.Context()))) }}, w.wrapper), nil)
+	concurrent := w.open(t, encryption.NewChain(next, w.wrapper), nil)
+	slow := w.open(t, encryption.NewChain(meddling{next, func() { check(t, second(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
 	if n, err := slow.Rewrap(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
@@ -156,7 +156,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 	}
 }
 
-// TestRegistryThatWasDamaged: rows that were deleted or changed are told, and a new data key mends the one that names it.
+// TestRegistryThatWasDamaged: rows that were deleted or changed are told, and a new data key repairs the one that names it.
 func TestRegistryThatWasDamaged(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()

@@ -144,7 +144,7 @@ func TestReencryptFaults(t *testing.T) {
 	}
 }
 
-// TestReencryptUnderWriters: what rivals write meanwhile is not lost, and what cannot be decrypted is told and passed over.
+// TestReencryptUnderWriters: what concurrent writers write meanwhile is not lost, and what cannot be decrypted is told and passed over.
 func TestReencryptUnderWriters(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

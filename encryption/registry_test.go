@@ -93,19 +93,19 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestRivalsForTheFirstKey: one of them makes it, the others are told, and all use the same.
-func TestRivalsForTheFirstKey(t *testing.T) {
+// TestConcurrentFirstKeys: one of them makes it, the others are told, and all use the same.
+func TestConcurrentFirstKeys(t *testing.T) {
 	w := newWorld(t)
-	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rivals"})
+	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "concurrent"})
 	var wait sync.WaitGroup
 	var made atomic.Int64
 	for range 8 {
 		wait.Go(func() {
-			_, err := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "rivals"}).CreateDataKey(t.Context())
+			_, err := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "concurrent"}).CreateDataKey(t.Context())
 			if err == nil {
 				made.Add(1)
 			} else if !errors.Is(err, tables.ErrConflict) {
-				t.Errorf("a rival: %v", err)
+				t.Errorf("a concurrent writer: %v", err)
 			}
 		})
 	}

@@ -189,7 +189,7 @@ func (r renamed) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, e
 }
 
 // TestDamagedKeysAreNotUnwrappedAgain: 100 reads under a data key whose row is damaged unwrap it once, and 100 reads under one that is in
-// no registry look for it once; what was mended is read again when the refusal's time is over; and an outage is kept by nobody.
+// no registry look for it once; what was repaired is read again when the refusal's time is over; and an outage is kept by nobody.
 func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
@@ -222,7 +222,7 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 			t.Errorf("%s: 100 reads made %d calls to unwrap and %d requests", what, vault.unwrapped.Load(), counter.Count())
 		}
 		put(t, w.keys, intact)
-		refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), "right after it was mended")
+		refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), "right after it was repaired")
 		now = now.Add(30 * time.Second)
 		check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
 	}

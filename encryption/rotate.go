@@ -270,9 +270,9 @@ func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error
 	return nil
 }
 
-// settleTime is added to the longest TTL. It covers clock differences, and a write that took the old key at the end of
+// rotationMargin is added to the longest TTL. It covers clock differences, and a write that took the old key at the end of
 // its TTL and is still in flight.
-const settleTime = 15 * time.Minute
+const rotationMargin = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
 // tables of the entities and those of their copies. Data encrypted under the key elsewhere (another table, a blob, see
@@ -295,8 +295,8 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among 
 		return err
 	case current == id || slices.Contains(s.trusted, id):
 		return refuse(tables.ErrConflict, "data key %s is the current one or in RegistryOptions.Trusted; create another one, or remove it from Trusted", id)
-	case s.now().Before(row.Since.Add(maxTTL + settleTime)):
-		return refuse(tables.ErrConflict, "other programs may write with data key %s until %v after its successor was created; try again later", id, maxTTL+settleTime)
+	case s.now().Before(row.Since.Add(maxTTL + rotationMargin)):
+		return refuse(tables.ErrConflict, "other programs may write with data key %s until %v after its successor was created; try again later", id, maxTTL+rotationMargin)
 	}
 	uses, err := Uses(ctx, among...)
 	if err != nil {

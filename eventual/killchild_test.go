@@ -96,7 +96,7 @@ func (e *effects) count(ctx context.Context, m *eventual.Message) error {
 		case err == nil:
 			io.WriteString(e.told, handled)
 			return nil
-		case !errors.Is(err, tables.ErrConflict): // a rival in the bucket
+		case !errors.Is(err, tables.ErrConflict): // a concurrent writer in the bucket
 			return err
 		}
 	}

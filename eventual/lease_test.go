@@ -77,13 +77,13 @@ func TestLostLease(t *testing.T) {
 		t.Error("the message does not appear")
 	}
 	for name, tc := range map[string]struct {
-		rival  func(t *testing.T, q *eventual.Queue)
-		fault  storagetest.Injector
-		within time.Duration
+		concurrent func(t *testing.T, q *eventual.Queue)
+		fault      storagetest.Injector
+		within     time.Duration
 	}{
-		"renewals fail":         {rival: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Throttled), within: 25 * time.Second},
-		"renewal's answer lost": {rival: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Once(storagetest.LostAnswer)), within: 25 * time.Second},
-		"deleted": {rival: func(t *testing.T, q *eventual.Queue) {
+		"renewals fail":         {concurrent: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Throttled), within: 25 * time.Second},
+		"renewal's answer lost": {concurrent: take, fault: storagetest.On(storagetest.UpdateMessage, storagetest.Once(storagetest.LostAnswer)), within: 25 * time.Second},
+		"deleted": {concurrent: func(t *testing.T, q *eventual.Queue) {
 			_, err := storageQueue(q, "").ClearMessages(t.Context(), nil)
 			check(t, err)
 		}, within: 15 * time.Second},
@@ -114,7 +114,7 @@ func TestLostLease(t *testing.T) {
 				}}, &eventual.WorkerOptions{Logger: log.logger(), StopTimeout: time.Hour})
 				time.Sleep(time.Second)
 				r.cancel() // it polls no more: else it may get the message again itself, as it should
-				tc.rival(t, whole)
+				tc.concurrent(t, whole)
 				if took := <-lost; took > tc.within+time.Second {
 					t.Errorf("told after %v", took)
 				}

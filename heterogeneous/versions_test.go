@@ -177,12 +177,12 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	}
 }
 
-// TestUpgradeMeetsRivals: who changes an entity between read and write keeps the change.
-func TestUpgradeMeetsRivals(t *testing.T) {
+// TestUpgradeMeetsConcurrentWriters: who changes an entity between read and write keeps the change.
+func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for what, c := range map[string]struct {
-		rival func(p, before *program) error
-		want  string
+		concurrent func(p, before *program) error
+		want       string
 	}{
 		"old program": {func(_, before *program) error {
 			_, err := before.v1.Update(ctx, keyOf("Sales", 1), func(e *employeeV1) error { e.Visits = 9; return nil })
@@ -198,16 +198,16 @@ func TestUpgradeMeetsRivals(t *testing.T) {
 			name, p := newTable(t, s)
 			before := must[*program](t)(startOld(s, name))
 			check(t, before.v1.Insert(ctx, old(1)))
-			var rivals atomic.Int32
-			faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(storagetest.Before("rival", func() {
-				rivals.Add(1)
-				check(t, c.rival(p, before))
+			var writers atomic.Int32
+			faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(storagetest.Before("concurrent writer", func() {
+				writers.Add(1)
+				check(t, c.concurrent(p, before))
 			})))))
 			upgrading := must[*program](t)(start(faulty, name))
 			report, err := upgrading.employee.Upgrade(ctx, nil)
 			check(t, err)
-			if report.Found != 1 || report.Upgraded != map[string]int64{"old program": 1}[what] || rivals.Load() != 1 {
-				t.Errorf("the report is %+v, with %d rivals", report, rivals.Load())
+			if report.Found != 1 || report.Upgraded != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
+				t.Errorf("the report is %+v, with %d concurrent writers", report, writers.Load())
 			}
 			v, err := p.registry.Get(ctx, keyOf("Sales", 1))
 			if c.want == "" && !errors.Is(err, tables.ErrNotFound) || c.want != "" && (err != nil || text(v) != c.want) {

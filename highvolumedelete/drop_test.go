@@ -180,8 +180,8 @@ func TestMarkIsRead(t *testing.T) {
 	}
 }
 
-// TestRivalDroppers: all report without an error, and each table goes once.
-func TestRivalDroppers(t *testing.T) {
+// TestConcurrentDrops: all report without an error, and each table goes once.
+func TestConcurrentDrops(t *testing.T) {
 	s := storagetest.Open(t)
 	schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 	logins := mustStart(t, s, schema)

@@ -34,16 +34,16 @@ func TestOpenThatFails(t *testing.T) {
 	insert(t, logins, "june", noon)
 }
 
-// TestCountOfATableThatGoes: one that a rival drops between the list and the count has no rows, and is told as gone. The rival drops all
+// TestCountOfATableThatGoes: one that a concurrent writer drops between the list and the count has no rows, and is told as gone. The concurrent writer drops all
 // below the mark, which is this one's already.
 func TestCountOfATableThatGoes(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	schema := schemaOf("Logins", func() time.Time { return noon })
-	rival := mustStart(t, s, schema)
-	insert(t, rival, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, -2))
+	concurrent := mustStart(t, s, schema)
+	insert(t, concurrent, "june", noon, noon.AddDate(0, 0, -1), noon.AddDate(0, 0, -2))
 	before := noon.AddDate(0, 0, -1)
-	drops := storagetest.Once(storagetest.Always(storagetest.After("a rival drops", func() {
-		if _, err := rival.Drop(context.Background(), before, noGrace()); err != nil {
+	drops := storagetest.Once(storagetest.Always(storagetest.After("a concurrent writer drops", func() {
+		if _, err := concurrent.Drop(context.Background(), before, noGrace()); err != nil {
 			t.Error(err)
 		}
 	})))
@@ -62,7 +62,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {
 		t.Errorf("a count that is denied: %v", err)
 	}
-	if got := labels(must[[]string](t)(rival.List(ctx)), "Logins"); got != "[D20140822]" {
+	if got := labels(must[[]string](t)(concurrent.List(ctx)), "Logins"); got != "[D20140822]" {
 		t.Errorf("left are %s", got)
 	}
 }

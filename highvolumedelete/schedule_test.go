@@ -38,7 +38,7 @@ func TestSchedule(t *testing.T) {
 		seeds = 30
 	}
 	seen := runSchedules(t, seeds, 0)
-	seen.MustHave(t, "inserted", "late refused", "unknown", "deaths", "late requests", "drops", "tables dropped", "rival creators")
+	seen.MustHave(t, "inserted", "late refused", "unknown", "deaths", "late requests", "drops", "tables dropped", "concurrent creators")
 	if n := seen.Count("tables that came back"); n > 0 {
 		t.Errorf("%d tables were made below a mark whose Drop had returned", n)
 	}
@@ -54,13 +54,13 @@ func TestScheduleWithoutGrace(t *testing.T) {
 
 func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
 	seen := &harness.Log{}
-	var r *rivalry
+	var r *scheduleWorld
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Idle: 20 * time.Second,
 		Pauses: []time.Duration{time.Millisecond, time.Second, 9 * time.Second, 15 * time.Second, 45 * time.Second, 10 * time.Minute},
 		Service: func(t testing.TB) *storagetest.Service {
 			s := storagetest.Simulator(t, nil)
 			return s.WithTransport(func(inner policy.Transporter) policy.Transporter {
-				r = &rivalry{seen: seen, network: inner, grace: grace}
+				r = &scheduleWorld{seen: seen, network: inner, grace: grace}
 				return r
 			})
 		},
@@ -70,8 +70,8 @@ func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
 	return seen
 }
 
-// rivalry is one stage, and the network in front of its service.
-type rivalry struct {
+// scheduleWorld is one stage, and the network in front of its service.
+type scheduleWorld struct {
 	seen    *harness.Log
 	network policy.Transporter
 	grace   time.Duration
@@ -84,7 +84,7 @@ type rivalry struct {
 }
 
 // Do is policy.Transporter: it watches tables come and go.
-func (r *rivalry) Do(req *http.Request) (*http.Response, error) {
+func (r *scheduleWorld) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/Tables") {
 		body, _ = io.ReadAll(req.Body)
@@ -108,18 +108,18 @@ func (r *rivalry) Do(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusConflict && closed:
 		r.seen.Add("being deleted", 1)
 	case resp.StatusCode == http.StatusConflict:
-		r.seen.Add("rival creators", 1)
+		r.seen.Add("concurrent creators", 1)
 	}
 	return resp, err
 }
 
-func (r *rivalry) schema() highvolumedelete.Schema[login] {
+func (r *scheduleWorld) schema() highvolumedelete.Schema[login] {
 	schema := schemaOf("Logins", time.Now)
 	schema.Unit = highvolumedelete.Hour
 	return schema
 }
 
-func (r *rivalry) stage(*storagetest.Service) explore.Stage {
+func (r *scheduleWorld) stage(*storagetest.Service) explore.Stage {
 	var b [8]byte
 	rand.Read(b[:])
 	rng := mathrand.New(mathrand.NewPCG(binary.LittleEndian.Uint64(b[:]), 0))
@@ -134,7 +134,7 @@ func (r *rivalry) stage(*storagetest.Service) explore.Stage {
 }
 
 // process is the client of a process that calls befall.
-func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storagetest.Service, *storagetest.Faults) {
+func (r *scheduleWorld) process(s *storagetest.Service, rng *mathrand.Rand) (*storagetest.Service, *storagetest.Faults) {
 	return s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.03:
@@ -152,7 +152,7 @@ func (r *rivalry) process(s *storagetest.Service, rng *mathrand.Rand) (*storaget
 }
 
 // writer inserts logins of the present hour and of hours before it. A process that dies has a successor, who goes on with the next.
-func (r *rivalry) writer(id int, seed uint64) explore.Actor {
+func (r *scheduleWorld) writer(id int, seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		faulty, process := r.process(s, rng)
@@ -182,7 +182,7 @@ func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	}
 }
 
-func (r *rivalry) note(l *login, label string, err error, dead bool) {
+func (r *scheduleWorld) note(l *login, label string, err error, dead bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.periods[l.User] = label
@@ -203,7 +203,7 @@ func (r *rivalry) note(l *login, label string, err error, dead bool) {
 }
 
 // dropper drops what is older than two hours, again and again; one that died is resumed by the next.
-func (r *rivalry) dropper(seed uint64) explore.Actor {
+func (r *scheduleWorld) dropper(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for range 5 {
@@ -226,7 +226,7 @@ func transport(err error) bool {
 	return errors.As(err, &network)
 }
 
-func (r *rivalry) drop(ctx context.Context, s *storagetest.Service) (highvolumedelete.DropReport, error) {
+func (r *scheduleWorld) drop(ctx context.Context, s *storagetest.Service) (highvolumedelete.DropReport, error) {
 	logins, err := start(s, r.schema())
 	if err != nil {
 		return highvolumedelete.DropReport{}, err
@@ -244,7 +244,7 @@ func (r *rivalry) drop(ctx context.Context, s *storagetest.Service) (highvolumed
 }
 
 // check looks at the end: what is late has arrived, and a last Drop has resumed all others.
-func (r *rivalry) check(ctx context.Context, s *storagetest.Service, errs []error) error {
+func (r *scheduleWorld) check(ctx context.Context, s *storagetest.Service, errs []error) error {
 	time.Sleep(2 * lateness)
 	if err := errors.Join(errs...); err != nil {
 		return err

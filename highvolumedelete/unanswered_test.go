@@ -29,7 +29,7 @@ func (r refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send)
 }
 
 // TestTableRefusedBehindAnUnansweredInsert: the first attempt of an insert is on its way, the second meets no table, and the
-// table is refused to this writer. A rival makes it, and the first attempt arrives: so the refusal was none of the entity.
+// table is refused to this writer. A concurrent writer makes it, and the first attempt arrives: so the refusal was none of the entity.
 // Without such an attempt it is.
 func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 	for _, no := range []struct {
@@ -46,7 +46,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			holds := storagetest.NewToggle(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(first))))
 			holds.Set(unanswered)
 			faulty, _ := s.WithRetries(1).Faulty(storagetest.First(holds, storagetest.On(storagetest.CreateTable, storagetest.Always(no))))
-			rival, l := mustStart(t, s, schema), &login{User: "june", At: noon}
+			concurrent, l := mustStart(t, s, schema), &login{User: "june", At: noon}
 			err := mustStart(t, faulty, schema).Insert(t.Context(), l)
 			want := no.kind
 			if unanswered {
@@ -58,7 +58,7 @@ func TestTableRefusedBehindAnUnansweredInsert(t *testing.T) {
 			if !unanswered {
 				continue
 			}
-			if err := rival.Prepare(t.Context(), noon, noon); err != nil {
+			if err := concurrent.Prepare(t.Context(), noon, noon); err != nil {
 				t.Fatal(err)
 			}
 			if status := first.Arrive(); status/100 != 2 {

@@ -108,8 +108,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRivalCreators: many processes write into a period without a table at once.
-func TestRivalCreators(t *testing.T) {
+// TestConcurrentCreates: many processes write into a period without a table at once.
+func TestConcurrentCreates(t *testing.T) {
 	s := storagetest.Open(t)
 	schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 	var wg sync.WaitGroup

@@ -84,7 +84,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	if _, err := w.check(ctx, s); err == nil {
-		t.Fatal("nothing is to mend")
+		t.Fatal("nothing is to repair")
 	}
 	place := w.placeOf("Jones")
 	wanted := func(id, asked int, meanwhile func(n int)) func(context.Context) (bool, error) {
@@ -128,7 +128,7 @@ func TestRemove(t *testing.T) {
 	if err := p.audit().Remove(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
 		t.Fatal(err)
 	}
-	e := must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write mends
+	e := must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write repairs
 	if err := p.repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestRemove(t *testing.T) {
 	}
 	for row, err := range p.repo.Query().Partition("Sales").All(ctx) {
 		if err != nil || row.LastName == "" {
-			t.Errorf("a list that was mended is read as an entity: %+v, %v", row, err)
+			t.Errorf("a list that was repaired is read as an entity: %+v, %v", row, err)
 		}
 	}
 }

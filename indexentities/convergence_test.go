@@ -28,14 +28,14 @@ func (d *distant) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestRivalsConverge holds how long it takes, in virtual time, until rivals who enter one list at the same time are all in
+// TestConcurrentWritersConverge holds how long it takes, in virtual time, until concurrent writers who enter one list at the same time are all in
 // it: docs/reference/indexentities.md has the bound. Whoever writes the list has read what the writer before left, so the list
 // takes no more than one of them in the time of a request. The worker is the standard one, and no intent may end on the poison
 // queue.
-func TestRivalsConverge(t *testing.T) {
-	for _, rivals := range []int{20, 100} {
+func TestConcurrentWritersConverge(t *testing.T) {
+	for _, writers := range []int{20, 100} {
 		for _, takes := range []time.Duration{10 * time.Millisecond, 500 * time.Millisecond} {
-			t.Run(fmt.Sprint(rivals, " at ", takes), func(t *testing.T) {
+			t.Run(fmt.Sprint(writers, " at ", takes), func(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					w := (&world{option: outside}).open(t, s)
 					p := must[*process](t)(w.start(s.WithTransport(func(inner policy.Transporter) policy.Transporter { return &distant{inner, takes} })))
@@ -45,7 +45,7 @@ func TestRivalsConverge(t *testing.T) {
 					go func() { ended <- worker.Run(ctx) }()
 					began := time.Now()
 					var running sync.WaitGroup
-					for id := range rivals {
+					for id := range writers {
 						running.Go(func() {
 							if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
 								t.Error(err)
@@ -54,13 +54,13 @@ func TestRivalsConverge(t *testing.T) {
 					}
 					running.Wait()
 					written, left := time.Since(began), must[int](t)(p.queue.Length(ctx))
-					least := time.Duration(rivals) * takes
+					least := time.Duration(writers) * takes
 					most := 4*least + 10*time.Second
 					for time.Since(began) < most && must[int](t)(p.queue.Length(ctx)) > 0 {
 						time.Sleep(100 * time.Millisecond)
 					}
-					t.Logf("%d rivals, requests of %v: written in %v, %d left to the worker, converged in %v, at least %v; %+v",
-						rivals, takes, written.Round(time.Millisecond), left, time.Since(began).Round(time.Millisecond), least, worker.Stats())
+					t.Logf("%d concurrent writers, requests of %v: written in %v, %d left to the worker, converged in %v, at least %v; %+v",
+						writers, takes, written.Round(time.Millisecond), left, time.Since(began).Round(time.Millisecond), least, worker.Stats())
 					if n := must[int](t)(p.queue.Length(ctx)); n != 0 || worker.Stats().Poisoned != 0 {
 						t.Errorf("after %v %d intents are on the queue and %d on the poison queue", most, n, worker.Stats().Poisoned)
 					}
@@ -68,7 +68,7 @@ func TestRivalsConverge(t *testing.T) {
 					if err := <-ended; err != nil {
 						t.Error(err)
 					}
-					if found, err := w.check(context.Background(), s); err != nil || len(found) != rivals {
+					if found, err := w.check(context.Background(), s); err != nil || len(found) != writers {
 						t.Errorf("%d employees, %v", len(found), err)
 					}
 				})

@@ -102,7 +102,7 @@ func checkRow(t *rapid.T, p tables.Properties) {
 	}
 }
 
-// TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is mended by the next write.
+// TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is repaired by the next write.
 func TestRepeatedIDs(t *testing.T) {
 	l := &list{first: tables.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{0, []string{"a", "b"}, "0"}, {2, []string{"b"}, "2"}}}
 	if got := l.ids(); !slices.Equal(got, []string{"a", "b"}) {

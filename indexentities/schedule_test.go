@@ -18,7 +18,7 @@ func TestSchedule(t *testing.T) {
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
 			trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
-			r := &rivalry{world: world{option: options[rng.IntN(len(options))], global: rng.IntN(2) == 0, attempts: 40},
+			r := &scheduleWorld{world: world{option: options[rng.IntN(len(options))], global: rng.IntN(2) == 0, attempts: 40},
 				entities: 2 + rng.IntN(2), changes: 3, kept: rng.IntN(3), Trouble: harness.Trouble{Faults: trouble, Deaths: trouble / 5, Log: log}}
 			if r.option == inPartition {
 				r.global = false

@@ -13,7 +13,7 @@ import (
 // plainEmployee is an employee to a program without the index.
 type plainEmployee struct{ PartitionKey, RowKey, LastName string }
 
-// TestVerifyAndRepair: what a program without the index leaves behind is found, all of it and nothing else, and mended.
+// TestVerifyAndRepair: what a program without the index leaves behind is found, all of it and nothing else, and repaired.
 func TestVerifyAndRepair(t *testing.T) {
 	for _, w := range worlds() {
 		if w.async {

@@ -47,13 +47,13 @@ func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns
 
 // slowInsert inserts June Jones, and does something between the reservation of her keys and her entity. It returns how
 // many employees have the email then, what the writer was told, and what another one was told who inserted an employee with it.
-func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (owners int, writer, rival error) {
+func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (owners int, writer, concurrent error) {
 	w := newWorld(t, s, kind{unique: true})
 	p := must[*process](t)(w.start(s))
 	slow := *s
 	slow.ClientOptions.PerCallPolicies = append(slow.ClientOptions.PerCallPolicies, &slowCommit{table: w.table, during: func() {
 		during(p)
-		rival = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email})
+		concurrent = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email})
 	}})
 	writer = must[*process](t)(w.start(&slow)).repo.Insert(t.Context(), jones())
 	time.Sleep(2 * visibility)
@@ -70,7 +70,7 @@ func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (
 			owners++
 		}
 	}
-	return owners, writer, rival
+	return owners, writer, concurrent
 }
 
 // TestRepairLeavesLiveReservations: Repair does not free a key that a live writer has reserved, whatever Lag it is given, so that
@@ -79,14 +79,14 @@ func TestRepairLeavesLiveReservations(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Minute, 49 * time.Minute} {
 		t.Run(slow.String(), func(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-				owners, writer, rival := slowInsert(t, s, func(p *process) {
+				owners, writer, concurrent := slowInsert(t, s, func(p *process) {
 					time.Sleep(slow)
 					if found := repairOnce(t.Context(), t, p); len(found) != 0 {
 						t.Errorf("Repair reports a live reservation: %v", found)
 					}
 				})
-				if writer != nil || !errors.Is(rival, tables.ErrDuplicate) || owners != 1 {
-					t.Errorf("the writer was told %v, the other one %v, and %d employees have one unique email", writer, rival, owners)
+				if writer != nil || !errors.Is(concurrent, tables.ErrDuplicate) || owners != 1 {
+					t.Errorf("the writer was told %v, the other one %v, and %d employees have one unique email", writer, concurrent, owners)
 				}
 			})
 		})
@@ -98,7 +98,7 @@ func TestRepairLeavesLiveReservations(t *testing.T) {
 func TestReservationEnds(t *testing.T) {
 	for _, repairs := range []bool{true, false} {
 		storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-			owners, writer, rival := slowInsert(t, s, func(p *process) {
+			owners, writer, concurrent := slowInsert(t, s, func(p *process) {
 				time.Sleep(72 * time.Minute)
 				if !repairs {
 					return
@@ -111,8 +111,8 @@ func TestReservationEnds(t *testing.T) {
 			if !errors.Is(writer, eventual.ErrLeaseLost) {
 				t.Errorf("the writer was told %v", writer)
 			}
-			if repairs && (rival != nil || owners != 1) || !repairs && (!errors.Is(rival, tables.ErrDuplicate) || owners != 0) {
-				t.Errorf("repaired %v: the other one was told %v, and %d employees have the email", repairs, rival, owners)
+			if repairs && (concurrent != nil || owners != 1) || !repairs && (!errors.Is(concurrent, tables.ErrDuplicate) || owners != 0) {
+				t.Errorf("repaired %v: the other one was told %v, and %d employees have the email", repairs, concurrent, owners)
 			}
 			t.Log(writer)
 		})

@@ -14,12 +14,12 @@ import (
 // indexes that do not agree. The seeds do nothing more once one is found.
 //
 // Without the third rule, that leases end, so many things must come together (somebody stands still while its message is
-// carried out and a rival comes, and dies at once when it goes on) that only one schedule in a thousand finds it:
+// carried out and a concurrent writer comes, and dies at once when it goes on) that only one schedule in a thousand finds it:
 // TestStallFindsNoExpiry is about that.
 func TestScheduleRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease.Rules
-		*rivals
+		*scheduleKind
 	}{"OwnKeys": {lease.OwnKeys, crowded()}, "Reread": {lease.Reread, crowded()}} {
 		t.Run(name, func(t *testing.T) {
 			var found error

@@ -23,7 +23,7 @@ import (
 )
 
 // stall is the process of a change that stands still before one of its calls. Meanwhile its message appears, a worker carries
-// it out, and a rival changes the entity and its copies; then the process goes on.
+// it out, and a concurrent writer changes the entity and its copies; then the process goes on.
 type stall struct {
 	before  int64 // calls that it makes first
 	during  func()
@@ -45,11 +45,11 @@ func (p *stall) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// stalledChange is a change that stands still once, with a rival who comes meanwhile.
+// stalledChange is a change that stands still once, with a concurrent writer who comes meanwhile.
 type stalledChange struct {
 	kind
-	rival func(ctx context.Context, repo *patterns.Repository[employee]) error
-	waive lease.Rules
+	concurrent func(ctx context.Context, repo *patterns.Repository[employee]) error
+	waive      lease.Rules
 }
 
 // run is one point: the change stands still before call number before, and its process dies after more calls than that.
@@ -63,7 +63,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 		}
 		faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(before+more, storagetest.DiesAfter))
 		p := &stall{before: int64(before), during: func() {
-			for _, act := range []func(context.Context, *patterns.Repository[employee]) error{nil, c.rival} {
+			for _, act := range []func(context.Context, *patterns.Repository[employee]) error{nil, c.concurrent} {
 				s.Wait(visibility + time.Second)
 				time.Sleep(visibility + time.Second)
 				other := must[*process](t)(w.start(s))
@@ -74,7 +74,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 					continue
 				}
 				if err := act(t.Context(), other.repo); err != nil && !(c.unique && errors.Is(err, tables.ErrDuplicate)) {
-					t.Errorf("the rival was told %v", err)
+					t.Errorf("the concurrent writer was told %v", err)
 				}
 			}
 		}}
@@ -107,15 +107,15 @@ func (c stalledChange) each(t *testing.T, every int, judge func(name string, err
 	return points
 }
 
-var stallRivals = map[string]func(context.Context, *patterns.Repository[employee]) error{
-	"renames": rivalRenames, "agrees": rivalKeepsKeys, "replaces": rivalReplaces}
+var stallWriters = map[string]func(context.Context, *patterns.Repository[employee]) error{
+	"renames": writerRenames, "keeps keys": writerKeepsKeys, "replaces": writerReplaces}
 
 // TestStall: whoever stood still for too long does nothing more for the message that is no longer its own.
 func TestStall(t *testing.T) {
-	for name, rival := range stallRivals {
+	for name, concurrent := range stallWriters {
 		for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
 			t.Run(name+"/"+k.String(), func(t *testing.T) {
-				points := stalledChange{kind: k, rival: rival}.each(t, harness.SweepEvery(), func(name string, err error) {
+				points := stalledChange{kind: k, concurrent: concurrent}.each(t, harness.SweepEvery(), func(name string, err error) {
 					if err != nil {
 						t.Errorf("%s: %v", name, err)
 					}
@@ -129,11 +129,11 @@ func TestStall(t *testing.T) {
 // TestStallFindsNoExpiry: without the end of leases, some of these points leave indexes that do not agree.
 func TestStallFindsNoExpiry(t *testing.T) {
 	found, points, first := 0, 0, ""
-	for rivalName, rival := range stallRivals {
-		points += stalledChange{rival: rival, waive: lease.Expiry}.each(t, 1, func(name string, err error) {
+	for writerName, concurrent := range stallWriters {
+		points += stalledChange{concurrent: concurrent, waive: lease.Expiry}.each(t, 1, func(name string, err error) {
 			if err != nil {
 				if found++; first == "" {
-					first = fmt.Sprintf("%s, %s: %v", rivalName, name, err)
+					first = fmt.Sprintf("%s, %s: %v", writerName, name, err)
 				}
 			}
 		})

@@ -45,7 +45,7 @@ func (s walkSize) String() string {
 // one is a single entity with index key a.
 var one = []*employee{with(1, "a")}
 
-// The scenes of one entity and two rival writers.
+// The scenes of one entity and two concurrent writers.
 var (
 	sceneKeeps = walkScene{"both keep the key", one, [][]change{{moves(1, "a")}, {moves(1, "a")}}, []string{"1 a before", "1 a after"}}
 	sceneMoves = walkScene{"two moves", one, [][]change{{moves(1, "b")}, {moves(1, "c")}}, []string{"1 a before", "1 b after", "1 c after"}}
@@ -118,8 +118,8 @@ func walkConverges(t *testing.T, size walkSize, scenes []walkScene, kinds ...kin
 	}
 }
 
-// TestWalkRivals: two writers of one entity, two workers, two deaths, and a pause in which messages come to others.
-func TestWalkRivals(t *testing.T) {
+// TestWalkConcurrentWriters: two writers of one entity, two workers, two deaths, and a pause in which messages come to others.
+func TestWalkConcurrentWriters(t *testing.T) {
 	size := middle
 	if harness.Thorough() {
 		size = largest // up to 400,000 states each
@@ -127,8 +127,8 @@ func TestWalkRivals(t *testing.T) {
 	walkConverges(t, size, []walkScene{sceneKeeps, sceneGoes, sceneMoves, sceneBack}, plain)
 }
 
-// TestWalkRivalKinds is TestWalkRivals where the workers apply the effects, and where keys are reserved.
-func TestWalkRivalKinds(t *testing.T) {
+// TestWalkConcurrentWriterKinds is TestWalkConcurrentWriters where the workers apply the effects, and where keys are reserved.
+func TestWalkConcurrentWriterKinds(t *testing.T) {
 	walkConverges(t, middle, []walkScene{sceneKeeps, sceneMoves, sceneGoes, sceneBack}, async)
 	walkConverges(t, middle, []walkScene{sceneMoves, sceneGoes, sceneBack}, unique)
 }

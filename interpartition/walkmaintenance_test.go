@@ -46,8 +46,8 @@ func TestWalkMaintenance(t *testing.T) {
 	}
 }
 
-// TestWalkRepairBesideRivals: Repair beside two concurrent writers and a worker.
-func TestWalkRepairBesideRivals(t *testing.T) {
+// TestWalkRepairBesideWriters: Repair beside two concurrent writers and a worker.
+func TestWalkRepairBesideWriters(t *testing.T) {
 	calm := walkSize{workers: 1}
 	repair := func(scenes ...walkScene) (with []walkScene) {
 		for _, scene := range scenes {

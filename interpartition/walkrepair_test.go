@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// These tests walk through every order of the calls of rival writers, a worker and Repair. Reservations have a term that is shorter
+// These tests walk through every order of the calls of concurrent writers, a worker and Repair. Reservations have a term that is shorter
 // than a message is hidden, so that a writer whose message is still its own, and who renews it, can come too late.
 
 const (
@@ -65,7 +65,7 @@ func (w *walked) repair(ctx context.Context, s *storagetest.Service) error {
 	return nil
 }
 
-// TestWalkRepair: rival writers, a worker, and Repair, before the last writer or beside all; deaths, and pauses after which a
+// TestWalkRepair: concurrent writers, a worker, and Repair, before the last writer or beside all; deaths, and pauses after which a
 // reservation's term is over while its writer still holds its message, which it has renewed after two of them.
 func TestWalkRepair(t *testing.T) {
 	onePause := walkSize{workers: 1, pauses: 1, pause: overTerm}

@@ -158,9 +158,9 @@ func TestTakenKeyIsDuplicate(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	rival := jones()
-	rival.ID = 224
-	err := repo.Insert(ctx, rival)
+	other := jones()
+	other.ID = 224
+	err := repo.Insert(ctx, other)
 	var e *tables.Error
 	if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "email" {
 		t.Fatalf("error is %v", err)
@@ -171,12 +171,12 @@ func TestTakenKeyIsDuplicate(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); !errors.Is(err, tables.ErrExists) {
 		t.Fatalf("same key: %v", err)
 	}
-	rival.Email = "other@contoso.com"
-	if err := repo.Insert(ctx, rival); err != nil {
+	other.Email = "other@contoso.com"
+	if err := repo.Insert(ctx, other); err != nil {
 		t.Fatal(err)
 	}
-	rival.Email = "jonesj@contoso.com"
-	if err := repo.Replace(ctx, rival); !errors.Is(err, tables.ErrDuplicate) {
+	other.Email = "jonesj@contoso.com"
+	if err := repo.Replace(ctx, other); !errors.Is(err, tables.ErrDuplicate) {
 		t.Fatalf("replace into a taken key: %v", err)
 	}
 }

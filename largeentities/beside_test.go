@@ -51,8 +51,8 @@ func failedIn(report patterns.RebuildReport) error {
 	return nil
 }
 
-// rivalChanges are what a concurrent writer does to an entity whose value is in a blob.
-var rivalChanges = map[string]func(context.Context, *process) error{
+// writerChanges are what a concurrent writer does to an entity whose value is in a blob.
+var writerChanges = map[string]func(context.Context, *process) error{
 	"delete": func(ctx context.Context, p *process) error { return p.repo.DeleteUnconditional(ctx, at(1)) },
 	"replace": func(ctx context.Context, p *process) error {
 		_, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.Photo, e.Email = large("b"), "other"; return nil })
@@ -69,7 +69,7 @@ var rivalChanges = map[string]func(context.Context, *process) error{
 // of a maintenance run. The run reads the entity as gone or as new; it neither panics nor reports anything.
 func TestMaintenanceBesideAWriter(t *testing.T) {
 	for name, run := range maintenance {
-		for change, do := range rivalChanges {
+		for change, do := range writerChanges {
 			t.Run(name+" beside "+change, func(t *testing.T) {
 				points := 0
 				for i := 0; besideAt(t, i, run, do); i++ {

@@ -84,7 +84,7 @@ func TestRepairOfCopies(t *testing.T) {
 	}
 	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
 	if repaired == 0 || short(got.Photo) != "a74" {
-		t.Errorf("%d mended, and the copy has %s", repaired, short(got.Photo))
+		t.Errorf("%d repaired, and the copy has %s", repaired, short(got.Photo))
 	}
 	if _, err := w.check(ctx, s); err != nil {
 		t.Error(err)

@@ -81,7 +81,7 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestDiscardRefuses: what cannot be read for the moment is not lost, nor is what a rival has replaced, nor what is cut off on
+// TestDiscardRefuses: what cannot be read for the moment is not lost, nor is what a concurrent writer has replaced, nor what is cut off on
 // the way.
 func TestDiscardRefuses(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
@@ -106,7 +106,7 @@ func TestDiscardRefuses(t *testing.T) {
 		{"no answer", storagetest.Always(storagetest.Before500), tables.ErrUnavailable, "first photo=a74 cv= video="},
 		{"cut off", storagetest.Always(storagetest.CutAnswerAt(0.5)), tables.ErrGarbled, "first photo=a74 cv= video="},
 		{"cut off in silence", storagetest.Always(storagetest.CutSilentlyAt(0.5)), tables.ErrGarbled, "first photo=a74 cv= video="},
-		{"replaced before", storagetest.Once(storagetest.Always(storagetest.Before("a rival", replaced))), tables.ErrConflict, "first photo=b74 cv= video="},
+		{"replaced before", storagetest.Once(storagetest.Always(storagetest.Before("a concurrent writer", replaced))), tables.ErrConflict, "first photo=b74 cv= video="},
 	} {
 		faulty, _ := s.Faulty(storagetest.On(storagetest.GetBlob, c.faults))
 		faulty.ClientOptions.Retry.MaxRetries = -1

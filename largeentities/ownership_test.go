@@ -170,7 +170,7 @@ func TestForgedPointer(t *testing.T) {
 					t.Errorf("SignedURL of a forged row gives %s", signed)
 				}
 			}
-			// What mends such a row takes the pointers away, and leaves the blobs that are not the entity's.
+			// What repairs such a row takes the pointers away, and leaves the blobs that are not the entity's.
 			discarded, err := largeentities.Discard(ctx, p.repo, at(2))
 			ok(t, err)
 			if len(discarded) != 3 {

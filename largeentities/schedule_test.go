@@ -23,22 +23,22 @@ import (
 
 const deadline = 20 * time.Second
 
-// rivalry is the world of one schedule: writers, a reader, workers, a sweeper that sweeps all the time, and maintenance runs.
-type rivalry struct {
+// scheduleWorld is the world of one schedule: writers, a reader, workers, a sweeper that sweeps all the time, and maintenance runs.
+type scheduleWorld struct {
 	world
-	log  *rivalryLog
+	log  *scheduleLog
 	kept *harness.Log // of the maintenance runs
 }
 
-// rivalryLog is what happened in all the schedules of a test.
-type rivalryLog struct {
+// scheduleLog is what happened in all the schedules of a test.
+type scheduleLog struct {
 	mu                                             sync.Mutex
 	applied, refused, unknown, deaths, reads, gone int
 	swept, young                                   int
 	handled, lost                                  int64
 }
 
-func (l *rivalryLog) add(f func(l *rivalryLog)) {
+func (l *scheduleLog) add(f func(l *scheduleLog)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(l)
@@ -51,7 +51,7 @@ func scheduleSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
+func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 0))
 	r.open(t, s)
 	stage := explore.Stage{
@@ -73,12 +73,12 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	return stage
 }
 
-func (r *rivalry) injector(seed, process uint64) storagetest.Injector {
+func (r *scheduleWorld) injector(seed, process uint64) storagetest.Injector {
 	rng := mathrand.New(mathrand.NewPCG(seed, process))
 	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.02:
-			r.log.add(func(l *rivalryLog) { l.deaths++ })
+			r.log.add(func(l *scheduleLog) { l.deaths++ })
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.1:
 			faults := storagetest.FaultsOf(call.Kind)
@@ -89,7 +89,7 @@ func (r *rivalry) injector(seed, process uint64) storagetest.Injector {
 }
 
 // writer changes employees. A process that dies has a successor.
-func (r *rivalry) writer(id int, seed uint64) explore.Actor {
+func (r *scheduleWorld) writer(id int, seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
 		for process, done := uint64(1), 0; done < 4; process++ {
@@ -103,7 +103,7 @@ func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 			alive, cancel := faults.Context(ctx)
 			for ; done < 4 && !faults.Dead(); done++ {
 				err := r.change(alive, p, rng, string(rune('a'+id*4+done)))
-				r.log.add(func(l *rivalryLog) {
+				r.log.add(func(l *scheduleLog) {
 					switch {
 					case err == nil:
 						l.applied++
@@ -120,7 +120,7 @@ func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 	}
 }
 
-func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, letter string) error {
+func (r *scheduleWorld) change(ctx context.Context, p *process, rng *mathrand.Rand, letter string) error {
 	e := with(rng.IntN(2))
 	values := [][]byte{nil, []byte(letter), large(letter)}
 	e.Photo, e.CV = values[rng.IntN(3)], string(values[rng.IntN(3)])
@@ -151,7 +151,7 @@ func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, le
 }
 
 // reader reads all the time, and never meets anything but what was written.
-func (r *rivalry) reader(seed uint64) explore.Actor {
+func (r *scheduleWorld) reader(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 2))
 		p, err := r.start(s)
@@ -166,14 +166,14 @@ func (r *rivalry) reader(seed uint64) explore.Actor {
 			if err != nil {
 				return fmt.Errorf("a reader: %w", err)
 			}
-			r.log.add(func(l *rivalryLog) { l.reads++ })
+			r.log.add(func(l *scheduleLog) { l.reads++ })
 			stream, err := e.Video.Open(ctx)
 			if err == nil {
 				_, err = io.Copy(io.Discard, stream)
 				stream.Close()
 			}
 			if errors.Is(err, tables.ErrConflict) {
-				r.log.add(func(l *rivalryLog) { l.gone++ })
+				r.log.add(func(l *scheduleLog) { l.gone++ })
 			} else if err != nil {
 				return fmt.Errorf("a reader of a stream: %w", err)
 			}
@@ -183,13 +183,13 @@ func (r *rivalry) reader(seed uint64) explore.Actor {
 }
 
 // keeper verifies, repairs and rebuilds.
-func (r *rivalry) keeper(s *storagetest.Service, seed uint64) explore.Actor {
+func (r *scheduleWorld) keeper(s *storagetest.Service, seed uint64) explore.Actor {
 	trouble := &harness.Trouble{Faults: 0.08, Deaths: 0.02, Visibility: visibility, Network: s.ClientOptions.Transport, Log: r.kept}
 	return harness.Keeper(trouble, seed, 2, r.start, harness.RepositoryJobs(func(p *process) *patterns.Repository[employee] { return p.repo }, time.Second)...)
 }
 
 // sweeper sweeps with the least grace that is allowed.
-func (r *rivalry) sweeper() explore.Actor {
+func (r *scheduleWorld) sweeper() explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := r.start(s)
 		if err != nil {
@@ -201,7 +201,7 @@ func (r *rivalry) sweeper() explore.Actor {
 				if err != nil {
 					return err
 				}
-				r.log.add(func(l *rivalryLog) { l.swept, l.young = l.swept+report.Deleted, l.young+report.Young })
+				r.log.add(func(l *scheduleLog) { l.swept, l.young = l.swept+report.Deleted, l.young+report.Young })
 			}
 			time.Sleep(deadline / 2)
 		}
@@ -209,7 +209,7 @@ func (r *rivalry) sweeper() explore.Actor {
 	}
 }
 
-func (r *rivalry) worker(seed uint64) explore.Actor {
+func (r *scheduleWorld) worker(seed uint64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		for process := uint64(1); ctx.Err() == nil; process++ {
 			faulty, faults := s.Faulty(r.injector(seed, process))
@@ -227,7 +227,7 @@ func (r *rivalry) worker(seed uint64) explore.Actor {
 				_ = worker.Run(alive)
 			}
 			cancel()
-			r.log.add(func(l *rivalryLog) {
+			r.log.add(func(l *scheduleLog) {
 				l.handled, l.lost = l.handled+worker.Stats().Handled, l.lost+worker.Stats().LeasesLost
 			})
 		}
@@ -239,14 +239,14 @@ func (r *rivalry) worker(seed uint64) explore.Actor {
 // are longer than messages are hidden and than a blob's deadline. No reader meets a pointer that leads nowhere, and in the end rows
 // and blobs agree.
 func TestSchedule(t *testing.T) {
-	log, kept, seeds := &rivalryLog{}, &harness.Log{}, 150
+	log, kept, seeds := &scheduleLog{}, &harness.Log{}, 150
 	if harness.Shortened() {
 		seeds = 40
 	}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Steps: 20_000,
 		Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, 4 * time.Second, visibility + 2*time.Second, deadline + time.Second, 2*deadline + time.Second},
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
-			r := &rivalry{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
+			r := &scheduleWorld{world: world{attempts: 40, options: largeentities.Options{Deadline: deadline}}, log: log, kept: kept}
 			return r.stage(t, s)
 		}})
 	t.Logf("%d applied, %d refused, %d unknown, %d deaths, %d reads, %d streams replaced, %d blobs swept, %d young; %d handled, %d leases lost", log.applied, log.refused, log.unknown, log.deaths, log.reads, log.gone, log.swept, log.young, log.handled, log.lost)

@@ -92,7 +92,7 @@ func TestDamage(t *testing.T) {
 		if c.rangeToo != (err != nil) || err != nil && !errors.Is(err, c.stream) {
 			t.Errorf("%s: OpenRange says %v", name, err)
 		}
-		// It can be mended by who does not need the old value.
+		// It can be repaired by who does not need the old value.
 		f.Video = largeentities.NewStreamBytes(large("n"), nil)
 		ok(t, p.repo.Upsert(ctx, f))
 	}

@@ -107,19 +107,19 @@ func TestContextEndsOnTheWay(t *testing.T) {
 	wantTexts(t, readDay(t, l), []string{"sent"})
 }
 
-// TestRivalForTheNumber: whoever comes second takes another number, also when the answer to the creation was lost.
-func TestRivalForTheNumber(t *testing.T) {
+// TestConflictOnABlobNumber: whoever comes second takes another number, also when the answer to the creation was lost.
+func TestConflictOnABlobNumber(t *testing.T) {
 	s := storagetest.Open(t)
 	for _, fault := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Applied500, storagetest.Before500} {
 		t.Run(fault.String(), func(t *testing.T) {
 			name := newContainer(t, s)
 			l := must[*logdata.Log](t)(openLog(s, name, nil))
-			rival := newWriter(t, l, nil)
-			check(t, rival.Write(t.Context(), record(noon(), "rival")))
+			concurrent := newWriter(t, l, nil)
+			check(t, concurrent.Write(t.Context(), record(noon(), "concurrent writer")))
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutBlob, storagetest.Times(2, fault)))
 			w := newWriter(t, must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
-			check(t, w.Write(t.Context(), record(noon().Add(1), "w")), rival.Write(t.Context(), record(noon().Add(2), "rival")))
-			wantTexts(t, readDay(t, l), []string{"rival", "w", "rival"})
+			check(t, w.Write(t.Context(), record(noon().Add(1), "w")), concurrent.Write(t.Context(), record(noon().Add(2), "concurrent writer")))
+			wantTexts(t, readDay(t, l), []string{"concurrent writer", "w", "concurrent writer"})
 			if blobs := blobsOf(t, l); len(blobs) != 2 {
 				t.Errorf("blobs %v", names(blobs))
 			}

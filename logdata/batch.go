@@ -107,9 +107,9 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 // and of late records.
 const maxOpen = 4
 
-// adopt adds an open segment. It retires those from before the previous period, and the least recently used one if
+// addSegment adds an open segment. It retires those from before the previous period, and the least recently used one if
 // there are too many.
-func (w *Writer) adopt(s *segment) {
+func (w *Writer) addSegment(s *segment) {
 	for _, o := range slices.Clone(w.open) {
 		if o.period.Before(s.period.Add(-w.log.period)) {
 			w.retire(o)

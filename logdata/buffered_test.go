@@ -152,8 +152,8 @@ func TestMadeGood(t *testing.T) {
 	})
 }
 
-// TestDurableRecordOfUnknownOutcomeIsSettled in the background, too, if nobody asks.
-func TestDurableRecordOfUnknownOutcomeIsSettled(t *testing.T) {
+// TestDurableRecordOfUnknownOutcomeIsStored in the background, too, if nobody asks.
+func TestDurableRecordOfUnknownOutcomeIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storagetest.Simulator(t, nil)
 		down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.Before500)))

@@ -118,7 +118,7 @@ func TestRequestCounts(t *testing.T) {
 	}
 	want("1,000 buffered Writes", kinds{})
 	check(t, buffered.Flush(t.Context()))
-	want("Flush, with a rival's blob", kinds{storagetest.PutBlob: 2, storagetest.ListBlobs: 1, storagetest.AppendBlock: 1})
+	want("Flush, with a concurrent writer's blob", kinds{storagetest.PutBlob: 2, storagetest.ListBlobs: 1, storagetest.AppendBlock: 1})
 	check(t, buffered.Flush(t.Context()))
 	want("Flush of nothing", kinds{})
 	check(t, buffered.Close(t.Context()))

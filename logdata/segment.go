@@ -71,7 +71,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 		err := w.create(ctx, s)
 		if err == nil {
 			w.remember(period, number)
-			w.adopt(s)
+			w.addSegment(s)
 			return s, nil
 		}
 		if !wire.HasCode(err, codeBlobExists, codeConditionNotMet) || attempt == nameAttempts {
@@ -175,7 +175,7 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 		case wire.HasCode(err, codeBlobNotFound, codeTooMany, codeOtherType, codeSealed):
 			if wire.HasCode(err, codeTooMany, codeSealed) && b.unknown {
 				if same, readErr := w.sameAt(ctx, s, b.data); readErr != nil || same {
-					return w.settled(b, same, readErr)
+					return w.endAppend(b, same, readErr)
 				}
 			}
 			return true, failure("Write", s.name, err, false)
@@ -186,8 +186,8 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	}
 }
 
-// settled ends an append to a blob that accepts no more, after the blob was read.
-func (w *Writer) settled(b *batch, same bool, readErr error) (moved bool, err error) {
+// endAppend ends an append to a blob that accepts no more, after the blob was read.
+func (w *Writer) endAppend(b *batch, same bool, readErr error) (moved bool, err error) {
 	if same {
 		b.applied()
 		return false, nil

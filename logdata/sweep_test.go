@@ -20,21 +20,21 @@ import (
 // it had in memory. Every record is found by a query of its own time, whatever the metadata say.
 func TestSweep(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		o     logdata.WriterOptions
-		rival bool
-		floor int
+		name       string
+		o          logdata.WriterOptions
+		concurrent bool
+		floor      int
 	}{
 		{"durable", logdata.WriterOptions{BlobAppends: 2}, false, 336},
-		{"durable with a rival", logdata.WriterOptions{BlobAppends: 2}, true, 400},
+		{"durable with a concurrent writer", logdata.WriterOptions{BlobAppends: 2}, true, 400},
 		{"buffered", logdata.WriterOptions{Buffered: true, BlobAppends: 1, Interval: time.Hour}, false, 252},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			sweep := storagetest.SweepCase{Floor: c.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				w := &sweepWorld{container: newContainer(t, s), options: c.o, processes: map[*storagetest.Service]*process{}}
-				if c.rival {
-					w.writeAsRival(t, s)
+				if c.concurrent {
+					w.writeConcurrently(t, s)
 				}
 				return storagetest.World{Operate: w.operate, Recover: w.giveUp, Check: w.check}
 			}}
@@ -58,11 +58,11 @@ func sweepTime(n int) time.Time {
 }
 
 type sweepWorld struct {
-	container string
-	options   logdata.WriterOptions
-	processes map[*storagetest.Service]*process
-	all       []*process
-	rival     bool
+	container  string
+	options    logdata.WriterOptions
+	processes  map[*storagetest.Service]*process
+	all        []*process
+	concurrent bool
 }
 
 // process is a program that writes, and what it knows of its records.
@@ -75,11 +75,11 @@ type process struct {
 	refused string   // it was told so, and has not tried again
 }
 
-func (w *sweepWorld) writeAsRival(t testing.TB, s *storagetest.Service) {
+func (w *sweepWorld) writeConcurrently(t testing.TB, s *storagetest.Service) {
 	l := must[*logdata.Log](t)(openLog(s, w.container, nil))
-	rival := newWriter(t, l, nil)
-	check(t, rival.Write(t.Context(), record(sweepTime(0).Add(100), "rival")))
-	w.rival = true
+	concurrent := newWriter(t, l, nil)
+	check(t, concurrent.Write(t.Context(), record(sweepTime(0).Add(100), "concurrent writer")))
+	w.concurrent = true
 }
 
 func (w *sweepWorld) operate(ctx context.Context, s *storagetest.Service) error {
@@ -189,13 +189,13 @@ func (w *sweepWorld) checkTimes(ctx context.Context, l *logdata.Log, all []strin
 			return err
 		}
 		for _, text := range got {
-			if text != "rival" && !strings.HasSuffix(text, fmt.Sprintf("/%d", n)) {
+			if text != "concurrent writer" && !strings.HasSuffix(text, fmt.Sprintf("/%d", n)) {
 				return fmt.Errorf("at the time of record %d there is %q", n, got)
 			}
 		}
 		found = append(found, got...)
 	}
-	if !slices.Equal(found, all) || w.rival && !slices.Contains(all, "rival") {
+	if !slices.Equal(found, all) || w.concurrent && !slices.Contains(all, "concurrent writer") {
 		return fmt.Errorf("%q are found by their times, of %q", found, all)
 	}
 	return nil

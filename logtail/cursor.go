@@ -29,8 +29,8 @@ func digestOf(row string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// settle moves the horizon forward, never back.
-func (p *place) settle(horizon time.Time) {
+// moveHorizon moves the horizon forward, never back.
+func (p *place) moveHorizon(horizon time.Time) {
 	if !horizon.After(p.horizon) {
 		return
 	}

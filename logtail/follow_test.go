@@ -140,7 +140,7 @@ func TestFollowIdle(t *testing.T) {
 	}
 }
 
-// TestFollowerClockIsSetAhead: an idle log is settled by the time that has passed, and not by a clock that is set ahead meanwhile:
+// TestFollowerClockIsSetAhead: an idle log is complete up to the time that has really passed, not up to the time of a clock that is set ahead meanwhile:
 // an entry that was stamped before the newest one may still be on its way.
 func TestFollowerClockIsSetAhead(t *testing.T) {
 	s, right, own := storagetest.Simulator(t, nil), &clock{day}, &clock{day}

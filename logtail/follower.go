@@ -94,10 +94,10 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 			yield(nil, err)
 			return
 		}
-		settled := f.settled(began, passed)
+		complete := f.completeBefore(began, passed)
 		for _, s := range slices.Backward(stretches) {
 			if s.to.IsZero() {
-				s.to = settled
+				s.to = complete
 			} else if s.entries, err = f.read(ctx, s); err != nil {
 				yield(nil, err)
 				return
@@ -105,20 +105,20 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 			if !f.deliver(s.entries, yield) {
 				return
 			}
-			if s.to.After(settled) {
-				s.to = settled
+			if s.to.After(complete) {
+				s.to = complete
 			}
-			f.place.settle(s.to)
+			f.place.moveHorizon(s.to)
 		}
 	}
 }
 
-// settled returns the time before which no entry can arrive any more: a window before the earlier of the newest entry
+// completeBefore returns the time before which no entry can arrive any more: a window before the earlier of the newest entry
 // and the clock. With the clock alone, a fast clock would miss entries; a slow clock, or an entry with a time in the
 // future, only delays the result. If the newest entry has not changed for a whole window, everything older has arrived,
 // so that an idle log is not read again and again. That window is measured by monotonic time, since the clock may be
 // set.
-func (f *Follower[T]) settled(now time.Time, passed time.Duration) time.Time {
+func (f *Follower[T]) completeBefore(now time.Time, passed time.Duration) time.Time {
 	window := f.log.schema.Window
 	horizon := earlier(f.newest, now).Add(-window)
 	if !f.newest.IsZero() && passed-f.newestAt >= window {

@@ -33,7 +33,7 @@ func TestSchedule(t *testing.T) {
 	}
 	seen := &harness.Log{}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second},
-		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, seen) }})
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return concurrentStage(t, s, seen) }})
 	t.Log(seen)
 	seen.MustHave(t, "appended", "unknown", "outside the window", "late", "deaths", "out of order", "restarts")
 }
@@ -50,7 +50,7 @@ type followedLog struct {
 	newest time.Time
 }
 
-func rivals(t testing.TB, s *storagetest.Service, seen *harness.Log) explore.Stage {
+func concurrentStage(t testing.TB, s *storagetest.Service, seen *harness.Log) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	f := &followedLog{t: t, table: openLog(t, s, nil).Table().Name(), network: s.ClientOptions.Transport, seen: seen, counts: map[string]int{}}
 	stage := explore.Stage{Actors: []explore.Actor{f.follow}}

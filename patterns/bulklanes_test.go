@@ -191,8 +191,8 @@ func TestBulkTakesOverCopiesLeftBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rival := []*person{{Team: "red", ID: 20, Email: "20@contoso.com"}, {Team: "red", ID: 21, Email: "1@contoso.com"}}
-	done, err = indexed.BulkInsertNonAtomic(ctx, source(rival), nil)
+	concurrent := []*person{{Team: "red", ID: 20, Email: "20@contoso.com"}, {Team: "red", ID: 21, Email: "1@contoso.com"}}
+	done, err = indexed.BulkInsertNonAtomic(ctx, source(concurrent), nil)
 	if e := harness.WantKind(t, err, tables.ErrDuplicate); e.Pattern != "email" || e.Op != "BulkInsertNonAtomic" || done.Written != 0 {
 		t.Errorf("%+v, %+v", e, done)
 	}

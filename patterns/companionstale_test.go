@@ -48,10 +48,10 @@ func growing(t *testing.T, all *patterns.Repository[team], called func()) *scrip
 	}}
 }
 
-// TestCompanionsCopyIsMissing: a copy that is missing is mended by the next change, also where that is another entity's whose
-// transaction it is in, and a rival who puts it back meanwhile leaves nothing behind.
+// TestCompanionsCopyIsMissing: a copy that is missing is repaired by the next change, also where that is another entity's whose
+// transaction it is in, and a concurrent writer who puts it back meanwhile leaves nothing behind.
 func TestCompanionsCopyIsMissing(t *testing.T) {
-	for name, rival := range map[string]bool{"alone": false, "put back": true} {
+	for name, concurrent := range map[string]bool{"alone": false, "put back": true} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -62,7 +62,7 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 				if calls++; calls == 20 {
 					cancel() // or it would go on for ever
 				}
-				if rival && calls == 2 {
+				if concurrent && calls == 2 {
 					harness.Must[*team](t)(all.Update(ctx, red, func(*team) error { return nil }))
 				}
 			})))

@@ -171,8 +171,8 @@ func TestNotFoundIsSaidOfEntities(t *testing.T) {
 	}
 }
 
-// TestCopiesFromOutsideAreNotAdopted: a copy of an entity of another partition is not taken for one that was left behind in this.
-func TestCopiesFromOutsideAreNotAdopted(t *testing.T) {
+// TestCopiesFromOutsideAreNotClaimed: a copy of an entity of another partition is not taken for one that was left behind in this.
+func TestCopiesFromOutsideAreNotClaimed(t *testing.T) {
 	const taken = "email_ann@contoso.com"
 	for name, ids := range map[string][2]int{"one id": {7, 7}, "another id": {7, 8}} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ const (
 	linearizableSeed = "LINEARIZABLE_SEED"
 )
 
-// TestLinearizable: rival writers on the entities of one partition, whose calls fail, are answered late, or kill them.
+// TestLinearizable: concurrent writers on the entities of one partition, whose calls fail, are answered late, or kill them.
 // Whatever each of them is told about an entity must fit into one order of all operations on it, and at every moment all
 // copies are equal to their entities.
 //

@@ -148,7 +148,7 @@ func (a *actor) written(id int, e event, err error) {
 		return // nothing of it is ever to be seen
 	}
 	if e.kind == eventRefused && e.from < 0 {
-		return // rivals were in the way every time: no statement about any one moment
+		return // concurrent writers were in the way every time: no statement about any one moment
 	}
 	h.add(id, e)
 }
@@ -204,7 +204,7 @@ func (a *actor) query(ctx context.Context) {
 func (a *actor) hadFaults() bool { return len(a.calls.Met()) > a.met }
 
 // echo files what can become of an insert that the SDK repeats: the first attempt was applied and its answer lost, a
-// rival deleted the entity, and the second attempt inserted it once more. An insert has no condition that could tell.
+// concurrent writer deleted the entity, and the second attempt inserted it once more. An insert has no condition that could tell.
 func (a *actor) echo(id int, e event) {
 	if a.h.retries > 0 && a.hadFaults() {
 		e.what, e.kind, e.from, e.end = e.what+", repeated", eventMaybe, 0, a.h.tick()

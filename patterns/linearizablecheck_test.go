@@ -30,7 +30,7 @@ const (
 	// eventRefused found that the state was not from.
 	eventRefused
 	// eventGone is a delete of the state from that was told, after an answer was lost, that the entity is gone. That is
-	// what it wanted; a rival may have been the one who did it.
+	// what it wanted; a concurrent writer may have been the one who did it.
 	eventGone
 )
 
@@ -158,12 +158,12 @@ func TestLinearizableChecker(t *testing.T) {
 		{"two unknown ones in a row", true, []event{maybe(1, 0, 1), maybe(2, 1, 2), read(5, 6, 2)}},
 		{"unknown until its end, and later", false, []event{{kind: eventMaybe, call: 1, end: 2, to: 1}, read(3, 4, 0), read(5, 6, 1)}},
 		{"unknown until its end, during a read", true, []event{{kind: eventMaybe, call: 1, end: 4, to: 1}, read(3, 5, 0), read(6, 7, 1)}},
-		{"an insert that is repeated after a rival's delete", false, []event{write(1, 8, 0, 1), write(2, 3, thereStamp, 0), read(4, 5, 0), read(9, 10, 1)}},
+		{"an insert that is repeated after a concurrent writer's delete", false, []event{write(1, 8, 0, 1), write(2, 3, thereStamp, 0), read(4, 5, 0), read(9, 10, 1)}},
 		{"its echo", true, []event{write(1, 8, 0, 1), write(2, 3, thereStamp, 0), read(4, 5, 0), read(9, 10, 1), {kind: eventMaybe, call: 1, end: 8, to: 1}}},
 		{"a plain failure that was applied", false, []event{write(1, 2, 0, 1), read(5, 6, 2)}},
 		{"refused rightly", true, []event{write(1, 2, 0, 1), write(3, 4, 1, 2), refused(5, 6, 1)}},
 		{"refused without a reason", false, []event{write(1, 2, 0, 1), refused(3, 4, 1)}},
-		{"refused during the rival's write", true, []event{write(1, 2, 0, 1), write(3, 9, 1, 2), refused(4, 5, 1)}},
+		{"refused during the concurrent writer's write", true, []event{write(1, 2, 0, 1), write(3, 9, 1, 2), refused(4, 5, 1)}},
 		{"refused because of one's own echo", true, []event{write(1, 2, 0, 1), maybe(3, 1, 2), refused(4, 5, 1)}},
 		{"overwritten, whatever it was", true, []event{write(1, 2, 0, 1), write(3, 4, anyStamp, 2), read(5, 6, 2)}},
 		{"deleted, whatever it was", false, []event{write(1, 2, thereStamp, 0)}},

@@ -25,10 +25,10 @@ import (
 const (
 	historyTeam   = "red"
 	historyActors = 3
-	historyKeys   = 3 // members 0, 1 and 2: few, so that rivals meet
+	historyKeys   = 3 // members 0, 1 and 2: few, so that concurrent writers meet
 )
 
-// history is one seed: what rival writers on one partition were told.
+// history is one seed: what concurrent writers on one partition were told.
 type history struct {
 	seed    uint64
 	rng     *rand.Rand // of the scheduler
@@ -136,7 +136,7 @@ func (h *history) read(ctx context.Context) (map[tables.Key]*member, error) {
 		return nil, err
 	}
 	if h.rollout {
-		rows.dropStrays()
+		rows.dropOrphans()
 	}
 	found, err := rows.members()
 	if err != nil {

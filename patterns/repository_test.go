@@ -71,17 +71,17 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	}
 }
 
-func TestRepositoryUpdateUnderRivals(t *testing.T) {
+func TestRepositoryUpdateUnderConflicts(t *testing.T) {
 	ctx := context.Background()
 	repo, email := people(t, harness.Account(t))
 	e := ann()
 	if err := repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	const rivals, each = 4, 5
+	const writers, each = 4, 5
 	var running sync.WaitGroup
-	errs := make([]error, rivals)
-	for i := range rivals {
+	errs := make([]error, writers)
+	for i := range writers {
 		running.Go(func() {
 			for range each {
 				_, err := repo.Update(ctx, e.Key(), func(p *person) error {
@@ -100,7 +100,7 @@ func TestRepositoryUpdateUnderRivals(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	want := int64(91_000 + rivals*each)
+	want := int64(91_000 + writers*each)
 	got, err := email.Get(ctx, "red", compoundkey.String(fmt.Sprintf("ann%d@contoso.com", want)))
 	if err != nil || got.Salary != want {
 		t.Fatalf("%+v, %v", got, err)

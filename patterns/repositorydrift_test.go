@@ -69,8 +69,8 @@ func allRows(t *testing.T, table *tables.Table) []string {
 	return keys
 }
 
-// TestRepositoryStrayCopies: a program without the index leaves more copies behind than there are attempts.
-func TestRepositoryStrayCopies(t *testing.T) {
+// TestRepositoryOrphanedCopies: a program without the index leaves more copies behind than there are attempts.
+func TestRepositoryOrphanedCopies(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
@@ -141,7 +141,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if got := harness.Must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
 		t.Fatalf("%+v", got)
 	}
-	// A rival who has the index and moves the key: still a conflict, not an entity that is gone.
+	// A concurrent writer who has the index and moves the key: still a conflict, not an entity that is gone.
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -223,8 +223,8 @@ func TestRepositoryRefusesFleetingKeys(t *testing.T) {
 	harness.WantKind(t, fleeting.Insert(ctx, &unstored{ID: 1}), tables.ErrInvalid)
 	schema := taggedSchema()
 	schema.RowPrefix = "other"
-	astray := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
-	harness.WantKind(t, astray.Insert(ctx, &tagged{ID: 5}), tables.ErrInvalid)
+	misplaced := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, schema))
+	harness.WantKind(t, misplaced.Insert(ctx, &tagged{ID: 5}), tables.ErrInvalid)
 }
 
 // TestRepositoryKeyFields: fields PartitionKey and RowKey are the entity's, also when it was read through a copy.

@@ -14,13 +14,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// TestScheduleRivals: three writers that insert, replace, merge, update, upsert and delete the same members, whose calls
+// TestScheduleWriters: three writers that insert, replace, merge, update, upsert and delete the same members, whose calls
 // fail and whose processes die; what each is told fits into one order, and copies equal their entities. In the second
 // half one of the writers is a program that does not have the indexes yet.
-func TestScheduleRivals(t *testing.T) {
+func TestScheduleWriters(t *testing.T) {
 	for _, rollout := range []bool{false, true} {
 		var applied, refused, unknown int
-		explore.Schedules(t, explore.ScheduleCase{Name: fmt.Sprintf("rivals, roll-out %v", rollout), Seeds: harness.Seeds(500),
+		explore.Schedules(t, explore.ScheduleCase{Name: fmt.Sprintf("concurrent writers, roll-out %v", rollout), Seeds: harness.Seeds(500),
 			Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 				h := newHistory(t, s, harness.ScheduleSeed())
 				h.rollout = rollout

@@ -262,7 +262,7 @@ func TestSpikeMovedCiphertextDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestSpikeSharedRowUnderRivals(t *testing.T) {
+func TestSpikeSharedRowUnderConflicts(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	const writers = 8

@@ -27,8 +27,8 @@ type swept struct {
 	states []string
 	// summary returns the state of a table as text; nil for a table of members.
 	summary func(stored) (string, error)
-	// settled checks what the operation promises beyond the table, after a success.
-	settled func(ctx context.Context, s *storagetest.Service, table string) error
+	// checkSuccess checks what the operation promises beyond the table, after a success.
+	checkSuccess func(ctx context.Context, s *storagetest.Service, table string) error
 	// service is where, nil for the simulator.
 	service func(testing.TB) *storagetest.Service
 	faults  []storagetest.Fault
@@ -106,8 +106,8 @@ func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 			if err := c.check(rows, before, said); err != nil {
 				return fmt.Errorf("%w; the attempts said %q", err, said.errs)
 			}
-			if end.Succeeded() && c.settled != nil {
-				return c.settled(ctx, s, name)
+			if end.Succeeded() && c.checkSuccess != nil {
+				return c.checkSuccess(ctx, s, name)
 			}
 			return nil
 		},
@@ -180,8 +180,8 @@ func onMembers(attempt func(ctx context.Context, repo *members) error) func(cont
 }
 
 // writing makes an attempt that reads the member, writes it, and has a Meta of it afterwards that is good for the next
-// write. The successor of a success proves that, in settled.
-func writing(summary func(ctx context.Context, repo *members) (*member, error), write func(ctx context.Context, repo *members, m *member) error) (operate, settled func(context.Context, *storagetest.Service, string) error) {
+// write. The successor of a success proves that, in checkSuccess.
+func writing(summary func(ctx context.Context, repo *members) (*member, error), write func(ctx context.Context, repo *members, m *member) error) (operate, checkSuccess func(context.Context, *storagetest.Service, string) error) {
 	var mu sync.Mutex
 	var last *member // of the point that is run; points come one after the other
 	operate = onMembers(func(ctx context.Context, repo *members) error {
@@ -195,7 +195,7 @@ func writing(summary func(ctx context.Context, repo *members) (*member, error), 
 		last = m
 		return err
 	})
-	settled = onMembers(func(ctx context.Context, repo *members) error {
+	checkSuccess = onMembers(func(ctx context.Context, repo *members) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if err := repo.Replace(ctx, last); err != nil {
@@ -203,7 +203,7 @@ func writing(summary func(ctx context.Context, repo *members) (*member, error), 
 		}
 		return nil
 	})
-	return operate, settled
+	return operate, checkSuccess
 }
 
 func fresh(context.Context, *members) (*member, error) { return sweptMember(), nil }
@@ -221,8 +221,8 @@ func readEach() map[string]func(ctx context.Context, repo *members) (*member, er
 }
 
 func TestSweepInsert(t *testing.T) {
-	operate, settled := writing(fresh, func(ctx context.Context, repo *members, m *member) error { return repo.Insert(ctx, m) })
-	swept{floor: 56, prepare: insertAll(sweptNeighbour()), operate: operate, settled: settled,
+	operate, checkSuccess := writing(fresh, func(ctx context.Context, repo *members, m *member) error { return repo.Insert(ctx, m) })
+	swept{floor: 56, prepare: insertAll(sweptNeighbour()), operate: operate, checkSuccess: checkSuccess,
 		states: []string{textOf(sweptNeighbour()), textOf(sweptMember(), sweptNeighbour())}}.run(t)
 }
 
@@ -249,10 +249,10 @@ func TestSweepInsertRefused(t *testing.T) {
 func TestSweepReplace(t *testing.T) {
 	for name, summary := range readEach() {
 		t.Run(name, func(t *testing.T) {
-			operate, settled := writing(summary, func(ctx context.Context, repo *members, m *member) error {
+			operate, checkSuccess := writing(summary, func(ctx context.Context, repo *members, m *member) error {
 				return repo.Replace(ctx, moved(m))
 			})
-			swept{floor: map[string]int{"own row": 88, "by email": 120}[name], prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, settled: settled,
+			swept{floor: map[string]int{"own row": 88, "by email": 120}[name], prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, checkSuccess: checkSuccess,
 				states: []string{textOf(sweptMember(), sweptNeighbour()), textOf(moved(sweptMember()), sweptNeighbour()),
 					textOf(moved(moved(sweptMember())), sweptNeighbour())}}.run(t)
 		})
@@ -262,13 +262,13 @@ func TestSweepReplace(t *testing.T) {
 func TestSweepMerge(t *testing.T) {
 	for name, summary := range readEach() {
 		t.Run(name, func(t *testing.T) {
-			operate, settled := writing(summary, func(ctx context.Context, repo *members, m *member) error {
+			operate, checkSuccess := writing(summary, func(ctx context.Context, repo *members, m *member) error {
 				m.Name, m.Count = "Anna", m.Count+1
 				return repo.Merge(ctx, m, "Name", "Count")
 			})
 			merged, twice := sweptMember(), sweptMember()
 			merged.Name, merged.Count, twice.Name, twice.Count = "Anna", 2, "Anna", 3
-			swept{floor: 120, prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, settled: settled,
+			swept{floor: 120, prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, checkSuccess: checkSuccess,
 				states: []string{textOf(sweptMember(), sweptNeighbour()), textOf(merged, sweptNeighbour()), textOf(twice, sweptNeighbour())}}.run(t)
 		})
 	}
@@ -283,14 +283,14 @@ func TestSweepOverwrite(t *testing.T) {
 	}
 	for name, write := range write {
 		t.Run(name, func(t *testing.T) {
-			operate, settled := writing(fresh, write)
-			swept{floor: 88, prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, settled: settled,
+			operate, checkSuccess := writing(fresh, write)
+			swept{floor: 88, prepare: insertAll(sweptMember(), sweptNeighbour()), operate: operate, checkSuccess: checkSuccess,
 				states: []string{textOf(sweptMember(), sweptNeighbour()), textOf(moved(sweptMember()), sweptNeighbour())}}.run(t)
 		})
 	}
 	t.Run("Upsert of a new one", func(t *testing.T) {
-		operate, settled := writing(fresh, write["Upsert"])
-		swept{floor: 88, prepare: insertAll(sweptNeighbour()), operate: operate, settled: settled,
+		operate, checkSuccess := writing(fresh, write["Upsert"])
+		swept{floor: 88, prepare: insertAll(sweptNeighbour()), operate: operate, checkSuccess: checkSuccess,
 			states: []string{textOf(sweptNeighbour()), textOf(moved(sweptMember()), sweptNeighbour())}}.run(t)
 	})
 }
@@ -351,7 +351,7 @@ func TestSweepDelete(t *testing.T) {
 
 // An index came to a table with data, and a program without it left copies behind: a change that finds one in its way
 // takes it over.
-func TestSweepAdopt(t *testing.T) {
+func TestSweepOrphanedCopy(t *testing.T) {
 	// The member moves away without the index, so that its copy stays.
 	leave := func(ctx context.Context, s *storagetest.Service, table string) error {
 		bare, err := openBareMembers(s, table)

@@ -192,8 +192,8 @@ func (rows stored) members() (map[tables.Key]*member, error) {
 	return found, errors.Join(wrong...)
 }
 
-// dropStrays removes copies that a program without indexes left behind: their entity was written since, or is gone.
-func (rows stored) dropStrays() {
+// dropOrphans removes copies that a program without indexes left behind: their entity was written since, or is gone.
+func (rows stored) dropOrphans() {
 	for key, row := range rows {
 		owner, isCopy := row["_tpPrimary"]
 		if isCopy && rows[tables.Key{Partition: key.Partition, Row: unquoted(owner)}]["_tpWrite"] != row["_tpWrite"] {

@@ -59,7 +59,7 @@ func sweptTransaction() swept {
 			x.Insert(harness.Bag("p", "c", "new"))
 			etags, err := x.Commit(ctx)
 			if err == nil && (etags[0] == "" || etags[2] == "") {
-				return fmt.Errorf("without rivals, the ETags are %q", etags)
+				return fmt.Errorf("without concurrent writers, the ETags are %q", etags)
 			}
 			return err
 		},

@@ -137,7 +137,7 @@ func TestVerifyFindsAll(t *testing.T) {
 	before := w.changes.Load()
 	repaired := d.repair(t, patterns.RepairOptions{VerifyOptions: o}, func(r patterns.Repaired) bool { return r.Done != beyondRepair(r) })
 	t.Logf("%d repaired beside %d changes", len(repaired), w.changes.Load()-before)
-	for _, r := range repaired { // what is in the partition is mended first, and with it most of what is outside
+	for _, r := range repaired { // what is in the partition is repaired first, and with it most of what is outside
 		if _, ok := slices.BinarySearch(x.wants, r); !ok {
 			t.Errorf("repaired what was right: %s", r)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestRivals: ten writers change one number at the same time.
-func TestRivals(t *testing.T) {
+// TestConcurrentWriters: ten writers change one number at the same time.
+func TestConcurrentWriters(t *testing.T) {
 	for _, f := range []form{ownRow, inParent, members} {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
@@ -236,7 +236,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestMembersAreRepaired: Verify finds what other programs have left, and Repair mends it, numbers included.
+// TestMembersAreRepaired: Verify finds what other programs have left, and Repair repairs it, numbers included.
 func TestMembersAreRepaired(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)

@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestSchedule: rivals insert, move and delete children of the same parents, one of them spends the parents' budget, and
+// TestSchedule: concurrent writers insert, move and delete children of the same parents, one of them spends the parents' budget, and
 // processes die, while maintenance runs recount and repair. No number is lost, and none is below zero, at any time that a reader looks.
 func TestSchedule(t *testing.T) {
 	seeds := 100
@@ -31,15 +31,15 @@ func TestSchedule(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			log := &harness.Log{}
 			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, visibility + 2*time.Second},
-				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, f, log) }})
+				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return concurrentStage(t, s, f, log) }})
 			t.Log(log)
 			log.MustHave(t, "runs of Recount")
 		})
 	}
 }
 
-// rivals are the actors of one schedule.
-func rivals(t testing.TB, s *storagetest.Service, f form, log *harness.Log) explore.Stage {
+// concurrentStage are the actors of one schedule.
+func concurrentStage(t testing.TB, s *storagetest.Service, f form, log *harness.Log) explore.Stage {
 	w := newWorld(t, s, f)
 	var stage explore.Stage
 	for id := range 3 {

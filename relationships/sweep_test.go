@@ -120,7 +120,7 @@ func TestSweepRecount(t *testing.T) {
 							return err
 						}
 						if !end.Succeeded() {
-							err = recount(ctx, p) // another run of it mends what is left
+							err = recount(ctx, p) // another run of it repairs what is left
 						}
 						if err == nil {
 							_, err = w.check(ctx, s)

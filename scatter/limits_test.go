@@ -36,17 +36,17 @@ func TestEpochsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestRivalsForTheRecord: a writer whose every write of the record meets a rival gives up after MaxAttempts, with ErrConflict and
+// TestConflictsOnTheRecord: a writer whose every write of the record meets a concurrent writer gives up after MaxAttempts, with ErrConflict and
 // nothing written; one that waits for its turn ends with its context.
-func TestRivalsForTheRecord(t *testing.T) {
+func TestConflictsOnTheRecord(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, table, schema := t.Context(), newTable(t, s), numbered(10, 2)
 		check(t, must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
-		rival := must[spread](t)(open(s, table, schema, nil))
+		concurrent := must[spread](t)(open(s, table, schema, nil))
 		n, slow := 2, make(chan bool)
-		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a rival", func() {
+		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 			n++
-			if _, err := rival.Resize(ctx, n); err != nil {
+			if _, err := concurrent.Resize(ctx, n); err != nil {
 				t.Error(err)
 			}
 			if n == 3 {

@@ -16,41 +16,41 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rivals is one schedule's world: writers of the same numbers, a program that changes n, and a reader.
-type rivals struct {
+// scheduleWorld is one schedule's world: writers of the same numbers, a program that changes n, and a reader.
+type scheduleWorld struct {
 	table string
 	seed  uint64
-	log   *rivalLog
+	log   *scheduleLog
 
 	mu       sync.Mutex
 	inserted map[string]int  // successes
 	surely   map[string]bool // inserted, and nobody deletes
 }
 
-// rivalLog is what happened in all schedules.
-type rivalLog struct {
+// scheduleLog is what happened in all schedules.
+type scheduleLog struct {
 	mu                                               sync.Mutex
 	inserts, refused, unknown, deaths, faults, reads int
 	epochs                                           int // the most in one schedule
 }
 
-func (l *rivalLog) add(f func(l *rivalLog)) {
+func (l *scheduleLog) add(f func(l *scheduleLog)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(l)
 }
 
-const rivalNumbers = 24
+const scheduleNumbers = 24
 
 // process opens the table through a network with faults; the process dies in some of them.
-func (r *rivals) process(s *storagetest.Service, rng *mathrand.Rand) (spread, *storagetest.Faults, error) {
+func (r *scheduleWorld) process(s *storagetest.Service, rng *mathrand.Rand) (spread, *storagetest.Faults, error) {
 	faulty, calls := s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < 0.02:
-			r.log.add(func(l *rivalLog) { l.deaths++ })
+			r.log.add(func(l *scheduleLog) { l.deaths++ })
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < 0.1:
-			r.log.add(func(l *rivalLog) { l.faults++ })
+			r.log.add(func(l *scheduleLog) { l.faults++ })
 			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
@@ -61,15 +61,15 @@ func (r *rivals) process(s *storagetest.Service, rng *mathrand.Rand) (spread, *s
 }
 
 // actor does something for each number, in a new process after each death.
-func (r *rivals) actor(seed uint64, do func(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error) explore.Actor {
+func (r *scheduleWorld) actor(seed uint64, do func(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, r.seed))
-		for number := int64(0); number < rivalNumbers; {
+		for number := int64(0); number < scheduleNumbers; {
 			p, faults, err := r.process(s, rng)
 			if err != nil {
 				return err
 			}
-			for ; number < rivalNumbers && !faults.Dead(); number++ {
+			for ; number < scheduleNumbers && !faults.Dead(); number++ {
 				if err := do(ctx, p, rng, number); err != nil && !faults.Dead() {
 					return err
 				}
@@ -80,7 +80,7 @@ func (r *rivals) actor(seed uint64, do func(ctx context.Context, p spread, rng *
 }
 
 // insert inserts a number that the other writers insert, too.
-func (r *rivals) insert(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error {
+func (r *scheduleWorld) insert(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error {
 	e := &event{Number: number + int64(rng.IntN(3))}
 	err := p.Insert(ctx, e)
 	r.mu.Lock()
@@ -89,23 +89,23 @@ func (r *rivals) insert(ctx context.Context, p spread, rng *mathrand.Rand, numbe
 	case err == nil:
 		r.inserted[e.row()]++
 		r.surely[e.row()] = true
-		r.log.add(func(l *rivalLog) { l.inserts++ })
+		r.log.add(func(l *scheduleLog) { l.inserts++ })
 	case harness.OutcomeUnknown(err):
-		r.log.add(func(l *rivalLog) { l.unknown++ })
+		r.log.add(func(l *scheduleLog) { l.unknown++ })
 	case errors.Is(err, tables.ErrExists):
 		r.surely[e.row()] = true
-		r.log.add(func(l *rivalLog) { l.refused++ })
+		r.log.add(func(l *scheduleLog) { l.refused++ })
 	}
 	return nil
 }
 
-func (r *rivals) resize(ctx context.Context, p spread, rng *mathrand.Rand, _ int64) error {
+func (r *scheduleWorld) resize(ctx context.Context, p spread, rng *mathrand.Rand, _ int64) error {
 	_, _ = p.Resize(ctx, 1+rng.IntN(7)) // whether it did shows in the record
 	return nil
 }
 
 // read reads all, and holds it against what was there before it began.
-func (r *rivals) read(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error {
+func (r *scheduleWorld) read(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error {
 	if number%4 != 0 {
 		return nil
 	}
@@ -124,20 +124,20 @@ func (r *rivals) read(ctx context.Context, p spread, rng *mathrand.Rand, number 
 			return fmt.Errorf("row %s was there, and Range gives %v", row, rows)
 		}
 	}
-	r.log.add(func(l *rivalLog) { l.reads++ })
+	r.log.add(func(l *scheduleLog) { l.reads++ })
 	return nil
 }
 
 // TestSchedule: writers of the same numbers, whose horizons differ, and a program that changes n again and again; calls fail,
 // answers are lost, processes die.
 func TestSchedule(t *testing.T) {
-	log := &rivalLog{}
+	log := &scheduleLog{}
 	seeds := 150
 	if harness.Shortened() {
 		seeds = 15
 	}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
-		r := &rivals{table: newTable(t, s), seed: harness.ScheduleSeed(), log: log, inserted: map[string]int{}, surely: map[string]bool{}}
+		r := &scheduleWorld{table: newTable(t, s), seed: harness.ScheduleSeed(), log: log, inserted: map[string]int{}, surely: map[string]bool{}}
 		return explore.Stage{Actors: []explore.Actor{r.actor(1, r.insert), r.actor(2, r.insert), r.actor(3, r.resize), r.actor(4, r.read)},
 			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				return errors.Join(append(errs, r.check(ctx, s))...)
@@ -149,7 +149,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
+func (r *scheduleWorld) check(ctx context.Context, s *storagetest.Service) error {
 	rows, err := placed(ctx, s, r.table, numbered(4, 2))
 	if err != nil {
 		return err
@@ -169,6 +169,6 @@ func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 		return err
 	}
 	epochs, err := p.Epochs(ctx)
-	r.log.add(func(l *rivalLog) { l.epochs = max(l.epochs, len(epochs)) })
+	r.log.add(func(l *scheduleLog) { l.epochs = max(l.epochs, len(epochs)) })
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// inserts is a process that inserts numbers, one after another, and stops at the first failure that is not a rival's success.
+// inserts is a process that inserts numbers, one after another, and stops at the first failure that is not a concurrent writer's success.
 func inserts(table string, schema scatter.Schema[event], numbers ...int64) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		p, err := open(s, table, schema, nil)

@@ -42,7 +42,7 @@ func TestCombinators(t *testing.T) {
 		"a mode":             {LostAnswer, puts, []int{0, 1, 2, 3, 4, 5}, "LostAnswer"},
 		"no mode":            {Mode(0), puts, nil, "None"},
 		"a cut":              {CutAnswer(7), puts[:2], []int{0, 1}, "CutAnswer(7)"},
-		"always":             {Always(Before("rival", nil)), puts[:2], []int{0, 1}, "Before rival"},
+		"always":             {Always(Before("concurrent writer", nil)), puts[:2], []int{0, 1}, "Before concurrent writer"},
 		"one index":          {OnIndex(2, LostAnswer), puts, []int{2}, "(OnIndex 2 LostAnswer)"},
 		"an index too far":   {OnIndex(6, LostAnswer), puts, nil, "(OnIndex 6 LostAnswer)"},
 		"a kind":             {On(PutMessage, NotSent), mixed, []int{1, 3, 5}, "(On PutMessage NotSent)"},
@@ -255,10 +255,10 @@ func TestDeathEndsContexts(t *testing.T) {
 	}
 }
 
-func TestRivalsComeInBetween(t *testing.T) {
-	for want, fault := range map[string]func(string, func()) Fault{"ours": Before, "rival's": After} {
+func TestBeforeAndAfterACall(t *testing.T) {
+	for want, fault := range map[string]func(string, func()) Fault{"ours": Before, "concurrent writer's": After} {
 		s, _ := newToy()
-		faulty, _ := s.Faulty(Always(fault("rival", func() { must(t, put(t.Context(), s, "a", "rival's")) })))
+		faulty, _ := s.Faulty(Always(fault("concurrent writer", func() { must(t, put(t.Context(), s, "a", "concurrent writer's")) })))
 		must(t, put(t.Context(), faulty, "a", "ours"))
 		if got, err := get(t.Context(), s, "a"); err != nil || got != want {
 			t.Errorf("%s stays, want %s: %v", got, want, err)

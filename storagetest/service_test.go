@@ -19,7 +19,7 @@ func TestNamesAreValidAndUnique(t *testing.T) {
 	s := newAzuriteService(addresses{})
 	table := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`)
 	lower := regexp.MustCompile(`^[a-z0-9]{3,63}$`)
-	for _, name := range []string{"TestInsert", "TestInsert/rival_writers#01", "Test" + strings.Repeat("Long", 50),
+	for _, name := range []string{"TestInsert", "TestInsert/concurrent_writers#01", "Test" + strings.Repeat("Long", 50),
 		"TestÜberschrift/日本", "", "日本", "99luft", "/"} {
 		seen := map[string]bool{}
 		for range 50 {
@@ -40,7 +40,7 @@ func TestNamesAreValidAndUnique(t *testing.T) {
 			}
 		}
 	}
-	if got := s.TableName(named{TB: t, name: "TestInsert/rival_writers"}); !strings.HasPrefix(got, "TestInsertrivalwriters") {
+	if got := s.TableName(named{TB: t, name: "TestInsert/concurrent_writers"}); !strings.HasPrefix(got, "TestInsertconcurrentwriters") {
 		t.Errorf("%q does not show the test's name", got)
 	}
 }

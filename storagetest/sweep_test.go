@@ -19,20 +19,20 @@ func pair(t testing.TB, s *Service) World {
 			if _, err := call(ctx, s, http.MethodPut, toyQueue+"/1", "new"); err != nil {
 				return err
 			}
-			return settle(ctx, s)
+			return applyIntent(ctx, s)
 		},
 		Recover: func(ctx context.Context, s *Service) error {
 			if _, err := call(ctx, s, http.MethodGet, toyQueue+"/1", ""); err != nil {
 				return nil
 			}
-			return settle(ctx, s)
+			return applyIntent(ctx, s)
 		},
 		Check: same,
 	}
 }
 
-// settle does what the intent says, and removes it.
-func settle(ctx context.Context, s *Service) error {
+// applyIntent does what the intent says, and removes it.
+func applyIntent(ctx context.Context, s *Service) error {
 	for _, name := range []string{"a", "b"} {
 		if err := put(ctx, s, name, "new"); err != nil {
 			return err

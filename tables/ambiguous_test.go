@@ -14,16 +14,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rival is what another writer does between our first attempt and what follows it.
-type rival struct {
+// concurrent writer is what another writer does between our first attempt and what follows it.
+type concurrentWrite struct {
 	name string
 	act  func(t *testing.T, table *tables.Table, key tables.Key)
 }
 
-func rivals() []rival {
+func concurrentWrites() []concurrentWrite {
 	ctx := context.Background()
 	overwrite := func(t *testing.T, table *tables.Table, key tables.Key) {
-		if err := table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "rival's")); err != nil {
+		if err := table.Entities().Upsert(ctx, harness.Bag(key.Partition, key.Row, "concurrent writer's")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func rivals() []rival {
 			t.Fatal(err)
 		}
 	}
-	return []rival{
+	return []concurrentWrite{
 		{name: "nobody"},
 		{name: "an overwriter", act: overwrite},
 		{name: "a remover", act: remove},
@@ -45,15 +45,15 @@ func rivals() []rival {
 
 // cell is one point of the sweep.
 type cell struct {
-	trial   trial
-	script  []fault
-	retries int32
-	rival   rival
-	target  int // the row the rival acts on
+	trial           trial
+	script          []fault
+	retries         int32
+	concurrentWrite concurrentWrite
+	target          int // the row the concurrent writer acts on
 }
 
 func (c cell) String() string {
-	return fmt.Sprintf("%s, %v, %d retries, %s at row %d", c.trial.name, c.script, c.retries, c.rival.name, c.target)
+	return fmt.Sprintf("%s, %v, %d retries, %s at row %d", c.trial.name, c.script, c.retries, c.concurrentWrite.name, c.target)
 }
 
 func cells() []cell {
@@ -72,7 +72,7 @@ func cells() []cell {
 				if retries < 0 && len(script) > 1 {
 					continue
 				}
-				for _, r := range rivals() {
+				for _, r := range concurrentWrites() {
 					if r.act == nil {
 						all = append(all, cell{tr, script, retries, r, 0})
 					} else if len(script) == 1 && (script[0] == faultLost || script[0].before()) {
@@ -115,7 +115,7 @@ func repeatsCutOff(name string) bool {
 	return strings.Contains(name, "Replace") || strings.HasPrefix(name, "Upsert of") || strings.HasPrefix(name, "Delete")
 }
 
-// TestAmbiguousSweep walks every kind of write through every fault, with and without a rival, and holds the three
+// TestAmbiguousSweep walks every kind of write through every fault, with and without a concurrent writer, and holds the three
 // outcomes against what really happened: nil only for what was applied, a plain error only for what was not.
 func TestAmbiguousSweep(t *testing.T) {
 	plain := harness.Account(t)
@@ -151,12 +151,12 @@ func runCell(t *testing.T, c cell, partition string, plain, table *tables.Table,
 		old[row] = e
 	}
 	var after func()
-	if c.rival.act != nil {
-		after = func() { c.rival.act(t, plain, tables.Key{Partition: partition, Row: c.trial.rows[c.target]}) }
+	if c.concurrentWrite.act != nil {
+		after = func() { c.concurrentWrite.act(t, plain, tables.Key{Partition: partition, Row: c.trial.rows[c.target]}) }
 	}
 	f.arm(after, c.script...)
 	etags, err := c.trial.run(ctx, table, partition, old)
-	if c.rival.act == nil {
+	if c.concurrentWrite.act == nil {
 		if want := c.want(); want == nil && err != nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%v: error is %v, want %v", c, err, want)
 		}
@@ -184,14 +184,14 @@ func checkApplied(t *testing.T, c cell, partition string, plain *tables.Table, f
 		switch {
 		case !f.applied && !(c.trial.deletes && text == ""):
 			t.Errorf("%v: nil, and the service never applied it", c)
-		case gone && (text != "" && c.rival.act == nil || etags[i] != "" && len(etags) > 1):
+		case gone && (text != "" && c.concurrentWrite.act == nil || etags[i] != "" && len(etags) > 1):
 			t.Errorf("%v: deleted row %s says %q, ETag %q", c, row, text, etags[i])
-		case !gone && c.rival.act == nil && (text != "ours" || etag != etags[i]):
+		case !gone && c.concurrentWrite.act == nil && (text != "ours" || etag != etags[i]):
 			t.Errorf("%v: row %s says %q with ETag %q, the write %q", c, row, text, etag, etags[i])
 		case !gone && text == "ours" && etag != etags[i]:
 			t.Errorf("%v: row %s is ours with ETag %q, the write says %q", c, row, etag, etags[i])
-		case !gone && text == "rival's" && etags[i] == etag:
-			t.Errorf("%v: row %s is the rival's, and its ETag was given to us", c, row)
+		case !gone && text == "concurrent writer's" && etags[i] == etag:
+			t.Errorf("%v: row %s is the concurrent writer's, and its ETag was given to us", c, row)
 		}
 	}
 }

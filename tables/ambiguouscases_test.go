@@ -30,14 +30,14 @@ func TestAmbiguousEchoes(t *testing.T) {
 	plain := harness.NewTable(t, harness.Account(t))
 	a, f := faultyAccount(t, 3)
 	table := a.Table(plain.Name()).Entities()
-	rivals := plain.Entities()
+	concurrentWrites := plain.Entities()
 
 	t.Run("insert meets a row that is not ours", func(t *testing.T) {
-		f.arm(func() { rivals.Insert(ctx, harness.Bag("insert", "r", "rival's")) }, fault503)
+		f.arm(func() { concurrentWrites.Insert(ctx, harness.Bag("insert", "r", "concurrent writer's")) }, fault503)
 		wantBoth(t, table.Insert(ctx, harness.Bag("insert", "r", "ours")), tables.ErrExists)
 	})
-	t.Run("insert was applied, and a rival replaced it", func(t *testing.T) {
-		f.arm(func() { rivals.Upsert(ctx, harness.Bag("insert", "s", "rival's")) }, faultLost)
+	t.Run("insert was applied, and a concurrent writer replaced it", func(t *testing.T) {
+		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("insert", "s", "concurrent writer's")) }, faultLost)
 		wantBoth(t, table.Insert(ctx, harness.Bag("insert", "s", "ours")), tables.ErrExists)
 	})
 	t.Run("first attempt answered for certain", func(t *testing.T) {
@@ -49,23 +49,23 @@ func TestAmbiguousEchoes(t *testing.T) {
 	})
 	t.Run("replace meets another version", func(t *testing.T) {
 		e := harness.Bag("replace", "r", "old")
-		if err := rivals.Insert(ctx, e); err != nil {
+		if err := concurrentWrites.Insert(ctx, e); err != nil {
 			t.Fatal(err)
 		}
-		f.arm(func() { rivals.Upsert(ctx, harness.Bag("replace", "r", "rival's")) }, faultLost)
+		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("replace", "r", "concurrent writer's")) }, faultLost)
 		harness.WantKind(t, table.Replace(ctx, e), tables.ErrUnknownOutcome)
 	})
 	t.Run("replace meets nothing", func(t *testing.T) {
 		e := harness.Bag("replace", "s", "old")
-		if err := rivals.Insert(ctx, e); err != nil {
+		if err := concurrentWrites.Insert(ctx, e); err != nil {
 			t.Fatal(err)
 		}
-		f.arm(func() { rivals.DeleteUnconditional(ctx, e.Key) }, faultLost)
+		f.arm(func() { concurrentWrites.DeleteUnconditional(ctx, e.Key) }, faultLost)
 		wantBoth(t, table.Replace(ctx, e), tables.ErrNotFound)
 	})
 	t.Run("delete meets nothing", func(t *testing.T) {
 		e := harness.Bag("delete", "r", "old")
-		if err := rivals.Insert(ctx, e); err != nil {
+		if err := concurrentWrites.Insert(ctx, e); err != nil {
 			t.Fatal(err)
 		}
 		f.arm(nil, faultLost)
@@ -74,7 +74,7 @@ func TestAmbiguousEchoes(t *testing.T) {
 		}
 	})
 	t.Run("one row proves a transaction", func(t *testing.T) {
-		f.arm(func() { rivals.Upsert(ctx, harness.Bag("proof", "a", "rival's")) }, faultLost)
+		f.arm(func() { concurrentWrites.Upsert(ctx, harness.Bag("proof", "a", "concurrent writer's")) }, faultLost)
 		x := a.Table(plain.Name()).NewTransaction()
 		x.Insert(harness.Bag("proof", "a", "ours"))
 		x.Insert(harness.Bag("proof", "b", "ours"))

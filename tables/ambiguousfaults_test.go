@@ -60,7 +60,7 @@ type faulty struct {
 
 	mu      sync.Mutex
 	script  []fault
-	after   func() // runs once, after the first attempt: the rival's chance
+	after   func() // runs once, after the first attempt: the concurrent writer's chance
 	writes  int
 	reads   int
 	doubts  int

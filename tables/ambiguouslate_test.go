@@ -17,8 +17,8 @@ func TestLateCreation(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	late := &harness.HeldRequest{Network: s.ClientOptions.Transport}
 	faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.CreateTable, storagetest.Once(storagetest.Always(late))))
-	rival, ours := lateTable(t, s, "Contoso"), lateTable(t, faulty, "Contoso")
-	if err := errors.Join(rival.Create(t.Context()), rival.Drop(t.Context())); err != nil {
+	concurrentWrite, ours := lateTable(t, s, "Contoso"), lateTable(t, faulty, "Contoso")
+	if err := errors.Join(concurrentWrite.Create(t.Context()), concurrentWrite.Drop(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	s.Wait(35 * time.Second)

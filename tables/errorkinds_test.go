@@ -95,7 +95,7 @@ func TestRefusalsAfterBusy(t *testing.T) {
 			n++
 			switch {
 			case req.Method == http.MethodGet:
-				return harness.Reply(req, 200, `{"PartitionKey":"p","RowKey":"r","Text":"rival's"}`, "Content-Type", "application/json", "ETag", `W/"1"`), nil
+				return harness.Reply(req, 200, `{"PartitionKey":"p","RowKey":"r","Text":"concurrent writer's"}`, "Content-Type", "application/json", "ETag", `W/"1"`), nil
 			case n == 1:
 				return refusingAll(c.first, c.codes[0])(req)
 			}

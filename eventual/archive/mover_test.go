@@ -194,8 +194,8 @@ func between(s *storagetest.Service, o *office, act func()) *storagetest.Service
 	return hooked(s, hook{storagetest.Batch, 0, true, act})
 }
 
-// TestMoverRivals: what somebody else does to the entity between copy and delete counts.
-func TestMoverRivals(t *testing.T) {
+// TestMoverConcurrentWriters: what somebody else does to the entity between copy and delete counts.
+func TestMoverConcurrentWriters(t *testing.T) {
 	for name, test := range map[string]struct {
 		act               func(ctx context.Context, p *officer, c *clerk) error
 		current, archived string

@@ -15,9 +15,9 @@ const (
 	drainTime = 2 * time.Minute
 )
 
-// settled carries out what changes have left to do outside of their partitions: nothing, unless calls went wrong meanwhile. It
+// drainIntents carries out what changes have left to do outside of their partitions: nothing, unless calls went wrong meanwhile. It
 // is an error if an intent is left on the queue after that, or on its poison queue.
-func (c *company) settled(ctx context.Context) error {
+func (c *company) drainIntents(ctx context.Context) error {
 	worker, err := eventual.NewWorker(c.store.Intents(), nil, nil)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // concurrency lets writers meet at one employee.
 func concurrency() scenario {
 	return scenario{
-		title: "Rival writers",
+		title: "Concurrent writers",
 		guide: "Managing concurrency",
 		shows: []show{
 			{"Optimistic concurrency", "8 writers raise one salary at once", "", "no update is lost"},
@@ -51,14 +51,14 @@ func (c *company) refuseStale(ctx context.Context, s *section) error {
 }
 
 // raiseTogether: no raise is lost in spite of concurrent writers. Where it is not known whether a raise was applied, since its answer was
-// lost and a rival has written over it, the salary does.
+// lost and a concurrent writer has written over it, the salary does.
 func (c *company) raiseTogether(ctx context.Context, s *section) error {
-	const rivals, raise = 8, 100
+	const writers, raise = 8, 100
 	before := c.employee(jones).Salary
-	return c.exposed(s, fmt.Sprintf("%d writers raise one salary at once", rivals), func() (string, error) {
-		errs := make([]error, rivals)
+	return c.exposed(s, fmt.Sprintf("%d writers raise one salary at once", writers), func() (string, error) {
+		errs := make([]error, writers)
 		var running sync.WaitGroup
-		for i := range rivals {
+		for i := range writers {
 			running.Go(func() {
 				_, errs[i] = c.employees.Update(ctx, employeeKey(sales, jones), func(e *Employee) error {
 					e.Salary += raise
@@ -82,8 +82,8 @@ func (c *company) raiseTogether(ctx context.Context, s *section) error {
 		}
 		*c.employee(jones) = *e
 		applied := (e.Salary - before) / raise
-		if applied < rivals-unknown || applied > rivals {
-			return "", fmt.Errorf("%d raises of %d were applied, of %d nobody could tell", applied, rivals, unknown)
+		if applied < writers-unknown || applied > writers {
+			return "", fmt.Errorf("%d raises of %d were applied, and the outcome of %d is unknown", applied, writers, unknown)
 		}
 		return fmt.Sprintf("every raise counts, %d in all", applied), nil
 	})

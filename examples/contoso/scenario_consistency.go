@@ -71,9 +71,9 @@ func (c *company) newHire(email string) *Employee {
 }
 
 func (c *company) refuseDuplicate(ctx context.Context, s *section) error {
-	rival := c.newHire(c.employee(jones).Email)
+	other := c.newHire(c.employee(jones).Email)
 	if err := c.act(s, "a new employee with that email", func() (string, error) {
-		err := c.employees.Insert(ctx, rival)
+		err := c.employees.Insert(ctx, other)
 		var e *tables.Error
 		if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "email" {
 			return "", fmt.Errorf("the duplicate was not refused: %w", err)
@@ -82,7 +82,7 @@ func (c *company) refuseDuplicate(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := c.employees.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := c.employees.Get(ctx, employeeKey(other.Department, other.ID)); !errors.Is(err, tables.ErrNotFound) {
 		return fmt.Errorf("the refused employee left something: %w", err)
 	}
 	return nil

@@ -85,7 +85,7 @@ func (d *drifting) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	return d.c.settled(ctx)
+	return d.c.drainIntents(ctx)
 }
 
 func (d *drifting) employee(id int) *Employee { return d.staff[id-reviewed] }
@@ -230,7 +230,7 @@ func (d *drifting) find(ctx context.Context, s *section) error {
 			}
 			found = append(found, x)
 		}
-		s.Text = append(s.Text, "What Verify found, and Repair mended:")
+		s.Text = append(s.Text, "What Verify found and Repair corrected:")
 		for _, x := range found {
 			s.Text = append(s.Text, "  "+x.String())
 		}
@@ -256,7 +256,7 @@ func (d *drifting) exactly(found []patterns.Discrepancy) error {
 	return nil
 }
 
-// repair mends what Verify has found. After it, Verify finds nothing.
+// repair corrects what Verify has found. After it, Verify finds nothing.
 func (d *drifting) repair(ctx context.Context, s *section) error {
 	if err := d.c.act(s, "Repository.Repair", func() (string, error) {
 		var repaired []patterns.Discrepancy
@@ -269,7 +269,7 @@ func (d *drifting) repair(ctx context.Context, s *section) error {
 			}
 			repaired = append(repaired, x.Discrepancy)
 		}
-		return counted(len(repaired), "difference") + " mended", d.exactly(repaired)
+		return counted(len(repaired), "difference") + " repaired", d.exactly(repaired)
 	}); err != nil {
 		return err
 	}
@@ -316,6 +316,6 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 		if err := clean(ctx, repo); err != nil {
 			return "", err
 		}
-		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", d.c.settled(ctx)
+		return counted(len(found), "employee") + ", as written; nothing to repair, no intent is left", d.c.drainIntents(ctx)
 	})
 }

@@ -106,7 +106,7 @@ func (r *roster) hireAndDismiss(ctx context.Context, s *section) error {
 	})
 }
 
-// load inserts the employees, several names at a time: two of one name would be rivals for its lists.
+// load inserts the employees, several names at a time: two of one name would conflict over its lists.
 func (r *roster) load(ctx context.Context, s *section) error {
 	for _, e := range r.c.staff[minEmployees-inNames : minEmployees] {
 		r.staff = append(r.staff, e.unwritten())
@@ -121,7 +121,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.c.settled(ctx); err != nil {
+	if err := r.c.drainIntents(ctx); err != nil {
 		return err
 	}
 	_, err = r.plain.BulkInsertNonAtomic(ctx, all(r.staff, (*Employee).unwritten), nil)
@@ -272,7 +272,7 @@ func (r *roster) compareLists(ctx context.Context, name string) error {
 // check compares all lists with all employees.
 func (r *roster) check(ctx context.Context, s *section) error {
 	return r.c.act(s, "all lists, by Repository.Verify", func() (string, error) {
-		if err := r.c.settled(ctx); err != nil {
+		if err := r.c.drainIntents(ctx); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s in each, nothing to repair, no intent is left", counted(len(r.staff), "employee")), clean(ctx, r.repo)

@@ -93,7 +93,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := d.c.settled(ctx); err != nil {
+	if err := d.c.drainIntents(ctx); err != nil {
 		return err
 	}
 	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).unwritten), nil)
@@ -200,10 +200,10 @@ func same(got, want *Employee, err error) error {
 
 // refuseTakenEmail: an email has one owner in the whole organisation, though no transaction spans its departments.
 func (d *directory) refuseTakenEmail(ctx context.Context, s *section) error {
-	rival := d.c.newHire(d.staff[jones-1].Email)
-	rival.Department = "Legal"
+	other := d.c.newHire(d.staff[jones-1].Email)
+	other.Department = "Legal"
 	if err := d.c.act(s, "her email for somebody in Legal", func() (string, error) {
-		err := d.repo.Insert(ctx, rival)
+		err := d.repo.Insert(ctx, other)
 		var e *tables.Error
 		if !errors.As(err, &e) || !errors.Is(err, tables.ErrDuplicate) || e.Pattern != "everybody" {
 			return "", fmt.Errorf("the taken email was not refused: %w", err)
@@ -212,7 +212,7 @@ func (d *directory) refuseTakenEmail(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := d.repo.Get(ctx, employeeKey(rival.Department, rival.ID)); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := d.repo.Get(ctx, employeeKey(other.Department, other.ID)); !errors.Is(err, tables.ErrNotFound) {
 		return fmt.Errorf("the refused employee left something: %w", err)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (d *directory) check(ctx context.Context, s *section) error {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), d.c.settled(ctx)
+		return fmt.Sprintf("%s in each, as written; no intent is left", counted(len(d.staff), "employee")), d.c.drainIntents(ctx)
 	})
 }
 

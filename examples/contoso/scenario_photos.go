@@ -135,7 +135,7 @@ func (a *album) load(ctx context.Context, s *section) error {
 	}); err != nil {
 		return err
 	}
-	if err := a.c.settled(ctx); err != nil {
+	if err := a.c.drainIntents(ctx); err != nil {
 		return err
 	}
 	for _, b := range a.badges {
@@ -258,7 +258,7 @@ func (a *album) check(ctx context.Context, s *section) error {
 				return "", fmt.Errorf("employee %d is not as written", want.ID)
 			}
 		}
-		if err := a.c.settled(ctx); err != nil {
+		if err := a.c.drainIntents(ctx); err != nil {
 			return "", err
 		}
 		report, err := a.photo.Sweep(ctx, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const hires = 24 // by rivals, into one department
+const hires = 24 // by concurrent writers, into one department
 
 // relations keeps how many employees a department has, what belongs to one of them, and joins the two.
 func relations() scenario {
@@ -20,7 +20,7 @@ func relations() scenario {
 		title: "Departments, their employees and their lockers",
 		guide: "Modelling relationships",
 		shows: []show{
-			{"One-to-many relationship", "how many employees Sales has", "", "exact counts among rivals"},
+			{"One-to-many relationship", "how many employees Sales has", "", "exact counts among concurrent writers"},
 			{"One-to-one relationship", "both read, side by side", "", "both are there, or none"},
 			{"Join in the client", "20 employees with their floor", "", "departments are read once for all"},
 		},
@@ -114,7 +114,7 @@ func newMember(e *Employee) *member {
 	return &member{Department: e.Department, ID: e.ID, Name: e.FirstName + " " + e.LastName}
 }
 
-// load inserts the departments, and of each the employees one after the other: they are rivals for its count.
+// load inserts the departments, and of each the employees one after the other: they would conflict over its count.
 func (r *related) load(ctx context.Context, s *section) error {
 	return r.c.exposed(s, "departments and employees inserted", func() (string, error) {
 		var all []*unit
@@ -179,9 +179,9 @@ func (r *related) newcomers() []*member {
 	return all
 }
 
-// hireTogether: rivals insert into one department.
+// hireTogether: concurrent writers insert into one department.
 func (r *related) hireTogether(ctx context.Context, s *section) error {
-	return r.c.exposed(s, "rivals hire for one department", func() (string, error) {
+	return r.c.exposed(s, "concurrent writers hire for one department", func() (string, error) {
 		err := together(ctx, r.newcomers(), inserting(r.members))
 		r.of[sales] += hires
 		return fmt.Sprintf("%d more, and the count has them all", hires), errors.Join(err, r.counts(ctx))

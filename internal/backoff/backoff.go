@@ -1,5 +1,5 @@
 // Package backoff is the one rule by which the library waits before it starts something over: exponential, bounded,
-// with full jitter, so that rivals part.
+// with full jitter, so that concurrent writers do not retry at the same moment.
 package backoff
 
 import (

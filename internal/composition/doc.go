@@ -7,6 +7,6 @@
 //   - TestOrder gives patterns to NewRepository in other orders: what is stored and read is the same.
 //   - TestEverything goes through all verbs, reads and repairs with one entity type that has all at once: indexes and lists of every
 //     kind, a denormalized copy, encryption, a sealed large value, several rows, numbers kept, and older versions.
-//   - TestEverythingFaults breaks its changes at storage calls, and TestEverythingSchedules has rivals and workers meet in seeded
+//   - TestEverythingFaults breaks its changes at storage calls, and TestEverythingSchedules has concurrent writers and workers meet in seeded
 //     orders, with deaths and redelivery. Afterwards all that the patterns keep agrees with the entity.
 package composition

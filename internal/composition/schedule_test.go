@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestEverythingSchedules: rivals insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
+// TestEverythingSchedules: concurrent writers insert, change and delete the same items, with all patterns at once, calls go wrong, processes die,
 // workers carry on, and maintenance runs go through all items meanwhile, in seeded orders. When all have ended, all that is kept agrees with the items.
 func TestEverythingSchedules(t *testing.T) {
 	log, seeds := &harness.Log{}, max(20, harness.Seeds(60))
@@ -23,7 +23,7 @@ func TestEverythingSchedules(t *testing.T) {
 		seeds = 5
 	}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Steps: 80_000, Pauses: harness.Pauses(visibility),
-		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, log) }})
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return concurrentStage(t, s, log) }})
 	t.Log(log)
 	log.MustHave(t, harness.Applied, harness.Handled)
 	if !harness.Shortened() {
@@ -33,7 +33,7 @@ func TestEverythingSchedules(t *testing.T) {
 	}
 }
 
-func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) explore.Stage {
+func concurrentStage(t testing.TB, s *storagetest.Service, log *harness.Log) explore.Stage {
 	o := newOffice(t, s)
 	trouble := &harness.Trouble{Faults: 0.02, Deaths: 0.01, Visibility: visibility, Network: s.ClientOptions.Transport, Log: log}
 	workers := harness.Workers{Concurrency: 1, Open: func(s *storagetest.Service) (*eventual.Queue, error) {
@@ -55,7 +55,7 @@ func rivals(t testing.TB, s *storagetest.Service, log *harness.Log) explore.Stag
 		if err := errors.Join(append(errs, o.drain(ctx, s))...); err != nil {
 			return err
 		}
-		return o.settled(ctx, s)
+		return o.checkFinal(ctx, s)
 	}
 	return stage
 }
@@ -85,8 +85,8 @@ func (o *office) career(seed uint64, log *harness.Log) harness.Life {
 
 var states = []string{"a", "b", "c"}
 
-// settled checks that all that is kept agrees with the items as they are.
-func (o *office) settled(ctx context.Context, s *storagetest.Service) error {
+// checkFinal checks that all that the patterns store equals what follows from the items.
+func (o *office) checkFinal(ctx context.Context, s *storagetest.Service) error {
 	d, err := o.open(s)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func TestCheckName(t *testing.T) {
 }
 
 // What the cheap test takes, the full one takes; and among ASCII names they agree.
-func TestNamesAgree(t *testing.T) {
+func TestPlainNamesAreNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		checkNames(t, rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9_\-. ]{0,6}`)).Draw(t, "name"))
 	})

@@ -129,15 +129,15 @@ func (h *histories) add(m moment, r rest, l *living) (int32, error) {
 	}
 	id := int32(len(h.moments))
 	h.moments = append(h.moments, m)
-	h.settle(l, id)
+	h.keepOrEnd(l, id)
 	if r.stuck {
 		return id, fmt.Errorf("%s: %w; its steps:\n%s", h.name(m.life), r.err, h.story(id))
 	}
 	return id, nil
 }
 
-// settle keeps a process at a moment, or ends it if it has returned.
-func (h *histories) settle(l *living, at int32) {
+// keepOrEnd keeps a process at a moment, or ends it if it has returned.
+func (h *histories) keepOrEnd(l *living, at int32) {
 	h.alive = slices.DeleteFunc(h.alive, func(other *living) bool { return other == l })
 	if h.moments[at].ended {
 		l.process.kill()

@@ -56,7 +56,7 @@ type Actor func(ctx context.Context, s *storagetest.Service) error
 //
 // Each seed is a subtest. If it fails, it logs the order of calls and how to run it alone, as in
 //
-//	go test -run '^TestRivals$/^seed=17$'
+//	go test -run '^TestConcurrentWriters$/^seed=17$'
 //
 // A schedule runs in a bubble of testing/synctest: time is simulated and costs nothing, and crypto/rand is seeded. The
 // rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a sync.Mutex that

@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// rivals is a stage on which two writers each write both rows, without any agreement.
-func rivals(t testing.TB, s *storagetest.Service) Stage {
+// unlockedStage is a stage on which two writers each write both rows, without any agreement.
+func unlockedStage(t testing.TB, s *storagetest.Service) Stage {
 	writer := func(name string) Actor {
 		return func(ctx context.Context, s *storagetest.Service) error {
 			if err := put(ctx, s, "a", name); err != nil {
@@ -50,7 +50,7 @@ func traced(t *testing.T, c ScheduleCase, seed uint64) (trace []string) {
 // Every order of two times two calls comes, and each seed always has the same one.
 func TestSchedulesAreSeeded(t *testing.T) {
 	stage := func(t testing.TB, s *storagetest.Service) Stage {
-		st := rivals(t, s)
+		st := unlockedStage(t, s)
 		st.Check = func(context.Context, *storagetest.Service, []error) error { return nil }
 		return st
 	}
@@ -111,7 +111,7 @@ func TestSchedulesAreDeterministic(t *testing.T) {
 func TestSchedulesLetOneCallGoAtATime(t *testing.T) {
 	var s0 *toy
 	stage := func(t testing.TB, s *storagetest.Service) Stage {
-		st := rivals(t, s)
+		st := unlockedStage(t, s)
 		st.Check = func(context.Context, *storagetest.Service, []error) error { return nil }
 		must(t, put(t.Context(), s, "before", "the actors"))
 		return st
@@ -191,40 +191,40 @@ func TestSchedulesHeldCallsObeyTheirContext(t *testing.T) {
 		}})
 }
 
-// rivalsVariable tells this test binary, run again by the test, to let the rivals fail.
-const rivalsVariable = "STORAGETEST_RIVALS"
+// unlockedVariable tells this test binary, run again by the test, to let the concurrent writers fail.
+const unlockedVariable = "STORAGETEST_UNLOCKED"
 
-func TestSchedulesFindRivals(t *testing.T) {
-	if os.Getenv(rivalsVariable) != "" {
-		Schedules(t, ScheduleCase{Name: "rivals", Seeds: 20, Stage: rivals, Service: onToy})
+func TestSchedulesFindUnlockedWriters(t *testing.T) {
+	if os.Getenv(unlockedVariable) != "" {
+		Schedules(t, ScheduleCase{Name: "concurrent writers", Seeds: 20, Stage: unlockedStage, Service: onToy})
 		return
 	}
 	self, err := os.Executable()
 	must(t, err)
 	again := func(run string) string {
 		cmd := exec.CommandContext(t.Context(), self, "-test.run="+run, "-test.v")
-		cmd.Env = append(os.Environ(), rivalsVariable+"=1")
+		cmd.Env = append(os.Environ(), unlockedVariable+"=1")
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			t.Fatalf("two writers without an agreement were not caught:\n%s", out)
 		}
 		return string(out)
 	}
-	out := again("^TestSchedulesFindRivals$")
+	out := again("^TestSchedulesFindUnlockedWriters$")
 	failing := regexp.MustCompile(`alone: go test -run '(.*)'`).FindStringSubmatch(out)
-	if failing == nil || !strings.Contains(out, "schedules rivals: 20 seeds, 80 steps,") || !strings.Contains(out, "step 3: actor") {
+	if failing == nil || !strings.Contains(out, "schedules concurrent writers: 20 seeds, 80 steps,") || !strings.Contains(out, "step 3: actor") {
 		t.Fatalf("the log does not say what failed:\n%s", out)
 	}
 	// The seed that failed fails alone, in the same way.
 	steps := func(out string) []string { return regexp.MustCompile(`step \d: .*`).FindAllString(out, 4) }
 	alone := again(failing[1])
-	if strings.Count(alone, "--- FAIL: TestSchedulesFindRivals/") != 1 || !slices.Equal(steps(out), steps(alone)) {
+	if strings.Count(alone, "--- FAIL: TestSchedulesFindUnlockedWriters/") != 1 || !slices.Equal(steps(out), steps(alone)) {
 		t.Errorf("at first %q\nalone %q", steps(out), steps(alone))
 	}
 }
 
 func TestSchedulesThatDoNotEnd(t *testing.T) {
-	if os.Getenv(rivalsVariable) != "" {
+	if os.Getenv(unlockedVariable) != "" {
 		for _, actor := range []Actor{
 			func(ctx context.Context, s *storagetest.Service) error {
 				for ctx.Err() == nil {
@@ -246,7 +246,7 @@ func TestSchedulesThatDoNotEnd(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSchedulesThatDoNotEnd$")
-	cmd.Env = append(os.Environ(), rivalsVariable+"=1")
+	cmd.Env = append(os.Environ(), unlockedVariable+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "not done after 50 steps") || !strings.Contains(string(out), "no actor has made a call for 33m20s") {
 		t.Errorf("%v: %s", err, out)

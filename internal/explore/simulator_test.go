@@ -116,7 +116,7 @@ func TestSchedulesOfTheLibraryAreDeterministic(t *testing.T) {
 }
 
 // Three hire at once, their calls in another order for each seed.
-func TestHireRivals(t *testing.T) {
+func TestHireConcurrently(t *testing.T) {
 	explore.Schedules(t, explore.ScheduleCase{Seeds: 100, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		_, err := newStaff(t.Context(), s, "Staff")
 		check(t, err)

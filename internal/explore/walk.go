@@ -60,7 +60,7 @@ const (
 	wayCall wayKind = iota
 	wayDeath
 	wayPause
-	waySettle // hidden messages become visible, since nothing else can happen
+	wayRedeliver // hidden messages become visible, since nothing else can happen
 )
 
 // newWalker builds the stage.
@@ -177,7 +177,7 @@ func (w *walker) describe(from way) string {
 	switch from.kind {
 	case wayPause:
 		return fmt.Sprintf("%v pass", w.c.Pause)
-	case waySettle:
+	case wayRedeliver:
 		return "time passes until all messages are visible"
 	case wayDeath:
 		m := &w.histories.moments[from.step.from]

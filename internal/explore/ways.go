@@ -29,7 +29,7 @@ func (w *walker) ways(ways []way, s *walkState, last int) ([]way, error) {
 		return nil, err
 	}
 	if len(ways) == 0 {
-		ways = w.settle(ways, s)
+		ways = w.redeliver(ways, s)
 	}
 	return ways, nil
 }
@@ -159,9 +159,9 @@ func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
 	}
 }
 
-// settle appends the steps in which hidden messages become visible because nothing else can happen: the first of them
+// redeliver appends the steps in which hidden messages become visible because nothing else can happen: the first of them
 // alone, and all of them.
-func (w *walker) settle(ways []way, s *walkState) []way {
+func (w *walker) redeliver(ways []way, s *walkState) []way {
 	now := &w.world.states[s.service]
 	if now.left == 0 || len(w.stage.Workers) == 0 || now.visible > 0 {
 		return ways
@@ -169,7 +169,7 @@ func (w *walker) settle(ways []way, s *walkState) []way {
 	for _, d := range slices.Compact([]time.Duration{now.next, now.all}) {
 		to := *s
 		to.service = w.world.wait(s.service, d)
-		ways = append(ways, way{to: to, kind: waySettle, actor: -1})
+		ways = append(ways, way{to: to, kind: wayRedeliver, actor: -1})
 	}
 	return ways
 }

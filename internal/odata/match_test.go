@@ -140,7 +140,7 @@ func checkMatches(t *testing.T, cases map[string]bool) {
 }
 
 // A comparison agrees with its mirror, and of the operators exactly the right ones hold.
-func TestOperatorsAgree(t *testing.T) {
+func TestOperatorsAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawValue(t), drawValue(t)
 		if rapid.Bool().Draw(t, "same") {

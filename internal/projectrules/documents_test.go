@@ -63,9 +63,9 @@ func plainLines(lines []string) []string {
 	return plain
 }
 
-// straySnippets finds Go in documents that is not, line for line, a part of a Go file of the project. So what a document
+// unreferencedSnippets finds Go in documents that is not, line for line, a part of a Go file of the project. So what a document
 // shows is compiled, and, where it stands in a test or an example, run.
-func straySnippets(documents map[string]string, sources []source) []string {
+func unreferencedSnippets(documents map[string]string, sources []source) []string {
 	var files []string
 	for _, s := range sources {
 		if s.dir() != "internal/projectrules" { // its strings are full of code that nobody compiles
@@ -85,7 +85,7 @@ func straySnippets(documents map[string]string, sources []source) []string {
 }
 
 func TestSnippetsAreCompiled(t *testing.T) {
-	report(t, straySnippets(projectDocuments(t), projectSources(t)))
+	report(t, unreferencedSnippets(projectDocuments(t), projectSources(t)))
 }
 
 func TestSnippetsAreCompiledCanFail(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSnippetsAreCompiledCanFail(t *testing.T) {
 		"internal/projectrules/x_test.go": "package a\n\nfunc g() {\n\tonlyHere()\n}\n",
 	})
 	const fence = "```"
-	wantViolations(t, straySnippets(map[string]string{
+	wantViolations(t, unreferencedSnippets(map[string]string{
 		"README.md": "Text\n" + fence + "go\nx := one() // 1\ny := two()\n" + fence + "\n" + // contiguous but for a blank line
 			fence + "bash\ngo run .\n" + fence + "\n" + fence + "\nplain\n" + fence + "\n",
 		"docs/gap.md":      fence + "go\nx := one() // 1\nz := three()\n" + fence + "\n",

@@ -64,10 +64,10 @@ func TestSizesCanFail(t *testing.T) {
 		"largest/a.go":       types(0, 311),
 		"fits/a.go":          types(0, 300),
 		"limited/a.go":       types(0, 310),
-		"mended/a.go":        types(0, 300),
-	}), map[string]int{"largest": 310, "limited": 310, "mended": 310}),
+		"repaired/a.go":      types(0, 300),
+	}), map[string]int{"largest": 310, "limited": 310, "repaired": 310}),
 		"large: 301 declarations, at most 300",
 		"largest: 311 declarations, at most 310",
-		"mended: 300 declarations; it needs no limit of its own",
+		"repaired: 300 declarations; it needs no limit of its own",
 	)
 }

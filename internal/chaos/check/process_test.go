@@ -238,7 +238,7 @@ func (p *process) read(ctx context.Context, dice *rand.Rand, id int) (*person, e
 	return found, err
 }
 
-// explained is nil for what rivals or the network can do to a request.
+// explained is nil for what concurrent writers or the network can do to a request.
 func explained(err error) error {
 	for _, kind := range []error{tables.ErrConflict, tables.ErrExists, tables.ErrDuplicate, tables.ErrNotFound, tables.ErrUnavailable, tables.ErrUnknownOutcome} {
 		if errors.Is(err, kind) {

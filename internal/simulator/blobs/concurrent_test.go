@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
-// Of rival writers, one creates the blob, and of rival appends at one position, one succeeds.
-func TestBlobRivals(t *testing.T) {
+// Of concurrent writers, one creates the blob, and of concurrent appends at one position, one succeeds.
+func TestBlobConcurrentWriters(t *testing.T) {
 	ctx, b := probe.Context(t), newTestBlobs(t, 1)
 	photos := b.container(t)
 	_, err := photos.NewAppendBlobClient("log").Create(ctx, nil)

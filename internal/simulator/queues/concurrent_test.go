@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/probe"
 )
 
-// Of rival receivers, one gets a message.
-func TestQueueRivals(t *testing.T) {
+// Of concurrent receivers, one gets a message.
+func TestQueueConcurrentReceivers(t *testing.T) {
 	ctx, q := probe.Context(t), newTestQueues(t, 1)
 	orders := q.queue(t, "orders")
 	var mu sync.Mutex

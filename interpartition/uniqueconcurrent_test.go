@@ -47,15 +47,15 @@ func TestTwiceThePut(t *testing.T) {
 		var errA, errB error
 		done.Go(func() { errA = writer.repo.Insert(t.Context(), jones()) })
 		time.Sleep(13 * time.Second)
-		rival := &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: "jonesj@contoso.com", Badge: "B-2"}
-		errB = other.repo.Insert(t.Context(), rival)
+		concurrent := &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: "jonesj@contoso.com", Badge: "B-2"}
+		errB = other.repo.Insert(t.Context(), concurrent)
 		time.Sleep(60 * time.Second)
 		cancel()
 		done.Wait()
 		t.Log(faults.Calls())
-		t.Logf("writer: %v, rival: %v", errA, errB)
+		t.Logf("writer: %v, concurrent writer: %v", errA, errB)
 		_, a := other.repo.Get(t.Context(), keyOf(jones()))
-		_, b := other.repo.Get(t.Context(), keyOf(rival))
+		_, b := other.repo.Get(t.Context(), keyOf(concurrent))
 		if a == nil && b == nil {
 			es, _ := other.queue.Poison().Peek(t.Context(), 32)
 			for _, e := range es {
@@ -114,8 +114,8 @@ func TestReservationIsNotTakenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errB, errF error
-			rival := &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: "new@contoso.com", Badge: "B-2"}
-			slow, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.ReplaceEntity }, storagetest.Once(storagetest.Always(storagetest.Before("rivals", func() {
+			concurrent := &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: "new@contoso.com", Badge: "B-2"}
+			slow, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.ReplaceEntity }, storagetest.Once(storagetest.Always(storagetest.Before("concurrent", func() {
 				b := jones()
 				b.Email = "new@contoso.com"
 				if how == "insert" {
@@ -128,7 +128,7 @@ func TestReservationIsNotTakenOver(t *testing.T) {
 					v.Email, v.Badge = "new@contoso.com", "B-9" // which is third's
 					errB = p.repo.Replace(t.Context(), v)
 				}
-				errF = p.repo.Insert(t.Context(), rival)
+				errF = p.repo.Insert(t.Context(), concurrent)
 			})))))
 			a := must[*process](t)(w.start(slow))
 			v := must[*employee](t)(a.repo.Get(t.Context(), keyOf(e)))

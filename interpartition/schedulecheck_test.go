@@ -13,20 +13,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// roundsOfPeace are how often all messages are carried out once nobody else is at work. One that waits for another
+// finalRounds are how often all messages are carried out once nobody else is at work. One that waits for another
 // entity to give up a key may need as many as there are entities.
-const roundsOfPeace = 5
+const finalRounds = 5
 
 // check lets workers carry out what is left, and holds the indexes against the entities. What cannot be carried out is
 // poisoned, which is right for a key that two entities have, and for nothing else.
-func (r *rivalry) check(ctx context.Context, s *storagetest.Service) error {
+func (r *scheduleWorld) check(ctx context.Context, s *storagetest.Service) error {
 	time.Sleep(visibility) // what is late has arrived
 	p, err := r.start(s)
 	if err != nil {
 		return err
 	}
 	left := -1
-	for range roundsOfPeace {
+	for range finalRounds {
 		if left, err = r.round(ctx, s, p, 1000); err != nil || left == 0 {
 			break
 		}
@@ -51,7 +51,7 @@ func (r *rivalry) check(ctx context.Context, s *storagetest.Service) error {
 }
 
 // round carries out all messages once, after all have appeared, and returns how many are left.
-func (r *rivalry) round(ctx context.Context, s *storagetest.Service, p *process, maxDequeues int) (left int, err error) {
+func (r *scheduleWorld) round(ctx context.Context, s *storagetest.Service, p *process, maxDequeues int) (left int, err error) {
 	s.Wait(visibility + time.Second)
 	worker, err := eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{Concurrency: 1, MaxDequeues: maxDequeues,
 		RetryDelay: func(int) time.Duration { return time.Second }})
@@ -82,7 +82,7 @@ func poisonedEntities(ctx context.Context, p *process) (map[tables.Key]string, e
 }
 
 // checkIndexes compares the copies with the entities.
-func (r *rivalry) checkIndexes(ctx context.Context, p *process, got map[string]string, poisoned map[tables.Key]string) error {
+func (r *scheduleWorld) checkIndexes(ctx context.Context, p *process, got map[string]string, poisoned map[tables.Key]string) error {
 	wanted := map[string]map[tables.Key]string{} // by copy and entity
 	want := func(e *employee, at, text string) {
 		if wanted[at] == nil {
@@ -124,7 +124,7 @@ func (r *rivalry) checkIndexes(ctx context.Context, p *process, got map[string]s
 }
 
 // checkPoisoned checks that the poison queue has the intents of exactly the entities whose index key another entity owns.
-func (r *rivalry) checkPoisoned(without map[tables.Key]bool, poisoned map[tables.Key]string) error {
+func (r *scheduleWorld) checkPoisoned(without map[tables.Key]bool, poisoned map[tables.Key]string) error {
 	for key, reason := range poisoned {
 		if !without[key] {
 			return fmt.Errorf("a message of %v is on the poison queue, and nobody has its keys: %s", key, reason)

@@ -18,9 +18,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
-// TestAgreesWithVerify: random rows and blobs are deleted, changed, copied and swapped behind the library's back. The checker and
+// TestFindsWhatVerifyFinds: random rows and blobs are deleted, changed, copied and swapped behind the library's back. The checker and
 // Verify find the same, and the same again after Repair.
-func TestAgreesWithVerify(t *testing.T) {
+func TestFindsWhatVerifyFinds(t *testing.T) {
 	const rounds = 300
 	kinds, left, total := map[string]int{}, map[string]int{}, 0
 	for seed := range harness.Seeds(rounds) {

@@ -17,35 +17,35 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rivalled is a change of Jones into whose calls a rival's change comes, from its message to its copies. The rival takes
+// interrupted is a change of Jones into whose calls a concurrent writer's change comes, from its message to its copies. The concurrent writer takes
 // other keys, or the same, or deletes her and leaves her keys to another employee.
-type rivalled struct {
+type interrupted struct {
 	kind
-	waive lease.Rules
-	rival func(ctx context.Context, repo *patterns.Repository[employee]) error
+	waive      lease.Rules
+	concurrent func(ctx context.Context, repo *patterns.Repository[employee]) error
 }
 
-// rivalRenames takes keys of its own; both changes cannot have the last word on them.
-func rivalRenames(ctx context.Context, repo *patterns.Repository[employee]) error {
+// writerRenames takes keys of its own; both changes cannot have the last word on them.
+func writerRenames(ctx context.Context, repo *patterns.Repository[employee]) error {
 	_, err := repo.Update(ctx, keyOf(jones()), func(e *employee) error {
-		e.Name, e.Email, e.Badge = "June Rival", "rival@contoso.com", "B-9"
+		e.Name, e.Email, e.Badge = "June Writer", "writer@contoso.com", "B-9"
 		return nil
 	})
 	return err
 }
 
-// rivalKeepsKeys is a concurrent writer that sets the same keys and another name.
-func rivalKeepsKeys(ctx context.Context, repo *patterns.Repository[employee]) error {
+// writerKeepsKeys is a concurrent writer that sets the same keys and another name.
+func writerKeepsKeys(ctx context.Context, repo *patterns.Repository[employee]) error {
 	_, err := repo.Update(ctx, keyOf(jones()), func(e *employee) error {
-		e.Name, e.Email, e.Badge = "June Rival", changed().Email, changed().Badge
+		e.Name, e.Email, e.Badge = "June Writer", changed().Email, changed().Badge
 		return nil
 	})
 	return err
 }
 
-// rivalReplaces deletes Jones, and gives the keys that she had and was to have to others. With unique keys, those may be
+// writerReplaces deletes Jones, and gives the keys that she had and was to have to others. With unique keys, those may be
 // reserved for her.
-func rivalReplaces(ctx context.Context, repo *patterns.Repository[employee]) error {
+func writerReplaces(ctx context.Context, repo *patterns.Repository[employee]) error {
 	if err := repo.DeleteUnconditional(ctx, keyOf(jones())); err != nil {
 		return err
 	}
@@ -57,21 +57,21 @@ func rivalReplaces(ctx context.Context, repo *patterns.Repository[employee]) err
 	return nil
 }
 
-// sweep is the case: a rival at each of the calls.
-func (r rivalled) sweep() storagetest.SweepCase {
+// sweep is the case: a concurrent writer at each of the calls.
+func (r interrupted) sweep() storagetest.SweepCase {
 	var w *world
 	var outside *storagetest.Service
 	var said error
-	rival := storagetest.Before("rival", func() {
+	concurrent := storagetest.Before("concurrent writer", func() {
 		own := *w
 		own.async = false
 		p, err := own.start(outside)
 		if err == nil {
-			err = r.rival(context.Background(), p.repo)
+			err = r.concurrent(context.Background(), p.repo)
 		}
 		said = err
 	})
-	return storagetest.SweepCase{Faults: []storagetest.Fault{rival}, Callers: []storagetest.Caller{storagetest.CallerGivesUp},
+	return storagetest.SweepCase{Faults: []storagetest.Fault{concurrent}, Callers: []storagetest.Caller{storagetest.CallerGivesUp},
 		World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 			w, outside, said = newWorld(t, s, r.kind), s, nil
 			if err := must[*process](t)(w.start(s)).repo.Insert(t.Context(), jones()); err != nil {
@@ -88,7 +88,7 @@ func (r rivalled) sweep() storagetest.SweepCase {
 				Recover: w.drain,
 				Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 					if said != nil && !(r.unique && errors.Is(said, tables.ErrDuplicate)) {
-						return fmt.Errorf("the rival was told %w", said)
+						return fmt.Errorf("the concurrent writer was told %w", said)
 					}
 					_, err := w.check(ctx, s)
 					return err
@@ -97,12 +97,12 @@ func (r rivalled) sweep() storagetest.SweepCase {
 		}}
 }
 
-// TestSweepRival has a concurrent writer write between any two calls of a change, and compares the indexes with the entities.
-func TestSweepRival(t *testing.T) {
-	for name, rival := range map[string]func(context.Context, *patterns.Repository[employee]) error{
-		"renames": rivalRenames, "agrees": rivalKeepsKeys, "replaces": rivalReplaces} {
+// TestSweepConcurrentWriter has a concurrent writer write between any two calls of a change, and compares the indexes with the entities.
+func TestSweepConcurrentWriter(t *testing.T) {
+	for name, concurrent := range map[string]func(context.Context, *patterns.Repository[employee]) error{
+		"renames": writerRenames, "keeps keys": writerKeepsKeys, "replaces": writerReplaces} {
 		for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
-			c := rivalled{kind: k, rival: rival}.sweep()
+			c := interrupted{kind: k, concurrent: concurrent}.sweep()
 			c.Floor = map[string]int{"sync": 18, "sync-unique": 22, "async": 8, "async-unique": 12}[k.String()]
 			t.Run(name+"/"+k.String(), func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
@@ -112,10 +112,10 @@ func TestSweepRival(t *testing.T) {
 // carelessRule is the environment variable that tells this test binary, run again by the test, to let the sweep fail.
 const carelessRule = "SWEEP_CARELESS_RULE"
 
-// TestSweepFindsNoReread: without its second look at the entity, a change undoes what a rival did meanwhile.
+// TestSweepFindsNoReread: without its second look at the entity, a change undoes what a concurrent writer did meanwhile.
 func TestSweepFindsNoReread(t *testing.T) {
 	if os.Getenv(carelessRule) != "" {
-		storagetest.Sweep(t, rivalled{rival: rivalRenames, waive: lease.Reread}.sweep())
+		storagetest.Sweep(t, interrupted{concurrent: writerRenames, waive: lease.Reread}.sweep())
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestSweepFindsNoReread$", "-test.v")

@@ -13,10 +13,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestTwentyRivals: twenty writers enter one list at the same time, and leave it for another. Nothing is lost.
-func TestTwentyRivals(t *testing.T) {
-	const rivals = 20
-	for _, w := range []*world{{option: inPartition, attempts: 2 * rivals}, {option: outside}, {option: outside, global: true}, {option: inBlobs}} {
+// TestTwentyWriters: twenty writers enter one list at the same time, and leave it for another. Nothing is lost.
+func TestTwentyWriters(t *testing.T) {
+	const writers = 20
+	for _, w := range []*world{{option: inPartition, attempts: 2 * writers}, {option: outside}, {option: outside, global: true}, {option: inBlobs}} {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
@@ -24,8 +24,8 @@ func TestTwentyRivals(t *testing.T) {
 			together := func(change func(id int) error) {
 				t.Helper()
 				var running sync.WaitGroup
-				errs := make([]error, rivals)
-				for id := range rivals {
+				errs := make([]error, writers)
+				for id := range writers {
 					running.Go(func() { errs[id] = change(id) })
 				}
 				running.Wait()
@@ -36,12 +36,12 @@ func TestTwentyRivals(t *testing.T) {
 					t.Fatal(err)
 				}
 				found, err := w.check(ctx, s)
-				if err != nil || len(found) != rivals {
+				if err != nil || len(found) != writers {
 					t.Fatalf("%d employees, %v", len(found), err)
 				}
 			}
 			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
-			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String("Jones"))); len(keys) != rivals {
+			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String("Jones"))); len(keys) != writers {
 				t.Fatalf("%d keys", len(keys))
 			}
 			together(func(id int) error {
@@ -57,7 +57,7 @@ func TestLostRaces(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inPartition, attempts: 1}).open(t, s)
 	p := must[*process](t)(w.start(s))
-	rival := must[*process](t)(w.start(s))
+	concurrent := must[*process](t)(w.start(s))
 	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestLostRaces(t *testing.T) {
 	if err := p.repo.StageInsert(ctx, x, e); err != nil { // it has read the list
 		t.Fatal(err)
 	}
-	if err := rival.repo.Insert(ctx, with(3, "Jones")); err != nil {
+	if err := concurrent.repo.Insert(ctx, with(3, "Jones")); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.Commit(ctx)

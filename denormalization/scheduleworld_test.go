@@ -18,13 +18,13 @@ import (
 type game int
 
 const (
-	apart    game = iota // each employee has a department of his own, takes it up, changes and leaves
-	handover             // two employees take over one department from one another, in both orders
-	rivalry              // both take what they like
+	apart     game = iota // each employee has a department of his own, takes it up, changes and leaves
+	handover              // two employees take over one department from one another, in both orders
+	contested             // both take what they like
 )
 
-// rivals is the world of one schedule.
-type rivals struct {
+// scheduleWorld is the world of one schedule.
+type scheduleWorld struct {
 	world
 	harness.Trouble
 	game    game
@@ -32,20 +32,20 @@ type rivals struct {
 	budgets map[string]*harness.Attempts
 }
 
-// unheld are departments without the manager who names them; there are some in rivalry.
+// unheld are departments without the manager who names them; there are some in contention.
 const unheld = "departments without the manager who names them"
 
 // site is where a department is: with New, one is in its managers' partition and one is not.
-func (r *rivals) site(name string) string {
+func (r *scheduleWorld) site(name string) string {
 	if name == "B" && r.placement != inPartition {
 		return "Marketing"
 	}
 	return "Sales"
 }
 
-func newRivals(waive lease.Rules, log *harness.Log) *rivals {
+func newScheduleWorld(waive lease.Rules, log *harness.Log) *scheduleWorld {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 1))
-	r := &rivals{game: game(rng.IntN(3)), changes: 3}
+	r := &scheduleWorld{game: game(rng.IntN(3)), changes: 3}
 	trouble := []float64{0, 0.05, 0.15}[rng.IntN(3)]
 	r.placement = placements()[rng.IntN(len(placements()))]
 	r.Trouble = harness.Trouble{Faults: trouble, Deaths: trouble / 5, Visibility: visibility, Waive: waive, Log: log}
@@ -53,7 +53,7 @@ func newRivals(waive lease.Rules, log *harness.Log) *rivals {
 }
 
 // stage makes the world and its actors.
-func (r *rivals) stage(t testing.TB, s *storagetest.Service) explore.Stage {
+func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.world = *newWorld(t, s, r.placement)
 	r.Network, r.budgets = s.ClientOptions.Transport, map[string]*harness.Attempts{}
@@ -70,7 +70,7 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 		stage.Actors = append(stage.Actors, r.actor(seeds[1], r.change(1, "A")), r.actor(seeds[2], r.change(2, "B")))
 	case handover:
 		stage.Actors = append(stage.Actors, r.actor(seeds[1], r.handOver()))
-	case rivalry:
+	case contested:
 		stage.Actors = append(stage.Actors, r.actor(seeds[1], r.change(1, "A", "B")), r.actor(seeds[2], r.change(2, "A", "B")))
 	}
 	for range 2 {
@@ -83,7 +83,7 @@ func (r *rivals) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 }
 
 // actor does a number of changes.
-func (r *rivals) actor(seed uint64, do func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error) explore.Actor {
+func (r *scheduleWorld) actor(seed uint64, do func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		p, err := r.start(s)
@@ -99,13 +99,13 @@ func (r *rivals) actor(seed uint64, do func(ctx context.Context, p *process, rng
 	})
 }
 
-func (r *rivals) told(err error) error {
+func (r *scheduleWorld) told(err error) error {
 	r.Log.Told(err)
 	return err
 }
 
 // spend changes the departments' budgets.
-func (r *rivals) spend(ctx context.Context, p *process, _ *mathrand.Rand, n int) error {
+func (r *scheduleWorld) spend(ctx context.Context, p *process, _ *mathrand.Rand, n int) error {
 	name := []string{"A", "B"}[n%2]
 	_, err := p.departments.Update(ctx, departmentKey(r.site(name), name), func(d *department) error { d.Budget++; return nil })
 	r.budgets[name].Add(err)
@@ -113,7 +113,7 @@ func (r *rivals) spend(ctx context.Context, p *process, _ *mathrand.Rand, n int)
 }
 
 // change makes a change of one employee, who may manage some of the departments.
-func (r *rivals) change(id int, names ...string) func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
+func (r *scheduleWorld) change(id int, names ...string) func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
 	return func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
 		e := &employee{Site: "Sales", ID: id, Name: fmt.Sprintf("e%d.%d", id, n), Email: fmt.Sprintf("e%d.%d", id, n%2)}
 		if i := rng.IntN(len(names) + 1); i < len(names) {
@@ -138,7 +138,7 @@ func (r *rivals) change(id int, names ...string) func(ctx context.Context, p *pr
 
 // handOver has one employee start and the other one stop managing department B, in either order. Each step is repeated
 // until it is surely done.
-func (r *rivals) handOver() func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
+func (r *scheduleWorld) handOver() func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
 	step, newFirst, inited := 0, false, false
 	return func(ctx context.Context, p *process, rng *mathrand.Rand, n int) error {
 		if !inited {
@@ -164,7 +164,7 @@ func (r *rivals) handOver() func(ctx context.Context, p *process, rng *mathrand.
 }
 
 // check lets workers carry out what is left, and holds the departments against the employees.
-func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
+func (r *scheduleWorld) check(ctx context.Context, s *storagetest.Service) error {
 	time.Sleep(visibility) // what is late has arrived
 	if err := r.drain(ctx, s); err != nil {
 		return err
@@ -178,15 +178,15 @@ func (r *rivals) check(ctx context.Context, s *storagetest.Service) error {
 			return fmt.Errorf("department %s has a budget of %d after %d to %d changes", name, n, said.Least, said.Most)
 		}
 	}
-	if r.game != rivalry {
+	if r.game != contested {
 		return found.checkCopies()
 	}
-	return r.checkRivalry(ctx, s, found)
+	return r.checkContested(ctx, s, found)
 }
 
-// checkRivalry: a department has the details, as they are, of one who names it. It may have none when another one who did has
+// checkContested: a department has the details, as they are, of one who names it. It may have none when another one who did has
 // stopped; then it has those of the next who is written.
-func (r *rivals) checkRivalry(ctx context.Context, s *storagetest.Service, found *state) error {
+func (r *scheduleWorld) checkContested(ctx context.Context, s *storagetest.Service, found *state) error {
 	for range 2 {
 		alone := int64(0)
 		for key, d := range found.departments {

@@ -17,8 +17,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rivalSettle is that of the rivals in the schedules, whose time is virtual.
-const rivalSettle = 6 * time.Second
+// scheduleSettle is that of the concurrent writers in the schedules, whose time is virtual.
+const scheduleSettle = 6 * time.Second
 
 // changer is one way to change the policies of a table.
 type changer interface {
@@ -26,13 +26,13 @@ type changer interface {
 	Revoke(ctx context.Context, id string) error
 }
 
-func takingTurns(table *tables.Table) (changer, error) {
-	return access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: rivalSettle})
+func withLock(table *tables.Table) (changer, error) {
+	return access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: scheduleSettle})
 }
 
-// rivals is a world of two who revoke and two who create at once. In the end, what was revoked must be gone, and what was
+// concurrentStage is a world of two who revoke and two who create at once. In the end, what was revoked must be gone, and what was
 // created be there.
-func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) explore.Stage {
+func concurrentStage(t testing.TB, s *storagetest.Service, open func(*tables.Table) (changer, error)) explore.Stage {
 	o := newOwner(t, s)
 	for _, id := range []string{"bad", "worse", "stays"} {
 		check(t, policiesOf(t, o.table, time.Millisecond).Create(t.Context(), whole(o, id)))
@@ -64,7 +64,7 @@ func rivals(t testing.TB, s *storagetest.Service, open func(*tables.Table) (chan
 					return fmt.Errorf("actor %d: %w", i, err)
 				}
 			}
-			ids := idsOf(t, policiesOf(t, o.table, rivalSettle))
+			ids := idsOf(t, policiesOf(t, o.table, scheduleSettle))
 			slices.Sort(ids)
 			if !slices.Equal(ids, []string{"new", "newer", "stays"}) {
 				return fmt.Errorf("in the end %v", ids)
@@ -84,14 +84,14 @@ func seeds(few, many int) int {
 	return many
 }
 
-func rivalPauses() []time.Duration {
-	return []time.Duration{rivalSettle / 4, rivalSettle / 2, rivalSettle, 8 * rivalSettle}
+func schedulePauses() []time.Duration {
+	return []time.Duration{scheduleSettle / 4, scheduleSettle / 2, scheduleSettle, 8 * scheduleSettle}
 }
 
-// TestRivalsTakeTurns: in whatever order their requests come, and however long somebody stands still.
-func TestRivalsTakeTurns(t *testing.T) {
-	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(60, 400), Pauses: rivalPauses(),
-		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return rivals(t, s, takingTurns) }})
+// TestSchedulesOfPolicyChanges: in whatever order their requests come, and however long somebody stands still.
+func TestSchedulesOfPolicyChanges(t *testing.T) {
+	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(60, 400), Pauses: schedulePauses(),
+		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return concurrentStage(t, s, withLock) }})
 }
 
 // TestTheDeadAreWaitedFor: a process that dies in its turn holds up the others for a while, and then no longer; another process
@@ -99,9 +99,9 @@ func TestRivalsTakeTurns(t *testing.T) {
 func TestTheDeadAreWaitedFor(t *testing.T) {
 	for at := range 4 {
 		t.Run(fmt.Sprintf("after call %d", at), func(t *testing.T) {
-			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(10, 60), Pauses: rivalPauses(),
+			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(10, 60), Pauses: schedulePauses(),
 				Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
-					stage := rivals(t, s, takingTurns)
+					stage := concurrentStage(t, s, withLock)
 					revoke := stage.Actors[0]
 					stage.Actors[0] = func(ctx context.Context, s *storagetest.Service) error {
 						dying, faults := s.Faulty(storagetest.OnIndex(at, storagetest.DiesAfter))
@@ -122,16 +122,16 @@ func TestTheDeadAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestRevokeMeetsEveryFault among rivals: whoever gets an error and asks again has it revoked, and nobody else's change is lost.
+// TestRevokeMeetsEveryFault among concurrent writers: whoever gets an error and asks again has it revoked, and nobody else's change is lost.
 func TestRevokeMeetsEveryFault(t *testing.T) {
 	runs := 0
 	for _, fault := range append(storagetest.FaultsOf(storagetest.SetTableACL), storagetest.CutSilently(0)) {
 		for at := range 4 {
 			t.Run(fmt.Sprintf("%d-%v", at, fault), func(t *testing.T) {
-				explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(2, 10), Pauses: rivalPauses(),
+				explore.Schedules(t, explore.ScheduleCase{Seeds: seeds(2, 10), Pauses: schedulePauses(),
 					Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 						runs++
-						stage := rivals(t, s, takingTurns)
+						stage := concurrentStage(t, s, withLock)
 						revoke := stage.Actors[0]
 						stage.Actors[0] = func(ctx context.Context, s *storagetest.Service) error {
 							faulty, _ := s.WithRetries(int32(at % 2)).Faulty(storagetest.OnIndex(at, storagetest.Always(fault)))
@@ -154,20 +154,20 @@ func TestRevokeMeetsEveryFault(t *testing.T) {
 	}
 }
 
-// TestRivalsWhoDoNotTakeTurns: the schedules can fail. Of programs that read, write, and look whether it is as they wrote it, one
+// TestSchedulesFindMissingLock: the schedules can fail. Of programs that read, write, and look whether it is as they wrote it, one
 // undoes the other.
-func TestRivalsWhoDoNotTakeTurns(t *testing.T) {
+func TestSchedulesFindMissingLock(t *testing.T) {
 	var found error
 	tried := 0
 	nothing := explore.Stage{Actors: []explore.Actor{func(context.Context, *storagetest.Service) error { return nil }},
 		Check: func(context.Context, *storagetest.Service, []error) error { return nil }}
-	explore.Schedules(t, explore.ScheduleCase{Seeds: 60, Pauses: rivalPauses(),
+	explore.Schedules(t, explore.ScheduleCase{Seeds: 60, Pauses: schedulePauses(),
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			if found != nil {
 				return nothing
 			}
 			tried++
-			stage := rivals(t, s, func(table *tables.Table) (changer, error) { return byHand{table.Client()}, nil })
+			stage := concurrentStage(t, s, func(table *tables.Table) (changer, error) { return byHand{table.Client()}, nil })
 			check := stage.Check
 			stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				found = check(ctx, s, errs)

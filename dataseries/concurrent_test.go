@@ -22,14 +22,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestTenRivals: ten writers add to one slot at the same time, while answers are lost. What is named counts once; what is
+// TestTenWriters: ten writers add to one slot at the same time, while answers are lost. What is named counts once; what is
 // not counts as often as its callers were told, or could not be told.
-func TestTenRivals(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) { tenRivals(t, w, s, 1) })
+func TestTenWriters(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) { tenWriters(t, w, s, 1) })
 }
 
-// TestTenRivalsInVirtualTime is the same for longer, on a network that takes its time.
-func TestTenRivalsInVirtualTime(t *testing.T) {
+// TestTenWritersInVirtualTime is the same for longer, on a network that takes its time.
+func TestTenWritersInVirtualTime(t *testing.T) {
 	each := 15
 	if testing.Short() || race.Enabled {
 		each = 4
@@ -39,20 +39,20 @@ func TestTenRivalsInVirtualTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, network := storagetest.Simulator(t, nil), &slow{rng: mathrand.New(mathrand.NewPCG(1, 2))}
 				far := s.WithTransport(func(inner policy.Transporter) policy.Transporter { network.inner = inner; return network })
-				tenRivals(t, (&world{place: p}).open(t, s), far, each)
+				tenWriters(t, (&world{place: p}).open(t, s), far, each)
 			})
 		})
 	}
 }
 
-func tenRivals(t *testing.T, w *world, s *storagetest.Service, each int) {
-	const rivals = 10
+func tenWriters(t *testing.T, w *world, s *storagetest.Service, each int) {
+	const writers = 10
 	ctx := t.Context()
 	w.attempts = 60
 	var running sync.WaitGroup
 	var said told
-	broken := make([]error, rivals)
-	for id := range rivals {
+	broken := make([]error, writers)
+	for id := range writers {
 		running.Go(func() {
 			lost := storagetest.If(storagetest.Call.Writes, storagetest.Randomly(0.2, uint64(id), storagetest.LostAnswer))
 			faulty, _ := s.WithRetries(3).Faulty(lost) // repeated almost at once
@@ -76,24 +76,24 @@ func tenRivals(t *testing.T, w *world, s *storagetest.Service, each int) {
 		t.Fatal(err)
 	}
 	once, err := held(ctx, w, s, today, 8)
-	if once != int64(rivals*each) || err != nil {
-		t.Errorf("AddOnce: %d of %d, %v", once, rivals*each, err)
+	if once != int64(writers*each) || err != nil {
+		t.Errorf("AddOnce: %d of %d, %v", once, writers*each, err)
 	}
 	sum, err := held(ctx, w, s, today, 9)
 	if err = errors.Join(err, said.allows(sum)); err != nil {
 		t.Error(err)
 	}
-	t.Logf("AddOnce: %d of %d; Add: sum %d, %d applied, %d unknown", once, rivals*each, sum, said.applied, said.unsure)
+	t.Logf("AddOnce: %d of %d; Add: sum %d, %d applied, %d unknown", once, writers*each, sum, said.applied, said.unsure)
 }
 
-// rivalryLog is what happened in all schedules of a test.
-type rivalryLog struct {
+// scheduleLog is what happened in all schedules of a test.
+type scheduleLog struct {
 	mu                                     sync.Mutex
 	applied, unknown, refused              int
 	deaths, faults, late, again, conflicts int
 }
 
-func (l *rivalryLog) add(f func(l *rivalryLog)) {
+func (l *scheduleLog) add(f func(l *scheduleLog)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(l)
@@ -106,29 +106,29 @@ func scheduleSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// rivalry is one schedule: writers that add to one slot, by name or without, whose calls fail, arrive late, or are their
+// scheduleWorld is one schedule: writers that add to one slot, by name or without, whose calls fail, arrive late, or are their
 // last.
-type rivalry struct {
+type scheduleWorld struct {
 	world
 	trouble float64
 	network policy.Transporter // past the schedule
-	log     *rivalryLog
+	log     *scheduleLog
 	said    told // of the additions without a name
 }
 
-const rivalChanges = 3
+const writerChanges = 3
 
-func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
+func (r *scheduleWorld) injector(rng *mathrand.Rand) storagetest.Injector {
 	return storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
 		switch n := rng.Float64(); {
 		case n < r.trouble/5:
-			r.log.add(func(l *rivalryLog) { l.deaths++ })
+			r.log.add(func(l *scheduleLog) { l.deaths++ })
 			return []storagetest.Fault{storagetest.DiesBefore, storagetest.DiesAfter}[rng.IntN(2)]
 		case n < r.trouble/2:
-			r.log.add(func(l *rivalryLog) { l.late++ })
+			r.log.add(func(l *scheduleLog) { l.late++ })
 			return harness.LateRequest{Network: r.network, After: time.Duration(rng.IntN(5000)) * time.Millisecond}
 		case n < r.trouble:
-			r.log.add(func(l *rivalryLog) { l.faults++ })
+			r.log.add(func(l *scheduleLog) { l.faults++ })
 			faults := storagetest.FaultsOf(call.Kind)
 			return faults[rng.IntN(len(faults))]
 		}
@@ -137,23 +137,23 @@ func (r *rivalry) injector(rng *mathrand.Rand) storagetest.Injector {
 }
 
 // writer adds; a process that dies has a successor, who repeats what has a name.
-func (r *rivalry) writer(id int, seed uint64, named bool) explore.Actor {
+func (r *scheduleWorld) writer(id int, seed uint64, named bool) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		rng := mathrand.New(mathrand.NewPCG(seed, 0))
-		for done := 0; done < rivalChanges; {
+		for done := 0; done < writerChanges; {
 			faulty, faults := s.Faulty(r.injector(rng))
 			c, err := r.start(faulty)
 			if err != nil {
 				return err
 			}
 			alive, cancel := faults.Context(ctx)
-			for done < rivalChanges && !faults.Dead() {
+			for done < writerChanges && !faults.Dead() {
 				if named {
 					counted, err := c.AddOnce(alive, today, 8, 1, fmt.Sprint(id, "-", done))
 					if r.note(err); err == nil {
 						done++
 						if !counted {
-							r.log.add(func(l *rivalryLog) { l.again++ })
+							r.log.add(func(l *scheduleLog) { l.again++ })
 						}
 					}
 				} else {
@@ -172,8 +172,8 @@ func (r *rivalry) writer(id int, seed uint64, named bool) explore.Actor {
 	}
 }
 
-func (r *rivalry) note(err error) {
-	r.log.add(func(l *rivalryLog) {
+func (r *scheduleWorld) note(err error) {
+	r.log.add(func(l *scheduleLog) {
 		switch {
 		case err == nil:
 			l.applied++
@@ -187,7 +187,7 @@ func (r *rivalry) note(err error) {
 	})
 }
 
-// TestSchedule: rivals in many orders of their calls, which fail, arrive late or are their process's last. In the end every
+// TestSchedule: concurrent writers in many orders of their calls, which fail, arrive late or are their process's last. In the end every
 // operation with a name has counted once, and of the others none that was refused, and all that were confirmed.
 func TestSchedule(t *testing.T) {
 	seeds := 300
@@ -197,11 +197,11 @@ func TestSchedule(t *testing.T) {
 	if race.Enabled {
 		seeds = 40
 	}
-	log := &rivalryLog{}
+	log := &scheduleLog{}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Second},
 		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 			rng := mathrand.New(mathrand.NewPCG(scheduleSeed(), 1))
-			r := &rivalry{world: world{place: places[rng.IntN(len(places))], attempts: 10}, trouble: []float64{0, 0.1, 0.3}[rng.IntN(3)], log: log}
+			r := &scheduleWorld{world: world{place: places[rng.IntN(len(places))], attempts: 10}, trouble: []float64{0, 0.1, 0.3}[rng.IntN(3)], log: log}
 			r.network = s.ClientOptions.Transport
 			r.open(t, s)
 			var stage explore.Stage
@@ -212,8 +212,8 @@ func TestSchedule(t *testing.T) {
 			stage.Check = func(ctx context.Context, s *storagetest.Service, errs []error) error {
 				time.Sleep(10 * time.Second) // what is late has arrived
 				once, err := held(ctx, &r.world, s, today, 8)
-				if once != named*rivalChanges {
-					err = errors.Join(err, fmt.Errorf("AddOnce: %d of %d", once, named*rivalChanges))
+				if once != named*writerChanges {
+					err = errors.Join(err, fmt.Errorf("AddOnce: %d of %d", once, named*writerChanges))
 				}
 				sum, readErr := held(ctx, &r.world, s, today, 9)
 				return errors.Join(err, readErr, r.said.allows(sum), errors.Join(errs...))
@@ -233,10 +233,10 @@ func TestSchedule(t *testing.T) {
 func TestLostRaces(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world, s *storagetest.Service) {
 		ctx := t.Context()
-		rival := must[*dataseries.Counter[int64]](t)(w.start(s))
+		concurrent := must[*dataseries.Counter[int64]](t)(w.start(s))
 		w.attempts = 3
-		writes := storagetest.If(storagetest.Call.Writes, storagetest.Always(storagetest.Before("a rival", func() {
-			if err := rival.Add(ctx, today, 9, 1); err != nil {
+		writes := storagetest.If(storagetest.Call.Writes, storagetest.Always(storagetest.Before("a concurrent writer", func() {
+			if err := concurrent.Add(ctx, today, 9, 1); err != nil {
 				t.Error(err)
 			}
 		})))
@@ -251,7 +251,7 @@ func TestLostRaces(t *testing.T) {
 		w.attempts = 1
 		_, first := must[*dataseries.Counter[int64]](t)(w.start(faulty)).AddOnce(ctx, tables.Key{Partition: "p"}, 9, 100, "once")
 		if first != nil {
-			t.Errorf("without a rival: %v", first)
+			t.Errorf("without a concurrent writer: %v", first)
 		}
 		if n, err := held(ctx, w, s, today, 9); n != 7 || err != nil {
 			t.Errorf("the slot holds %d, %v", n, err)

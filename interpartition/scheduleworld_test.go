@@ -17,9 +17,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rivalry is the world of one schedule: writers that move few entities between few keys, which they take from one another,
+// scheduleWorld is the world of one schedule: writers that move few entities between few keys, which they take from one another,
 // and workers. Every process applies its effects at once or leaves them to the workers, as the seed says.
-type rivalry struct {
+type scheduleWorld struct {
 	world
 	harness.Trouble
 	entities int
@@ -37,16 +37,16 @@ const duplicates = "duplicates"
 // What Repair did.
 const (
 	removed        = "things removed by Repair"
-	repairedCopies = "things mended by Repair"
+	repairedCopies = "things repaired by Repair"
 )
 
 var (
-	rivalEmails = []string{"", "a", "b", "c"}
-	rivalBadges = []string{"", "x", "y"}
+	scheduleEmails = []string{"", "a", "b", "c"}
+	scheduleBadges = []string{"", "x", "y"}
 )
 
 // stage makes the world and its actors.
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
+func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.unique = rng.IntN(2) == 0
 	if r.repairs && r.unique {
@@ -60,7 +60,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 		if rng.IntN(4) == 0 {
 			continue
 		}
-		e := &employee{Department: "Sales", ID: id, Name: "first", Email: rivalEmails[1+id], Badge: rivalBadges[id%len(rivalBadges)]}
+		e := &employee{Department: "Sales", ID: id, Name: "first", Email: scheduleEmails[1+id], Badge: scheduleBadges[id%len(scheduleBadges)]}
 		if err := p.repo.Insert(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 }
 
 // writer changes entities.
-func (r *rivalry) writer(id int, seed uint64) explore.Actor {
+func (r *scheduleWorld) writer(id int, seed uint64) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		own := r.world
@@ -104,7 +104,7 @@ func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 }
 
 // repairer runs Repair again and again, with a Lag that is as short as callers can make it.
-func (r *rivalry) repairer(seed uint64) explore.Actor {
+func (r *scheduleWorld) repairer(seed uint64) explore.Actor {
 	runs := 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		p, err := r.start(s)
@@ -125,9 +125,9 @@ func (r *rivalry) repairer(seed uint64) explore.Actor {
 }
 
 // change makes one change, or two that hand a key over from one entity to another.
-func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, name string) {
+func (r *scheduleWorld) change(ctx context.Context, p *process, rng *mathrand.Rand, name string) {
 	e := &employee{Department: "Sales", ID: rng.IntN(r.entities), Name: name,
-		Email: rivalEmails[rng.IntN(len(rivalEmails))], Badge: rivalBadges[rng.IntN(len(rivalBadges))]}
+		Email: scheduleEmails[rng.IntN(len(scheduleEmails))], Badge: scheduleBadges[rng.IntN(len(scheduleBadges))]}
 	key := keyOf(e)
 	edit := func(old *employee) error {
 		old.Name, old.Email, old.Badge = e.Name, e.Email, e.Badge
@@ -162,13 +162,13 @@ func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, na
 }
 
 // handOver takes another entity's email for e.
-func (r *rivalry) handOver(ctx context.Context, p *process, e *employee, rng *mathrand.Rand) error {
+func (r *scheduleWorld) handOver(ctx context.Context, p *process, e *employee, rng *mathrand.Rand) error {
 	giver, err := p.repo.Get(ctx, tables.Key{Partition: "Sales", Row: keyOf(&employee{ID: (e.ID + 1) % r.entities}).Row})
 	if err != nil {
 		return err
 	}
 	e.Email = giver.Email
-	giver.Name, giver.Email = e.Name+"-giver", rivalEmails[rng.IntN(len(rivalEmails))]
+	giver.Name, giver.Email = e.Name+"-giver", scheduleEmails[rng.IntN(len(scheduleEmails))]
 	err = p.repo.Replace(ctx, giver)
 	r.told(giver.Name, err)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *rivalry) handOver(ctx context.Context, p *process, e *employee, rng *ma
 }
 
 // told notes what a writer was told of a change.
-func (r *rivalry) told(name string, err error) {
+func (r *scheduleWorld) told(name string, err error) {
 	if r.Log.Told(err) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

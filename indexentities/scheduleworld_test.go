@@ -16,9 +16,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// rivalry is the world of one schedule: writers that move few entities between few values, and workers. Every process
+// scheduleWorld is the world of one schedule: writers that move few entities between few values, and workers. Every process
 // applies its effects at once or leaves them to the workers, as the seed says.
-type rivalry struct {
+type scheduleWorld struct {
 	world
 	harness.Trouble
 	entities int
@@ -29,16 +29,16 @@ type rivalry struct {
 	refused map[string]bool // notes whose writer was told that they were not written
 }
 
-func rivalNames() []string { return []string{"", "a", "b", "c"} }
+func scheduleNames() []string { return []string{"", "a", "b", "c"} }
 
 // stage makes the world and its actors.
-func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
+func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.open(t, s)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, visibility, map[string]bool{}
 	p := must[*process](t)(r.start(s))
 	for id := range r.entities {
-		if err := p.repo.Insert(t.Context(), with(id, pick(rng, rivalNames()))); err != nil {
+		if err := p.repo.Insert(t.Context(), with(id, pick(rng, scheduleNames()))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,13 +59,13 @@ func (r *rivalry) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		return r.settled(ctx, s)
+		return r.checkFinal(ctx, s)
 	}
 	return stage
 }
 
-// settled checks the end.
-func (r *rivalry) settled(ctx context.Context, s *storagetest.Service) error {
+// checkFinal compares the lists with the entities once nobody writes any more.
+func (r *scheduleWorld) checkFinal(ctx context.Context, s *storagetest.Service) error {
 	time.Sleep(visibility) // what is late has arrived
 	if err := r.drain(ctx, s); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *rivalry) settled(ctx context.Context, s *storagetest.Service) error {
 func pick(rng *mathrand.Rand, of []string) string { return of[rng.IntN(len(of))] }
 
 // writer changes entities.
-func (r *rivalry) writer(id int, seed uint64) explore.Actor {
+func (r *scheduleWorld) writer(id int, seed uint64) explore.Actor {
 	rng, done := mathrand.New(mathrand.NewPCG(seed, 0)), 0
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		own := r.world
@@ -100,8 +100,8 @@ func (r *rivalry) writer(id int, seed uint64) explore.Actor {
 }
 
 // change makes one change.
-func (r *rivalry) change(ctx context.Context, p *process, rng *mathrand.Rand, note string) {
-	e := with(rng.IntN(r.entities), pick(rng, rivalNames()))
+func (r *scheduleWorld) change(ctx context.Context, p *process, rng *mathrand.Rand, note string) {
+	e := with(rng.IntN(r.entities), pick(rng, scheduleNames()))
 	e.Note = note
 	key := keyOf(e)
 	edit := func(old *employee) error {

@@ -8,27 +8,27 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestRequestCountsOfRivals holds what docs/reference/costs.md says of a change that begins again.
-func TestRequestCountsOfRivals(t *testing.T) {
+// TestRequestCountsOfConflicts holds what docs/reference/costs.md says of a change that begins again.
+func TestRequestCountsOfConflicts(t *testing.T) {
 	ctx := context.Background()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
-	staff, rival := staffOf(table), staffOf(harness.Account(t).Table(table.Name())) // whose requests are not counted
-	hireAll(ctx, rival, 1)
+	staff, concurrent := staffOf(table), staffOf(harness.Account(t).Table(table.Name())) // whose requests are not counted
+	hireAll(ctx, concurrent, 1)
 	key := tables.Key{Partition: "Sales", Row: "000001"}
-	rivals := 0
+	writers := 0
 	update := func(w *Worker) error {
 		w.Age++
-		if rivals == 0 {
+		if writers == 0 {
 			return nil
 		}
-		rivals--
-		_, err := rival.Update(ctx, key, func(w *Worker) error { w.Age++; return nil })
+		writers--
+		_, err := concurrent.Update(ctx, key, func(w *Worker) error { w.Age++; return nil })
 		return err
 	}
 	checkSpending(t, requests, []spending{
-		{"Update with one rival", 4, func() error { rivals = 1; _, err := staff.Update(ctx, key, update); return err }},
-		{"Update with three rivals", 8, func() error { rivals = 3; _, err := staff.Update(ctx, key, update); return err }},
+		{"Update with one concurrent writer", 4, func() error { writers = 1; _, err := staff.Update(ctx, key, update); return err }},
+		{"Update with three concurrent writers", 8, func() error { writers = 3; _, err := staff.Update(ctx, key, update); return err }},
 	})
 }
 
