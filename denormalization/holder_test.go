@@ -52,7 +52,7 @@ func TestHolderAfterItsSource(t *testing.T) {
 			t.Errorf("the budget is %d", a.Budget)
 		}
 		check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
-		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Errorf("Verify finds %q", got)
 		}
 	})
@@ -168,7 +168,7 @@ func TestHolderWithATime(t *testing.T) {
 			t.Errorf("holder %d is %+v", id, d)
 		}
 	}
-	if got := wrong(t, offices.Verify(ctx, atOnce())); len(got) != 0 {
+	if got := wrong(t, offices.Verify); len(got) != 0 {
 		t.Errorf("Verify finds %q", got)
 	}
 	err = holders.Insert(ctx, &dated{ID: 3})

@@ -2,42 +2,42 @@ package denormalization_test
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// wrong collects discrepancies.
-func wrong(t testing.TB, found iter.Seq2[patterns.Discrepancy, error]) []string {
+// wrong lists what Verify finds.
+func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 	t.Helper()
+	found, err := harness.Findings(t.Context(), verify, atOnce())
+	check(t, err)
 	var all []string
-	for d, err := range found {
-		check(t, err)
-		all = append(all, fmt.Sprintf("%v %s %s", d.Kind, d.Place, d.Entity.Row))
+	for _, f := range found {
+		all = append(all, fmt.Sprintf("%v %s %s", f.Kind, f.Location, f.Entity.Row))
 	}
 	slices.Sort(all)
 	return all
 }
 
 // repaired repairs, and returns how much was done.
-func repaired(t testing.TB, results iter.Seq2[patterns.Repaired, error]) int {
+func repaired(t testing.TB, repair harness.RepositoryJob) int {
 	t.Helper()
-	n := 0
-	for r, err := range results {
-		check(t, err, r.Err)
-		if !r.Done {
-			t.Fatalf("not done: %v", r)
+	found, err := harness.Findings(t.Context(), repair, atOnce())
+	check(t, err)
+	for _, f := range found {
+		if check(t, f.NotRepaired); !f.Repaired {
+			t.Fatalf("not done: %v", f)
 		}
-		n++
 	}
-	return n
+	return len(found)
 }
 
-func atOnce() *patterns.VerifyOptions { return &patterns.VerifyOptions{Lag: time.Millisecond} }
+func atOnce() *patterns.JobOptions { return &patterns.JobOptions{Lag: time.Millisecond} }
 
 // TestVerify: what others did to the departments is found and repaired; a department that is not there is no discrepancy.
 func TestVerify(t *testing.T) {
@@ -48,7 +48,7 @@ func TestVerify(t *testing.T) {
 			check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
 		}
 		check(t, drainNow(ctx, t.queue))
-		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Fatalf("%q", got)
 		}
 		edit := func(name string, edit func(d *department)) {
@@ -59,15 +59,15 @@ func TestVerify(t *testing.T) {
 		edit("B", func(d *department) { d.ManagerID, d.ManagerSite, d.ManagerName = 0, "", "" })
 		edit("D", func(d *department) { d.ManagerID, d.ManagerSite = 3, "Sales" })
 		want := []string{"different Sales\tdept_A empid_000001", "missing Sales\tdept_B empid_000002", "spurious Sales\tdept_D empid_000003"}
-		if got := wrong(t, t.employees.Verify(ctx, atOnce())); !slices.Equal(got, want) {
+		if got := wrong(t, t.employees.Verify); !slices.Equal(got, want) {
 			t.Fatalf("%q, want %q", got, want)
 		}
-		if n := repaired(t, t.employees.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *atOnce()})); n != 3 {
+		if n := repaired(t, t.employees.Repair); n != 3 {
 			t.Fatalf("%d repaired", n)
 		}
 		t.want("A", "A's")
 		t.want("D", "")
-		if got := wrong(t, t.employees.Verify(ctx, atOnce())); len(got) != 0 {
+		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Fatalf("%q", got)
 		}
 	})
@@ -79,7 +79,7 @@ func TestVerifyFanOut(t *testing.T) {
 	w := newOffices(t, s, 50)
 	p := must[*officeProcess](t)(w.start(s))
 	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
-	if got := wrong(t, p.offices.Verify(ctx, atOnce())); len(got) != 0 {
+	if got := wrong(t, p.offices.Verify); len(got) != 0 {
 		t.Fatalf("%q", got)
 	}
 	for _, id := range []int{3, 30} {
@@ -89,10 +89,10 @@ func TestVerifyFanOut(t *testing.T) {
 	_, err := w.unlinked(t, s).Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
 	check(t, err)
 	want := []string{"spurious members\tmember_000003 office_L", "spurious members\tmember_000007 office_gone", "spurious members\tmember_000030 office_L"}
-	if got := wrong(t, p.offices.Verify(ctx, atOnce())); !slices.Equal(got, want) {
+	if got := wrong(t, p.offices.Verify); !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	if n := repaired(t, p.offices.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *atOnce()})); n != 3 {
+	if n := repaired(t, p.offices.Repair); n != 3 {
 		t.Fatalf("%d repaired", n)
 	}
 	must[map[string]int](t)(w.checkCopies(ctx, s))

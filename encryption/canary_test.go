@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -149,9 +150,11 @@ func TestCanaries(t *testing.T) {
 	rows.put(t, employeeKey("Sales", 1), row)
 	errs["a row that was changed"] = second(x.repo.Get(ctx, employeeKey("Sales", 1)))
 	errs["an update of it"] = second(x.repo.Update(ctx, employeeKey("Sales", 1), func(*employee) error { return nil }))
-	for d, err := range x.repo.Verify(ctx, nil) {
-		if err = errors.Join(err, d.Err); err != nil {
-			errs[fmt.Sprint("Verify of ", d.Entity)] = err
+	found, err := harness.Findings(ctx, x.repo.Verify, nil)
+	check(t, err)
+	for _, f := range found {
+		if f.Err != nil {
+			errs[fmt.Sprint("Verify of ", f.Entity)] = f.Err
 		}
 	}
 	for name := range map[string]bool{"Wrapped": true, "Check": true} {

@@ -91,22 +91,19 @@ func TestVerifyAndRepair(t *testing.T) {
 	for id := range 5 {
 		check(t, r.Insert(ctx, june("Sales", id)))
 	}
-	o := &patterns.VerifyOptions{Lag: time.Millisecond}
-	for d, err := range r.Verify(ctx, o) {
-		t.Errorf("%+v, %v", d, err)
+	o := &patterns.JobOptions{Lag: time.Millisecond}
+	if err := harness.Clean(ctx, r.Verify, o); err != nil {
+		t.Errorf("%v", err)
 	}
 	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
 	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
-	repaired := 0
-	for _, err := range r.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *o}) {
-		check(t, err)
-		repaired++
+	all, err := harness.Findings(ctx, r.Repair, o)
+	check(t, err)
+	if len(all) != 2 {
+		t.Errorf("%d are repaired", len(all))
 	}
-	if repaired != 2 {
-		t.Errorf("%d are repaired", repaired)
-	}
-	for d, err := range r.Verify(ctx, o) {
-		t.Errorf("after the repair: %+v, %v", d, err)
+	if err := harness.Clean(ctx, r.Verify, o); err != nil {
+		t.Errorf("after the repair: %v", err)
 	}
 	check(t, sameEmployee(must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
 	check(t, second(x.lean.Get(ctx, "Sales", compoundkey.Int(3, 6))))

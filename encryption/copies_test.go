@@ -199,7 +199,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
-	must[patterns.RebuildReport](t)(r.Rebuild(ctx, nil))
+	must[tables.Report](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -45,8 +46,8 @@ func TestModify(t *testing.T) {
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
 				t.Errorf("the car is %v", e.Properties)
 			}
-			for d, err := range p.employees.Verify(ctx, nil) {
-				t.Errorf("%v, %v", d, err)
+			if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
+				t.Errorf("%v", err)
 			}
 			refused := map[string]func(*tables.Entity) error{
 				"a removed property": func(e *tables.Entity) error { e.Properties.Delete("Visits"); return nil },

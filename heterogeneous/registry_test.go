@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -118,8 +119,8 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 			t.Errorf("%s", text(v))
 		}
 	}
-	for d, err := range p.employees.Verify(ctx, nil) {
-		t.Errorf("%v, %v", d, err)
+	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
+		t.Errorf("%v", err)
 	}
 	want := []string{"employee 1 June Jones1 <jones1@contoso.com> 5", "employee 2 June Jones2 <jones2@contoso.com> 5"}
 	if found := readAll(t, p.registry.Query().Partition("Sales")); !slices.Equal(found, want) {

@@ -80,8 +80,8 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], o
 					}
 					return nil // the old program knows of no index
 				}
-				for d, err := range p.employees.Verify(ctx, nil) {
-					return errors.Join(fmt.Errorf("%v", d), err)
+				if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
+					return err
 				}
 				return nil
 			},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -137,8 +138,8 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("the report of the table is %+v", got)
 		}
 	}
-	for d, err := range p.employees.Verify(ctx, nil) {
-		t.Errorf("%v, %v", d, err)
+	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
+		t.Errorf("%v", err)
 	}
 	if _, err := p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a negative Concurrency: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -27,13 +28,13 @@ func TestRebuildOfOneList(t *testing.T) {
 				if busy {
 					writers.Go(func() { churn(t, w, s, stop) })
 				}
-				report, err := p.repo.Rebuild(ctx, &patterns.RebuildOptions{Concurrency: 16})
+				report, err := p.repo.Rebuild(ctx, &patterns.JobOptions{Concurrency: 16})
 				close(stop)
 				writers.Wait()
 				if err != nil || report.Failed > 0 || !busy && report.Conflicts > 0 {
 					t.Fatalf("%+v, %v", report, err)
 				}
-				t.Logf("%d entities, %d written, %d conflicts", report.Entities, report.Written, report.Conflicts)
+				t.Logf("%d entities, %d written, %d conflicts", report.Read, report.Written, report.Conflicts)
 				if found, err := w.check(ctx, s); err != nil || len(found) != sharing {
 					t.Fatalf("%d employees, %v", len(found), err)
 				}
@@ -49,9 +50,13 @@ func TestRepairOfOneList(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Simulator(t, nil)
 			p := w.withoutList(t, s)
-			for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond, Concurrency: 16}}) {
-				if err != nil || !r.Done {
-					t.Errorf("%v: %v, %v", r.Discrepancy, r.Err, err)
+			repaired, err := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Millisecond, Concurrency: 16})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, r := range repaired {
+				if !r.Repaired {
+					t.Error(r)
 				}
 			}
 			if found, err := w.check(ctx, s); err != nil || len(found) != sharing {

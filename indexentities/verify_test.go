@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -37,18 +38,21 @@ func TestVerifyAndRepair(t *testing.T) {
 			if err := plain.DeleteUnconditional(ctx, at(7)); err != nil {
 				t.Fatal(err)
 			}
-			options := patterns.VerifyOptions{Lag: time.Nanosecond}
-			found := 0
-			for d, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: options}) {
-				if found++; err != nil || !d.Done {
-					t.Errorf("%+v, %v", d, err)
+			options := patterns.JobOptions{Lag: time.Nanosecond}
+			found, err := harness.Findings(ctx, p.repo.Repair, &options)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, f := range found {
+				if !f.Repaired {
+					t.Errorf("%+v", f)
 				}
 			}
-			if found != 6 {
-				t.Errorf("%d discrepancies, want 6", found)
+			if len(found) != 6 {
+				t.Errorf("%d discrepancies, want 6", len(found))
 			}
-			for d, err := range p.repo.Verify(ctx, &options) {
-				t.Errorf("after the repair: %v, %v", d, err)
+			if err := harness.Clean(ctx, p.repo.Verify, &options); err != nil {
+				t.Errorf("after the repair: %v", err)
 			}
 			if _, err := w.check(ctx, s); err != nil {
 				t.Error(err)

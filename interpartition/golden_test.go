@@ -86,8 +86,8 @@ func TestOldReservationIsRead(t *testing.T) {
 		t.Errorf("a key that is reserved can be taken: %v", err)
 	}
 	for _, r := range repairOnce(t.Context(), t, p) {
-		if !r.Done {
-			t.Errorf("%v: %v", r, r.Err)
+		if !r.Repaired {
+			t.Error(r)
 		}
 	}
 	if _, err := w.check(t.Context(), s); err != nil {

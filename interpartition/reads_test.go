@@ -119,7 +119,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	options := &patterns.VerifyOptions{Lag: time.Millisecond}
+	options := &patterns.JobOptions{Lag: time.Millisecond}
 	if got := discrepancies(t, repo, options); len(got) != 0 {
 		t.Fatalf("right after the write: %q", got)
 	}
@@ -134,12 +134,13 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	}
 }
 
-func discrepancies(t testing.TB, repo *patterns.Repository[employee], options *patterns.VerifyOptions) (all []string) {
+func discrepancies(t testing.TB, repo *patterns.Repository[employee], options *patterns.JobOptions) (all []string) {
 	t.Helper()
-	for d, err := range repo.Verify(t.Context(), options) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	found, err := harness.Findings(t.Context(), repo.Verify, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range found {
 		all = append(all, fmt.Sprintf("%v %s", d.Kind, d.Pattern))
 	}
 	slices.Sort(all)

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -34,13 +35,11 @@ func (p *slowCommit) Do(req *policy.Request) (*http.Response, error) {
 }
 
 // repairOnce runs Repair with a Lag that is as short as callers can make it, and returns what it found.
-func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns.Repaired) {
+func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns.Finding) {
 	t.Helper()
-	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Nanosecond}}) {
-		if err != nil {
-			t.Error(err)
-		}
-		found = append(found, r)
+	found, err := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Nanosecond})
+	if err != nil {
+		t.Error(err)
 	}
 	return found
 }
@@ -104,7 +103,7 @@ func TestReservationEnds(t *testing.T) {
 					return
 				}
 				found := repairOnce(t.Context(), t, p)
-				if len(found) != 2 || !found[0].Done || !found[1].Done {
+				if len(found) != 2 || !found[0].Repaired || !found[1].Repaired {
 					t.Errorf("Repair reports %v of two reservations whose term is over", found)
 				}
 			})

@@ -109,13 +109,15 @@ func (r *scheduleWorld) repairer(seed uint64) explore.Actor {
 	return r.Actor(seed, func(ctx context.Context, s *storagetest.Service, dead func() bool) (bool, error) {
 		p, err := r.start(s)
 		for ; err == nil && runs < 3 && !dead(); runs++ {
-			for found, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1, Concurrency: 1}}) {
+			found, failed := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: 1, Concurrency: 1})
+			if failed != nil {
+				r.Log.Add("failed repairs", 1)
+			}
+			for _, f := range found {
 				switch {
-				case err != nil:
-					r.Log.Add("failed repairs", 1)
-				case found.Done && found.Err == nil && found.Kind == patterns.Spurious:
+				case f.Repaired && f.Kind == patterns.Spurious:
 					r.Log.Add(removed, 1)
-				case found.Done:
+				case f.Repaired:
 					r.Log.Add(repairedCopies, 1)
 				}
 			}

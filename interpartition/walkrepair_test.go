@@ -54,12 +54,13 @@ func (w *walked) repair(ctx context.Context, s *storagetest.Service) error {
 	if err != nil {
 		return err
 	}
-	for r, err := range p.repo.Repair(lease.Waive(ctx, w.rash), &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1, Concurrency: 1}}) {
-		if err != nil {
-			return err
-		}
-		if r.Err != nil {
-			return r.Err
+	all, err := harness.Findings(lease.Waive(ctx, w.rash), p.repo.Repair, &patterns.JobOptions{Lag: 1, Concurrency: 1})
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.NotRepaired != nil {
+			return r.NotRepaired
 		}
 	}
 	return nil

@@ -3,11 +3,11 @@ package largeentities_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -17,38 +17,18 @@ import (
 // maintenance are the runs over all entities that may meet a concurrent writer.
 var maintenance = map[string]func(context.Context, *process) error{
 	"Verify": func(ctx context.Context, p *process) error {
-		for d, err := range p.repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Millisecond}) {
-			if err != nil {
-				return err
-			}
-			return fmt.Errorf("a false alarm: %v", d)
-		}
-		return nil
+		return harness.Clean(ctx, p.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond})
 	},
 	"Repair": func(ctx context.Context, p *process) error {
-		for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
-			if err != nil {
-				return err
-			}
-			return fmt.Errorf("a false alarm: %v", r.Discrepancy)
-		}
-		return nil
+		return harness.Clean(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Millisecond})
 	},
 	"Rebuild": func(ctx context.Context, p *process) error {
-		report, err := p.repo.Rebuild(ctx, nil)
-		return errors.Join(err, failedIn(report))
+		return harness.Clean(ctx, p.repo.Rebuild, nil)
 	},
 	"Sweep": func(ctx context.Context, p *process) error {
 		_, err := p.photo.Sweep(ctx, &largeentities.SweepOptions{Grace: time.Hour})
 		return err
 	},
-}
-
-func failedIn(report patterns.RebuildReport) error {
-	if report.Failed > 0 {
-		return fmt.Errorf("%d entities failed: %v", report.Failed, report.Problems)
-	}
-	return nil
 }
 
 // writerChanges are what a concurrent writer does to an entity whose value is in a blob.

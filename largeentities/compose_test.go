@@ -45,12 +45,12 @@ func TestIndexes(t *testing.T) {
 	puts := requests.CountOf(storagetest.PutBlob)
 	outside.Note = "moved"
 	ok(t, p.repo.Replace(ctx, outside))
-	for d, err := range p.repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Millisecond}) {
-		t.Errorf("a discrepancy: %v %v", d, err)
+	if err := harness.Clean(ctx, p.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}); err != nil {
+		t.Errorf("a discrepancy: %v", err)
 	}
-	must[patterns.RebuildReport](t)(p.repo.Rebuild(ctx, nil))
-	for d, err := range p.repo.Repair(ctx, nil) {
-		t.Errorf("a repair: %v %v", d, err)
+	must[tables.Report](t)(p.repo.Rebuild(ctx, nil))
+	if err := harness.Clean(ctx, p.repo.Repair, nil); err != nil {
+		t.Errorf("a repair: %v", err)
 	}
 	if n := requests.CountOf(storagetest.PutBlob); puts != 4 || n != puts {
 		t.Errorf("%d blobs were put, and then %d", puts, n)
@@ -76,15 +76,11 @@ func TestRepairOfCopies(t *testing.T) {
 	table := p.account.Table(w.copies)
 	rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	ok(t, rows.DeleteUnconditional(ctx, tables.Key{Partition: "email_Sales", Row: "jonesj"}))
-	repaired := 0
-	for r, err := range p.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
-		ok(t, err)
-		_ = r
-		repaired++
-	}
+	repaired, err := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Millisecond})
+	ok(t, err)
 	got := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
-	if repaired == 0 || short(got.Photo) != "a74" {
-		t.Errorf("%d repaired, and the copy has %s", repaired, short(got.Photo))
+	if len(repaired) == 0 || short(got.Photo) != "a74" {
+		t.Errorf("%d repaired, and the copy has %s", len(repaired), short(got.Photo))
 	}
 	if _, err := w.check(ctx, s); err != nil {
 		t.Error(err)

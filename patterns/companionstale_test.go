@@ -75,8 +75,8 @@ func TestCompanionsCopyIsMissing(t *testing.T) {
 			if v := harness.Must[*team](t)(all.Get(ctx, red)); v.Size != 1 {
 				t.Errorf("a size of %d", v.Size)
 			}
-			for d, err := range all.Verify(ctx, &patterns.VerifyOptions{Partitions: []string{"red"}, Lag: 1}) {
-				t.Errorf("%v, %v", d, err)
+			if err := harness.Clean(ctx, all.Verify, &patterns.JobOptions{Partitions: []string{"red"}, Lag: 1}); err != nil {
+				t.Errorf("%v", err)
 			}
 		})
 	}

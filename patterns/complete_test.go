@@ -122,8 +122,8 @@ func TestRebuildGoesOnAfterMissingReferences(t *testing.T) {
 	}
 	p := &completing{refuses: &tables.Error{Kind: tables.ErrMissingReference}}
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), p))
-	report, err := repo.Rebuild(ctx, nil)
-	if err != nil || report.Failed != 2 || len(report.Problems) != 2 || report.Problems[0].Kind != patterns.Missing {
-		t.Errorf("%+v, %v", report, err)
+	found, err := harness.Findings(ctx, repo.Rebuild, nil)
+	if err != nil || len(found) != 2 || found[0].Kind != patterns.Missing {
+		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -36,18 +36,18 @@ func ExampleRepository_Rebuild() {
 	hireAll(ctx, staffOf(table), 3) // by programs without the index
 
 	workers, byName := workersBy(table)
-	report, err := workers.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
-		fmt.Println(r.Entities, "seen") // keep r.Resume: RebuildOptions.Resume goes on from it
+	report, err := workers.Rebuild(ctx, &patterns.JobOptions{Progress: func(r tables.Report) {
+		fmt.Println(r.Read, "seen") // keep r.Resume: JobOptions.Resume continues from it
+	}, Found: func(f patterns.Finding) error {
+		fmt.Println(f) // an entity that cannot be entered, such as one whose key another entity has
+		return nil
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Written, "written,", report.Failed, "failed")
-	for d, err := range workers.Verify(ctx, nil) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		log.Fatal(d)
+	if report, err = workers.Verify(ctx, nil); err != nil || report.Findings > 0 {
+		log.Fatal(report, err)
 	}
 	for w, err := range byName.Range(ctx, "Sales", compoundkey.AtLeast(compoundkey.String("Worker 2"))) {
 		if err != nil {

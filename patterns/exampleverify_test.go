@@ -33,17 +33,19 @@ func ExampleRepository_Verify() {
 	if err := table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "name_june"}); err != nil {
 		log.Fatal(err)
 	}
-	for d, err := range staff.Verify(ctx, nil) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(d.Kind, d.Pattern, d.Place)
+	report, err := staff.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		fmt.Println(f.Kind, f.Pattern, f.Location)
+		return nil // an error would end the run
+	}})
+	if err != nil {
+		log.Fatal(err) // report.Resume continues the run
 	}
-	for repaired, err := range staff.Repair(ctx, nil) {
-		if err != nil || !repaired.Done {
-			log.Fatal(repaired, err)
-		}
+	fmt.Println(report.Read, "read,", report.Findings, "found")
+	report, err = staff.Repair(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
 	}
+	fmt.Println(report.Repaired, "repaired")
 	w, err := byName.Get(ctx, "Sales", compoundkey.Fold("JUNE"))
 	if err != nil {
 		log.Fatal(err)
@@ -51,5 +53,7 @@ func ExampleRepository_Verify() {
 	fmt.Println(w.ID)
 	// Output:
 	// missing name name_june
+	// 1 read, 1 found
+	// 1 repaired
 	// 223
 }

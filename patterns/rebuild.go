@@ -15,68 +15,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RebuildOptions are the options of Rebuild; nil is the same as the zero value.
-type RebuildOptions struct {
-	// Patterns are the names of the attached patterns to fill; nil is all that store copies of entities or facts about
-	// them.
-	Patterns []string
-	// Partitions are the partitions of the entities to process; nil is the whole table.
-	Partitions []string
-	// Concurrency is the maximum number of entities processed at once (default 8).
-	Concurrency int
-	// Progress is called after each page of entities.
-	Progress func(RebuildReport)
-	// Resume continues an earlier run: give the text of its RebuildReport.Resume. The token is ErrInvalid with other
-	// options or another table.
-	Resume string
-}
-
-// maxProblems limits the entities listed in RebuildReport.Problems.
-const maxProblems = 1000
-
-// RebuildReport counts what a run has done, including the earlier runs that it resumes.
-type RebuildReport struct {
-	Entities  int64 // entities read
-	Written   int64 // entities rewritten, or whose outside copies were reconciled under an intent
-	Skipped   int64 // entities that needed no change
-	Conflicts int64 // attempts that ended in a conflict, a lost response or a lost lease; the entity was read again
-	Failed    int64 // entities that could not be filled, for the reasons in Problems
-	// Problems lists the first 1,000 failed entities of this run: keys that another entity owns (Missing, with
-	// ErrDuplicate), entities that other writers changed, or whose lease was lost, at each of Schema.MaxAttempts
-	// attempts (Missing), something that a pattern does not find, such as a parent (Missing, with ErrMissingReference), and
-	// entities that cannot be read or that an index refuses (Undecodable).
-	Problems []Discrepancy
-	Elapsed  time.Duration // duration of this run
-
-	// Resume continues the run when given as RebuildOptions.Resume. It is "" when the run is complete, and after an error
-	// before any work was done.
-	Resume string `json:"-"`
-}
-
 // rebuildAll is Repository.Rebuild.
-func rebuildAll(ctx context.Context, r *engine.Engine, o *RebuildOptions) (RebuildReport, error) {
-	if o == nil {
-		o = &RebuildOptions{}
-	}
+func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
 	b, err := newRebuild(r, o)
 	if err != nil {
-		return RebuildReport{}, err
+		return tables.Report{}, err
 	}
 	err = b.run(ctx)
-	b.state.Report.Elapsed = time.Since(b.began)
-	return b.state.Report, err
+	return b.report(), err
 }
 
 // rebuild is one run of Rebuild.
 type rebuild struct {
-	*verifier   // reads entities and compares copies
-	concurrency int
-	progress    func(RebuildReport)
-	began       time.Time
-	always      bool // a pattern that cannot report what it stores is always filled
+	*verifier      // reads entities and compares copies
+	always    bool // a pattern that cannot report what it stores is always filled
 
-	mu    sync.Mutex
-	state rebuildState
+	mu     sync.Mutex
+	state  rebuildState
+	resume string     // the token of the last checkpoint
+	failed []*finding // of the current page
 }
 
 // rebuildState is the position of a run, as its token stores it.
@@ -85,8 +42,11 @@ type rebuildState struct {
 	Run     string
 	Part    int
 	Page    string
-	Report  RebuildReport
+	Report  rebuildCounts
 }
+
+// rebuildCounts are the counts of a run, as its token stores them.
+type rebuildCounts struct{ Entities, Written, Skipped, Conflicts, Failed, Findings int64 }
 
 const rebuildVersion = 1
 
@@ -96,52 +56,45 @@ type rebuilt struct {
 	row   *engine.StoredRow // with every property as stored
 }
 
-func newRebuild(r *engine.Engine, o *RebuildOptions) (*rebuild, error) {
-	const op = "Rebuild"
-	v, err := newVerifier(r, op, &VerifyOptions{Patterns: o.Patterns, Partitions: o.Partitions, Concurrency: o.Concurrency})
+func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
+	const op = opRebuild
+	v, err := newVerifier(r, op, o)
 	if err != nil {
 		return nil, err
 	}
 	v.aim(true, nil, nil)
-	b := &rebuild{verifier: v, concurrency: v.options.Concurrency, progress: o.Progress, began: time.Now()}
+	b := &rebuild{verifier: v}
 	for _, p := range r.Patterns {
-		switch named := slices.Contains(o.Patterns, p.Name); {
+		switch named := slices.Contains(v.options.Patterns, p.Name); {
 		case !v.chosen(p.Name) || p.Audit != nil:
 		case p.Rows != nil || p.Companions != nil:
 			b.always = true
 		case named && p.Copies == nil && p.Outside == nil:
-			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q stores no copies or facts to fill; remove it from RebuildOptions.Patterns", p.Name))
+			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name))
 		}
 	}
 	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}
-	if o.Resume != "" {
-		if err := b.state.parse(o.Resume, b.state.Run); err != nil {
+	if b.resume = v.options.Resume; b.resume != "" {
+		if err := b.state.parse(b.resume, b.state.Run); err != nil {
 			return nil, r.Invalid(op, tables.Key{}, err)
 		}
 	}
 	return b, nil
 }
 
-func (s *rebuildState) text() string {
-	c := *s
-	c.Report.Problems = nil
-	return continuation.Encode(&c)
-}
-
 func (s *rebuildState) parse(token, run string) error {
 	var c rebuildState
 	switch {
 	case continuation.Decode(token, &c) != nil:
-		return fmt.Errorf("RebuildOptions.Resume, of %d characters, is not a token of an earlier RebuildReport", len(token))
+		return fmt.Errorf("JobOptions.Resume, of %d characters, is not Report.Resume of an earlier Rebuild", len(token))
 	case c.Version != rebuildVersion:
-		return fmt.Errorf("RebuildOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, rebuildVersion)
+		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, rebuildVersion)
 	case c.Run != run:
-		return errors.New("RebuildOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
+		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
 	case c.Part < 0:
 		return errNowhere
 	}
 	*s = c
-	s.Report.Resume = token
 	return nil
 }
 
@@ -149,27 +102,38 @@ func (s *rebuildState) parse(token, run string) error {
 func (b *rebuild) run(ctx context.Context) error {
 	for b.state.Part < b.parts() {
 		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
-		if err != nil {
-			return err
+		if err == nil {
+			err = each(ctx, b.options.Concurrency, page.Items, b.fill)
 		}
-		b.noteFailures()
-		if err := each(ctx, b.concurrency, page.Items, b.fill); err != nil {
+		if told := b.tellFailures(); err == nil {
+			err = told
+		}
+		if err != nil {
 			return err
 		}
 		if b.state.Page = page.Next; page.Next == "" {
 			b.state.Part++
 		}
-		b.state.Report.Resume = ""
+		b.resume = ""
 		if b.state.Part < b.parts() {
-			b.state.Report.Resume = b.state.text()
+			b.resume = continuation.Encode(&b.state)
 		}
-		if b.progress != nil {
-			report := b.state.Report
-			report.Problems, report.Elapsed = slices.Clone(report.Problems), time.Since(b.began)
-			b.progress(report)
+		if b.options.Progress != nil {
+			b.options.Progress(b.report())
 		}
 	}
 	return nil
+}
+
+// report returns the counts of the run, and the token of its last checkpoint.
+func (b *rebuild) report() tables.Report {
+	c := &b.state.Report
+	p := tables.Report{Read: c.Entities, Written: c.Written, Unchanged: c.Skipped, Conflicts: c.Conflicts, Failed: c.Failed, Findings: c.Findings,
+		Elapsed: time.Since(b.began), Resume: b.resume}
+	if b.scope != nil {
+		p.PartitionsDone = b.state.Part
+	}
+	return p
 }
 
 // query reads the entities of one partition, or of all.
@@ -185,7 +149,7 @@ func (b *rebuild) query(part int) tables.Query[rebuilt] {
 		}
 		b.state.Report.Entities++
 		if !e.known() {
-			b.fail(Discrepancy{Kind: Undecodable, Table: b.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
+			b.fail(Finding{Kind: Undecodable, Table: b.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
 			return nil, nil
 		}
 		return &rebuilt{e.value, e.row.With(slices.Clone(e.stored))}, nil
@@ -197,24 +161,25 @@ func (b *rebuild) query(part int) tables.Query[rebuilt] {
 	return q.AllowTableScan()
 }
 
-// noteFailures moves the entities that the page could not read to the report.
-func (b *rebuild) noteFailures() {
+// tellFailures gives the caller the entities of the page that could not be read or filled.
+func (b *rebuild) tellFailures() error {
 	for _, f := range b.failures {
-		b.problem(f.Discrepancy)
+		b.problem(f.Finding)
 	}
-	b.failures = nil
+	failed := b.failed
+	b.failures, b.failed = nil, nil
+	return b.tell(failed, &b.state.Report.Findings)
 }
 
-func (b *rebuild) problem(d Discrepancy) {
-	b.add(func(r *RebuildReport) {
-		r.Failed++
-		if len(r.Problems) < maxProblems {
-			r.Problems = append(r.Problems, d)
-		}
-	})
+// problem records an entity that could not be filled.
+func (b *rebuild) problem(f Finding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state.Report.Failed++
+	b.failed = append(b.failed, &finding{Finding: f})
 }
 
-func (b *rebuild) add(count func(*RebuildReport)) {
+func (b *rebuild) add(count func(*rebuildCounts)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	count(&b.state.Report)
@@ -225,15 +190,15 @@ func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
 		if !retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
-			return b.failed(ctx, x, err)
+			return b.giveUp(ctx, x, err)
 		}
-		b.add(func(r *RebuildReport) { r.Conflicts++ })
+		b.add(func(r *rebuildCounts) { r.Conflicts++ })
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
 		value, row, err := b.r.ReadOwn(ctx, b.op, x.row.Key)
 		if err != nil || value == nil {
-			return b.failed(ctx, x, err)
+			return b.giveUp(ctx, x, err)
 		}
 		x = &rebuilt{value, row}
 	}
@@ -262,8 +227,8 @@ func conflicts(err error) bool {
 	return tables.LostRace(err) || e != nil && errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
 }
 
-// failed records why an entity could not be filled, unless the error concerns the whole run.
-func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
+// giveUp records why an entity could not be filled, unless the error concerns the whole run.
+func (b *rebuild) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -275,6 +240,6 @@ func (b *rebuild) failed(ctx context.Context, x *rebuilt, err error) error {
 	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err
 	}
-	b.problem(Discrepancy{Kind: kind, Pattern: e.Pattern, Table: b.r.Table.Name(), Entity: x.row.Key, Err: err})
+	b.problem(Finding{Kind: kind, Pattern: e.Pattern, Table: b.r.Table.Name(), Entity: x.row.Key, Err: err})
 	return nil
 }

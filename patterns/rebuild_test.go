@@ -22,9 +22,9 @@ func TestRebuild(t *testing.T) {
 	o.without = nil
 	d := o.open(t)
 	w := d.write(t, n, busy, departments)
-	options := &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) { t.Logf("%+v", r) }}
+	options := &patterns.JobOptions{Progress: func(r tables.Report) { t.Logf("%+v", r) }}
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := d.repo.Rebuild(ctx, &patterns.RebuildOptions{Progress: func(r patterns.RebuildReport) {
+	_, err := d.repo.Rebuild(ctx, &patterns.JobOptions{Progress: func(r tables.Report) {
 		options.Resume = r.Resume
 		stop()
 	}})
@@ -32,7 +32,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatalf("the run was not broken off: %v", err)
 	}
 	report, err := d.repo.Rebuild(t.Context(), options)
-	if err != nil || report.Failed > 0 || report.Entities < n || report.Resume != "" {
+	if err != nil || report.Failed > 0 || report.Read < n || report.Resume != "" {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	w.end(t)
@@ -41,7 +41,7 @@ func TestRebuild(t *testing.T) {
 		t.Fatalf("%d discrepancies are left: %q", len(left), left[:min(len(left), 10)])
 	}
 	again, err := d.repo.Rebuild(t.Context(), nil)
-	if err != nil || again.Written != 0 || again.Skipped != n+busy {
+	if err != nil || again.Written != 0 || again.Unchanged != n+busy {
 		t.Errorf("a second run: %+v, %v", again, err)
 	}
 }
@@ -65,17 +65,21 @@ func TestRebuildProblems(t *testing.T) {
 	o.without = nil
 	d := o.open(t)
 	for _, names := range [][]string{{"email"}, {"badge"}} {
-		report, err := d.repo.Rebuild(t.Context(), &patterns.RebuildOptions{Patterns: names})
-		if err != nil || report.Failed != 2 || report.Entities != 4 {
+		var found []patterns.Finding
+		report, err := d.repo.Rebuild(t.Context(), &patterns.JobOptions{Patterns: names, Found: func(f patterns.Finding) error {
+			found = append(found, f)
+			return nil
+		}})
+		if err != nil || report.Failed != 2 || report.Findings != 2 || len(found) != 2 || report.Read != 4 {
 			t.Fatalf("%v: %+v, %v", names, report, err)
 		}
-		kinds := []patterns.DiscrepancyKind{report.Problems[0].Kind, report.Problems[1].Kind}
+		kinds := []patterns.FindingKind{found[0].Kind, found[1].Kind}
 		slices.Sort(kinds)
-		if !slices.Equal(kinds, []patterns.DiscrepancyKind{patterns.Missing, patterns.Undecodable}) {
-			t.Errorf("%v: %v", names, report.Problems)
+		if !slices.Equal(kinds, []patterns.FindingKind{patterns.Missing, patterns.Undecodable}) {
+			t.Errorf("%v: %v", names, found)
 		}
 	}
-	for _, bad := range []*patterns.RebuildOptions{{Patterns: []string{"none"}}, {Resume: "?"}, {Resume: "e30"}, {Concurrency: -1}} {
+	for _, bad := range []*patterns.JobOptions{{Patterns: []string{"none"}}, {Resume: "?"}, {Resume: "e30"}, {Concurrency: -1}} {
 		_, err := d.repo.Rebuild(t.Context(), bad)
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}

@@ -33,13 +33,13 @@ func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
 	case len(l.outside) > 0:
 		err = b.r.RunReconcile(ctx, "", x.row.Key, l.outside)
 	case l.taken == nil:
-		b.add(func(r *RebuildReport) { r.Skipped++ })
+		b.add(func(r *rebuildCounts) { r.Skipped++ })
 		return nil
 	default:
 		return l.taken
 	}
 	if err == nil {
-		b.add(func(r *RebuildReport) { r.Written++ })
+		b.add(func(r *rebuildCounts) { r.Written++ })
 		err = l.taken
 	}
 	return err

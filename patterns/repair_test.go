@@ -39,19 +39,20 @@ func (o *office) drain(ctx context.Context, s *storagetest.Service) error {
 }
 
 // quick are options that make the same requests in the same order each time.
-func quick() *patterns.RepairOptions {
-	return &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond, Concurrency: 1}}
+func quick() *patterns.JobOptions {
+	return &patterns.JobOptions{Lag: time.Millisecond, Concurrency: 1}
 }
 
 // repairAll is a Repair that is in error where anything is not done.
 func (d *desk) repairAll(ctx context.Context) error {
 	var undone []string
-	for r, err := range d.repo.Repair(ctx, quick()) {
-		if err != nil {
-			return err
-		}
-		if !r.Done {
-			undone = append(undone, fmt.Sprintf("%v: %v", r, r.Err))
+	all, err := harness.Findings(ctx, d.repo.Repair, quick())
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if !r.Repaired {
+			undone = append(undone, r.String())
 		}
 	}
 	if len(undone) > 0 {
@@ -67,10 +68,11 @@ func (o *office) check(ctx context.Context, s *storagetest.Service, harmed []str
 		return err
 	}
 	for _, last := range []bool{done, true} {
-		for v, err := range d.repo.Verify(ctx, &quick().VerifyOptions) {
-			if err != nil {
-				return err
-			}
+		all, err := harness.Findings(ctx, d.repo.Verify, quick())
+		if err != nil {
+			return err
+		}
+		for _, v := range all {
 			if last || !slices.Contains(harmed, brief(v)) {
 				return fmt.Errorf("%v, after a repair that is done: %v", v, last)
 			}
@@ -193,14 +195,14 @@ func TestRepairRequests(t *testing.T) {
 		d.verify(t, v)
 	}), pages(1))
 	want("nothing to fill", cost(func() {
-		if _, err := d.repo.Rebuild(t.Context(), &patterns.RebuildOptions{Patterns: []string{"email"}}); err != nil {
+		if _, err := d.repo.Rebuild(t.Context(), &patterns.JobOptions{Patterns: []string{"email"}}); err != nil {
 			t.Error(err)
 		}
 	}), pages(1))
 	deleteRaw(t, d.table, emailRow(colleague(7, 1)))
 	want("a missing copy", cost(verify), map[storagetest.Kind]int{storagetest.QueryEntities: 3, storagetest.GetEntity: 4})
 	repair := func() {
-		d.repair(t, patterns.RepairOptions{VerifyOptions: fixed()}, func(r patterns.Repaired) bool { return r.Done })
+		d.repair(t, fixed(), func(r patterns.Finding) bool { return r.Repaired })
 	}
 	t.Logf("a missing copy is repaired with %v", cost(repair))
 	want("a repaired table", cost(verify), pages(2))

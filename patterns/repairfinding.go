@@ -29,7 +29,7 @@ func fatal(ctx context.Context, err error) error {
 func (v *verifier) repairAlone(ctx context.Context, f *finding) error {
 	names := v.r.SharedBy(f.Entity, nil)
 	if a := v.areas[f.site.area].auditor; a != nil {
-		names = append(names, engine.HeldName(a, f.Place))
+		names = append(names, engine.HeldName(a, f.Location))
 	}
 	release, err := v.locks.Acquire(ctx, names)
 	if err != nil {
@@ -53,7 +53,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	case a.auditor == nil:
 		return v.repairOutside(ctx, f)
 	case intends:
-		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Place}})
+		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Location}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
@@ -108,12 +108,12 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 
 // removeHeld makes a pattern remove a fact that no entity requires.
 func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding) error {
-	return p.Audit.Remove(ctx, f.Place, f.Entity, func(ctx context.Context) (bool, error) {
+	return p.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
 		if err != nil {
 			return false, err
 		}
-		wanted, refused := wantedHeld(p, e, f.Place)
+		wanted, refused := wantedHeld(p, e, f.Location)
 		return wanted != nil || refused || !e.known(), nil // unknown, so the fact stays
 	})
 }
@@ -148,7 +148,7 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 		}
 	}
 	if junk := p.junk(); len(junk) > 0 {
-		if err := v.removeSpurious(ctx, &finding{Discrepancy: f.Discrepancy, site: f.site, extraClaims: f.extraClaims, wrongRows: junk}); err != nil {
+		if err := v.removeSpurious(ctx, &finding{Finding: f.Finding, site: f.site, extraClaims: f.extraClaims, wrongRows: junk}); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	if own := p.own(); own != nil {
 		change = own.Outside.Reserved
 	}
-	return v.r.RunReconcile(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Place}})
+	return v.r.RunReconcile(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Location}})
 }
 
 // junk returns the rows that block the required copy: claims of reservations, except the claim of the reserved row
@@ -183,7 +183,7 @@ func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow)
 	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Keeps(owner) {
 		return taken
 	}
-	s := &candidate{site: site{f.site.area, f.Place, owner}}
+	s := &candidate{site: site{f.site.area, f.Location, owner}}
 	if err := v.inspectFirst(ctx, s); err != nil {
 		return err
 	}

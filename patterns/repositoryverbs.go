@@ -113,16 +113,17 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 	return explain(ctx, r.engine, kind, untyped(v))
 }
 
-// Verify compares what the patterns store with what the entities require, and yields the differences: in rows of the
-// entities' own partitions, in copies and claims outside of them, and in what patterns with an Audit store. An error
-// is yielded once, last.
+// Verify compares what the patterns store with what the entities require, and gives each difference to JobOptions.Found: in
+// rows of the entities' own partitions, in copies and claims outside of them, and in what patterns with an Audit store.
+// It writes nothing. Report.Findings is 0 if nothing is wrong. An error ends the run; the report beside it says how far the
+// run has come, and its Resume continues it. A token has up to 270,000 characters.
 //
 // It works on tables of any size while programs write to them. Its memory is bounded: the scans add up digests of what
 // entities require and subtract digests of what is stored, in 4,096 sums. Only where a sum is not zero are the rows
 // read again and compared one by one, at most about 100,000 at a time (some 30 MiB with keys of usual length). What
 // has no counterpart is a candidate, and Verify rechecks every candidate on its own.
 //
-// Every reported difference really existed. In the entity's partition, Verify reads one of the two rows before and
+// Every finding really existed. In the entity's partition, Verify reads one of the two rows before and
 // after the other and requires the same ETag, so both existed at one moment. Outside, a copy must still have the ETag
 // under which it was wrong after Lag: an ETag never recurs, and every write of the entity rewrites the copy. A missing
 // copy is reported if the entity still has its ETag after Lag. A candidate that keeps changing is dropped after three
@@ -136,12 +137,13 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for each run
 // of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to 10 for each
 // candidate; 1 more for each entity that a Layout spreads over rows.
-func (r *Repository[T]) Verify(ctx context.Context, options *VerifyOptions) iter.Seq2[Discrepancy, error] {
-	return verifyAll(ctx, r.engine, options)
+func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
+	return audit(ctx, r.engine, opVerify, options)
 }
 
-// Repair runs Verify, repairs each discrepancy and yields the result. It continues after a discrepancy that it cannot
-// repair, with the reason in Repaired.Err. An error of the service is yielded once, last.
+// Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. It continues after a
+// finding that it cannot repair, with the reason in Finding.NotRepaired. It repairs up to 10,000 findings before it gives
+// them to Found, and repairs nothing more after an error of Found. An error of the service ends the run, as in Verify.
 //
 // Every repairing write is idempotent and conditional, so a crash, a repeated request or a concurrent writer does no
 // harm, and another Repair finds the rest:
@@ -154,10 +156,10 @@ func (r *Repository[T]) Verify(ctx context.Context, options *VerifyOptions) iter
 //   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
 //     OutsideKeys, reconciled under an intent.
 //
-// What cannot be decoded is only reported. Requests: those of Verify, and for each discrepancy 2 to 5 to recheck it
+// What cannot be decoded is only reported. Requests: those of Verify, and for each finding 2 to 5 to recheck it
 // and those of one write of the entity, or 1 delete; for a mismatched claim 1 for each page of its partition.
-func (r *Repository[T]) Repair(ctx context.Context, options *RepairOptions) iter.Seq2[Repaired, error] {
-	return repairAll(ctx, r.engine, options)
+func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
+	return audit(ctx, r.engine, opRepair, options)
 }
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If an
@@ -165,13 +167,17 @@ func (r *Repository[T]) Repair(ctx context.Context, options *RepairOptions) iter
 // It reads outside copies and what auditors hold, and reconciles under an intent whatever is wrong.
 //
 // Deploy the pattern to all programs that write the entities before you run Rebuild: it misses entities that a program
-// without the pattern writes later. Entities that cannot be filled are in RebuildReport.Problems and do not end the
-// run. You can interrupt it at any time and run it again; it writes only what is missing or wrong. Entities that share
-// a row or list, such as those with one value of an indexentities index, are written one after another, so the run
-// does not conflict with itself.
+// without the pattern writes later. You can interrupt it at any time and run it again; it writes only what is missing or
+// wrong. Entities that share a row or list, such as those with one value of an indexentities index, are written one after
+// another, so the run does not conflict with itself.
+//
+// Entities that cannot be filled do not end the run. After each page of entities, Rebuild gives them to JobOptions.Found:
+// keys that another entity owns (Missing, with ErrDuplicate), entities that other writers changed, or whose lease was lost,
+// at each of Schema.MaxAttempts attempts (Missing), something that a pattern does not find, such as a parent (Missing, with
+// ErrMissingReference), and entities that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
 //
 // Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1
 // for each outside copy and each fact, and those of an intent for each entity where one of these is wrong.
-func (r *Repository[T]) Rebuild(ctx context.Context, options *RebuildOptions) (RebuildReport, error) {
+func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }

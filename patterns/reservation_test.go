@@ -50,20 +50,17 @@ func TestRepairWaitsForTheTerm(t *testing.T) {
 				x.set(d.badge, key, "_tpTerm", tc.term)
 			}
 			d.service.Wait(tc.after)
-			var found []patterns.Repaired
-			for r, err := range d.repo.Repair(t.Context(), &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: 1}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				found = append(found, r)
+			found, err := harness.Findings(t.Context(), d.repo.Repair, &patterns.JobOptions{Lag: 1})
+			if err != nil {
+				t.Fatal(err)
 			}
-			if (len(found) == 1) != tc.found || len(found) == 1 && found[0].Done != tc.freed {
+			if (len(found) == 1) != tc.found || len(found) == 1 && found[0].Repaired != tc.freed {
 				t.Fatalf("Repair says %v, want found %v, freed %v", found, tc.found, tc.freed)
 			}
-			if tc.found && !tc.freed && !strings.Contains(found[0].Err.Error(), "_tpTerm") {
-				t.Errorf("the error does not tell what to do: %v", found[0].Err)
+			if tc.found && !tc.freed && !strings.Contains(found[0].NotRepaired.Error(), "_tpTerm") {
+				t.Errorf("the error does not tell what to do: %v", found[0].NotRepaired)
 			}
-			_, err := d.badge.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
+			_, err = d.badge.Client().GetEntity(t.Context(), key.Partition, key.Row, nil)
 			if (err != nil) != tc.freed {
 				t.Errorf("freed %v: reading the row says %v", tc.freed, err)
 			}

@@ -60,13 +60,7 @@ func verifier(ctx context.Context, s *storagetest.Service) error {
 	if err != nil {
 		return err
 	}
-	for d, err := range repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Second, Concurrency: 1}) {
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("a false alarm: %v", d)
-	}
-	return nil
+	return harness.Clean(ctx, repo.Verify, &patterns.JobOptions{Lag: time.Second, Concurrency: 1})
 }
 
 // TestScheduleCounters: every update that was told to be applied counts once, and one of unknown outcome at most once.

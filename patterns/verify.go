@@ -1,189 +1,97 @@
 package patterns
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"iter"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// VerifyOptions are the options of Verify and Repair; nil is the same as the zero value.
-type VerifyOptions struct {
-	// Partitions are the partitions of the entities to verify; nil is the whole table. No option to allow a table scan
-	// is needed.
-	Partitions []string
-	// Patterns are the names of the attached patterns to verify; nil is all of them.
-	Patterns []string
-	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
-	// so that an intent that waits for a worker is not reported earlier. A reserved key is ignored until its stored
-	// term and a grace period are over, whatever Lag is.
-	Lag time.Duration
-	// Concurrency is the maximum number of concurrent requests while candidates are checked (default 8).
-	Concurrency int
-	// Rows is the total number of rows that the scans read, if known from an earlier run's VerifyReport. Estimate
-	// and ETA are computed from it.
-	Rows int64
-	// Progress is called after each request of a scan and each group of candidates, never concurrently.
-	Progress func(VerifyReport)
-	// Resume continues an earlier run: give the text of its VerifyReport.Resume. Findings after that token are
-	// reported again. The token is ErrInvalid with other options or another table.
-	Resume string
-
-	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
+// audit is Repository.Verify, or Repository.Repair, as op says.
+func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tables.Report, error) {
+	v, err := newVerifier(r, op, o)
+	if err == nil {
+		err = v.begin()
+	}
+	if err != nil {
+		return tables.Report{}, err
+	}
+	err = v.run(ctx)
+	report := v.report()
+	if err == nil {
+		report.Resume = ""
+	}
+	return report, err
 }
 
-// VerifyReport is the progress of a run. Counts include the earlier runs that it resumes.
-type VerifyReport struct {
-	Entities       int64 // entities read
-	Rows           int64 // rows read by all scans
-	Candidates     int64 // candidates checked
-	Discrepancies  int64 // confirmed discrepancies
-	Repaired       int64 // of these
-	PartitionsDone int   // of VerifyOptions.Partitions
-	// Estimate is the number of rows to read, ETA the remaining time; both are 0 if unknown.
-	Estimate int64
-	ETA      time.Duration
-
-	resume func() string
-}
-
-// Resume continues the run when given as VerifyOptions.Resume. Call it during the call of Progress. It has up to
-// 270,000 characters during a scan.
-func (p VerifyReport) Resume() string {
-	if p.resume == nil {
-		return ""
-	}
-	return p.resume()
-}
-
-// DiscrepancyKind says how a stored row or fact differs from what the entities require.
-type DiscrepancyKind uint8
-
-// The kinds of discrepancy.
-const (
-	// Missing: the entity requires it, and it is absent or belongs to another entity.
-	Missing DiscrepancyKind = iota
-	// Spurious: it is stored, and no entity requires it.
-	Spurious
-	// Different: it is stored with other content than the entity requires.
-	Different
-	// Undecodable: an entity, or what a pattern stores, cannot be read, so the correct state is unknown.
-	Undecodable
-)
-
-// String returns the kind's name.
-func (k DiscrepancyKind) String() string {
-	return [...]string{"missing", "spurious", "different", "undecodable"}[k]
-}
-
-// Discrepancy is one difference between what is stored and what the entities require.
-type Discrepancy struct {
-	Kind    DiscrepancyKind
-	Pattern string     // "" for the entity's own rows, and if unknown
-	Table   string     // table of the row; "" if only the pattern knows, as for lists and blobs
-	Place   string     // a row key in the entity's partition; or a partition key, a tab and a row key; or the pattern's own notation
-	Entity  tables.Key // the entity that requires it, or that it claims to belong to
-	Err     error      // details, or nil
-}
-
-// String formats the discrepancy in one line.
-func (d Discrepancy) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: ", d.Kind)
-	if d.Pattern != "" {
-		fmt.Fprintf(&b, "%s ", d.Pattern)
-	}
-	if d.Place != "" {
-		fmt.Fprintf(&b, "%q ", d.Place)
-	}
-	if d.Table != "" {
-		fmt.Fprintf(&b, "in %s ", d.Table)
-	}
-	fmt.Fprintf(&b, "of (%q, %q)", d.Entity.Partition, d.Entity.Row)
-	if d.Err != nil {
-		fmt.Fprintf(&b, ": %v", d.Err)
-	}
-	return b.String()
-}
-
-// verifyAll is Repository.Verify.
-func verifyAll(ctx context.Context, r *engine.Engine, o *VerifyOptions) iter.Seq2[Discrepancy, error] {
-	return func(yield func(Discrepancy, error) bool) {
-		v, err := newVerifier(r, "Verify", o)
-		if err != nil {
-			yield(Discrepancy{}, err)
-			return
-		}
-		v.found = func(_ context.Context, findings []*finding) error {
-			for _, f := range findings {
-				if !yield(f.Discrepancy, nil) {
-					return errStopped
-				}
-			}
-			return nil
-		}
-		if err := v.run(ctx); err != nil && err != errStopped {
-			yield(Discrepancy{}, err)
-		}
-	}
-}
-
-// defaultConcurrency is the default of VerifyOptions.Concurrency.
-const defaultConcurrency = 8
-
-// defaultLag is the default of VerifyOptions.Lag.
-const defaultLag = 5 * time.Second
-
-// checked returns the options with defaults set, and rejects invalid ones.
-func (o *VerifyOptions) checked(attached []*engine.Pattern) (VerifyOptions, error) {
-	c := VerifyOptions{}
-	if o != nil {
-		c = *o
-	}
-	c.Lag = cmp.Or(c.Lag, defaultLag)
-	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
-	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
-		return c, fmt.Errorf("VerifyOptions.Lag is %v, Concurrency %d and Rows %d; none may be negative", c.Lag, c.Concurrency, c.Rows)
-	}
-	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
+// hand repairs findings, if that is the job, and gives them to the caller.
+func (v *verifier) hand(ctx context.Context, findings []*finding) error {
 	var err error
-	if c.Partitions, err = checkedPartitions(c.Partitions); err != nil {
-		return c, err
+	if v.op == opRepair {
+		err = v.repairAll(ctx, findings)
 	}
-	c.Patterns, err = checkedPatterns(c.Patterns, attached)
-	return c, err
+	if told := v.tell(findings, &v.state.Findings); err == nil {
+		err = told
+	}
+	return err
 }
 
-// checkedPartitions sorts partition keys and removes duplicates; nil stays nil.
-func checkedPartitions(partitions []string) ([]string, error) {
-	if partitions == nil {
-		return nil, nil
-	}
-	for _, p := range partitions {
-		if err := rows.CheckKey("partition key", p); err != nil {
-			return nil, err
+// tell gives findings to the caller, and counts those that it has given.
+func (v *verifier) tell(findings []*finding, given *int64) error {
+	for _, f := range findings {
+		if *given++; v.options.Found == nil {
+			continue
+		}
+		if err := v.options.Found(f.Finding); err != nil {
+			return err
 		}
 	}
-	sorted := slices.Sorted(slices.Values(partitions))
-	return append([]string{}, slices.Compact(sorted)...), nil
+	return nil
 }
 
-// checkedPatterns sorts the names of attached patterns; nil stays nil.
-func checkedPatterns(names []string, attached []*engine.Pattern) ([]string, error) {
-	if names == nil {
-		return nil, nil
+// progressed makes the run resumable from its present position, unless that lies within an auditor's list, and calls the
+// caller's Progress.
+func (v *verifier) progressed() {
+	if !v.listing {
+		v.checkpoint.set(&v.state)
 	}
-	for _, name := range names {
-		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("no pattern is named %q", name)
+	if v.options.Progress != nil {
+		v.options.Progress(v.report())
+	}
+}
+
+// report returns the counts of the run, and the token of its last checkpoint.
+func (v *verifier) report() tables.Report {
+	s := &v.state
+	p := tables.Report{Read: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Findings: s.Findings, Repaired: s.Repaired,
+		Elapsed: time.Since(v.began), Resume: v.options.Resume}
+	switch {
+	case v.checkpoint.Phase == phaseDone:
+		p.Resume = ""
+	case v.checkpoint.Version != 0:
+		p.Resume = v.checkpoint.text()
+	}
+	if v.scope != nil {
+		p.PartitionsDone = s.Part
+		if s.Phase > phaseEntities {
+			p.PartitionsDone = len(v.options.Partitions)
 		}
 	}
-	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
+	p.Estimate = v.estimate(p.PartitionsDone)
+	if left := p.Estimate - s.Rows; left > 0 && v.rowsHere > 0 {
+		p.ETA = time.Duration(float64(time.Since(v.began)) * float64(left) / float64(v.rowsHere))
+	}
+	return p
+}
+
+// estimate is the number of rows to read, from an earlier run or extrapolated from the partitions done; 0 if unknown.
+func (v *verifier) estimate(done int) int64 {
+	switch {
+	case v.options.Rows > 0:
+		return max(v.options.Rows, v.state.Rows)
+	case v.far() || done == 0:
+		return 0 // the number of rows in the outside tables is unknown
+	}
+	return v.state.Rows * int64(len(v.options.Partitions)) / int64(done)
 }

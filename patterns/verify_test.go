@@ -27,11 +27,11 @@ import (
 func TestVerifyFindsNothing(t *testing.T) {
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, 300, 5)
-	for _, o := range []patterns.VerifyOptions{{}, {Partitions: []string{"D00", "D03"}}, {Partitions: []string{}}, {Patterns: []string{"email"}},
+	for _, o := range []patterns.JobOptions{{}, {Partitions: []string{"D00", "D03"}}, {Partitions: []string{}}, {Patterns: []string{"email"}},
 		{Patterns: []string{"mail"}}, {Patterns: []string{"badge", "roster"}}, {Partitions: []string{"D01"}, Patterns: []string{"marks", "mail"}}} {
 		o.Lag = fixed().Lag
-		var last patterns.VerifyReport
-		o.Progress = func(p patterns.VerifyReport) { last = p }
+		var last tables.Report
+		o.Progress = func(p tables.Report) { last = p }
 		if found := d.verify(t, o); len(found) > 0 {
 			t.Errorf("%v: %d found, such as %s", o, len(found), found[0])
 		}
@@ -124,18 +124,20 @@ func TestVerifyFindsAll(t *testing.T) {
 	x.harm(n, departments, times)
 	w := d.write(t, n, busy, departments)
 	began := time.Now()
-	var last patterns.VerifyReport
-	o := patterns.VerifyOptions{Lag: patience, Progress: func(p patterns.VerifyReport) { last = p }}
+	var last tables.Report
+	o := patterns.JobOptions{Lag: patience, Progress: func(p tables.Report) { last = p }}
 	got := d.verify(t, o)
 	t.Logf("seed %d: %d found in %v beside %d changes: %+v", seed, len(got), time.Since(began), w.changes.Load(), last)
 	if !slices.Equal(got, x.wants) {
 		t.Errorf("%d found, want %d:%s", len(got), len(x.wants), differences(got, x.wants))
 	}
-	if planned := d.repair(t, patterns.RepairOptions{VerifyOptions: o, DryRun: true}, func(r patterns.Repaired) bool { return !r.Done }); !slices.Equal(planned, got) {
+	dry := o
+	dry.DryRun = true
+	if planned := d.repair(t, dry, func(r patterns.Finding) bool { return !r.Repaired }); !slices.Equal(planned, got) {
 		t.Errorf("a dry run is about something else:%s", differences(planned, got))
 	}
 	before := w.changes.Load()
-	repaired := d.repair(t, patterns.RepairOptions{VerifyOptions: o}, func(r patterns.Repaired) bool { return r.Done != beyondRepair(r) })
+	repaired := d.repair(t, o, func(r patterns.Finding) bool { return r.Repaired != beyondRepair(r) })
 	t.Logf("%d repaired beside %d changes", len(repaired), w.changes.Load()-before)
 	for _, r := range repaired { // what is in the partition is repaired first, and with it most of what is outside
 		if _, ok := slices.BinarySearch(x.wants, r); !ok {
@@ -149,22 +151,23 @@ func TestVerifyFindsAll(t *testing.T) {
 }
 
 // beyondRepair reports whether only people can tell what to do.
-func beyondRepair(r patterns.Repaired) bool {
-	return r.Kind == patterns.Undecodable || errors.Is(r.Err, tables.ErrDuplicate)
+func beyondRepair(r patterns.Finding) bool {
+	return r.Kind == patterns.Undecodable || errors.Is(r.NotRepaired, tables.ErrDuplicate)
 }
 
 // repair lists what Repair says it has looked at, as texts in order.
-func (d *desk) repair(t testing.TB, o patterns.RepairOptions, ok func(patterns.Repaired) bool) []string {
+func (d *desk) repair(t testing.TB, o patterns.JobOptions, ok func(patterns.Finding) bool) []string {
 	t.Helper()
 	found := []string{}
-	for r, err := range d.repo.Repair(t.Context(), &o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	all, err := harness.Findings(t.Context(), d.repo.Repair, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
 		if !ok(r) {
-			t.Errorf("%v: done %v, %v", r, r.Done, r.Err)
+			t.Errorf("%v: repaired %v, %v", r, r.Repaired, r.NotRepaired)
 		}
-		found = append(found, brief(r.Discrepancy))
+		found = append(found, brief(r))
 	}
 	slices.Sort(found)
 	return found
@@ -188,14 +191,15 @@ func TestVerifyGoesOn(t *testing.T) {
 		o.SmallRuns(rows, candidates)
 		tokens, before := []string{""}, []int{0}
 		found := 0
-		o.Progress = func(p patterns.VerifyReport) { tokens, before = append(tokens, p.Resume()), append(before, found) }
+		o.Progress = func(p tables.Report) { tokens, before = append(tokens, p.Resume), append(before, found) }
 		var all []string
-		for v, err := range d.repo.Verify(t.Context(), &o) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, brief(v))
+		o.Found = func(f patterns.Finding) error {
+			all = append(all, brief(f))
 			found++
+			return nil
+		}
+		if report, err := d.repo.Verify(t.Context(), &o); err != nil || report.Findings != int64(found) || report.Resume != "" {
+			t.Fatalf("%+v, %v", report, err)
 		}
 		slices.Sort(all)
 		if !slices.Equal(all, x.wants) {
@@ -211,13 +215,16 @@ func TestVerifyGoesOn(t *testing.T) {
 		t.Logf("%d tokens, the longest has %d characters", len(tokens), len(slices.MaxFunc(tokens, func(a, b string) int { return len(a) - len(b) })))
 	}
 	o := fixed()
-	o.Progress = func(p patterns.VerifyReport) { o.Resume = p.Resume() }
-	d.verify(t, o)
-	for _, other := range []patterns.VerifyOptions{{Resume: "?"}, {Resume: "e30"}, {Resume: o.Resume, Partitions: []string{"D01"}}, {Resume: o.Resume, Patterns: []string{"email"}},
-		{Patterns: []string{"phone"}}, {Lag: -1}, {Partitions: []string{"a/b"}}} {
-		for _, err := range d.repo.Verify(t.Context(), &other) {
-			harness.WantKind(t, err, tables.ErrInvalid)
+	o.Progress = func(p tables.Report) {
+		if p.Resume != "" {
+			o.Resume = p.Resume
 		}
+	}
+	d.verify(t, o)
+	for _, other := range []patterns.JobOptions{{Resume: "?"}, {Resume: "e30"}, {Resume: o.Resume, Partitions: []string{"D01"}}, {Resume: o.Resume, Patterns: []string{"email"}},
+		{Patterns: []string{"phone"}}, {Lag: -1}, {Partitions: []string{"a/b"}}} {
+		_, err := d.repo.Verify(t.Context(), &other)
+		harness.WantKind(t, err, tables.ErrInvalid)
 	}
 }
 
@@ -231,7 +238,7 @@ func TestVerifyOnTheService(t *testing.T) {
 	if got := d.verify(t, fixed()); !slices.Equal(got, x.wants) {
 		t.Fatalf("%d found, want %d:%s", len(got), len(x.wants), differences(got, x.wants))
 	}
-	d.repair(t, patterns.RepairOptions{VerifyOptions: fixed()}, func(r patterns.Repaired) bool { return r.Done != beyondRepair(r) })
+	d.repair(t, fixed(), func(r patterns.Finding) bool { return r.Repaired != beyondRepair(r) })
 	if left := d.verify(t, fixed()); len(left) != 2 {
 		t.Fatalf("%d are left: %q", len(left), left)
 	}
@@ -250,7 +257,7 @@ func TestVerifyOfAHotEntity(t *testing.T) {
 	defer w.end(t)
 	o := fixed()
 	o.Lag = patience
-	want := brief(patterns.Discrepancy{Kind: patterns.Spurious, Pattern: "mail", Place: "mail_D00\told", Entity: staffKey(v)})
+	want := brief(patterns.Finding{Kind: patterns.Spurious, Pattern: "mail", Location: "mail_D00\told", Entity: staffKey(v)})
 	if got := d.verify(t, o); len(got) != 1 || got[0] != want {
 		t.Fatalf("found %q, want %s", got, want)
 	}
@@ -299,8 +306,8 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 	}
 	for i, r := range repos {
 		o := fixed()
-		for v, err := range r.Verify(ctx, &o) {
-			t.Errorf("repository %d: %v, %v", i, v, err)
+		if err := harness.Clean(ctx, r.Verify, &o); err != nil {
+			t.Errorf("repository %d: %v", i, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +24,10 @@ const nearArea = 0
 type verifier struct {
 	r       *engine.Engine
 	op      string
-	options VerifyOptions
+	options JobOptions
 	areas   []area
-	scope   map[string]bool // partitions, nil for all
-	near    bool            // the near area is verified
-	found   func(ctx context.Context, findings []*finding) error
+	scope   map[string]bool    // partitions, nil for all
+	near    bool               // the near area is verified
 	locks   engine.SharedLocks // for Repair and Rebuild
 
 	state    verifyState
@@ -40,11 +38,13 @@ type verifier struct {
 	failures []*finding // of the current page
 	began    time.Time
 	rowsHere int64 // rows read by this run
-	token    func() string
+
+	checkpoint verifyState // a copy of state at the position from which the run can be resumed; zero before the first
+	listing    bool        // an auditor's list is being read, so the state has no such position
 }
 
-func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, error) {
-	options, err := o.checked(r.Patterns)
+func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
+	options, err := o.checked(op, r.Patterns)
 	if err != nil {
 		return nil, r.Invalid(op, tables.Key{}, err)
 	}
@@ -65,7 +65,7 @@ func newVerifier(r *engine.Engine, op string, o *VerifyOptions) (*verifier, erro
 			v.areas = append(v.areas, area{auditor: p, lag: v.lagOf(p)})
 		}
 	}
-	return v, v.begin()
+	return v, nil
 }
 
 // addOutside adds the table in which a pattern stores its copies. In one table the rows of all patterns are read,

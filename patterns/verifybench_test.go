@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // crowd is a table of n entities with two indexes in their partitions, on a simulator.
@@ -119,7 +119,7 @@ func BenchmarkVerifyOnService(b *testing.B) {
 func growth(t testing.TB, d *desk) int64 {
 	before, most, calls := heap(), int64(0), 0
 	o := fixed()
-	o.Progress = func(patterns.VerifyReport) {
+	o.Progress = func(tables.Report) {
 		if calls++; calls%20 == 1 {
 			most = max(most, heap()-before)
 		}
@@ -137,9 +137,9 @@ func TestVerifyIsFlat(t *testing.T) {
 	var grown []int64
 	for _, n := range sizes {
 		d := crowd(t, n, 50)
-		var last patterns.VerifyReport
+		var last tables.Report
 		o := fixed()
-		o.Progress = func(p patterns.VerifyReport) { last = p }
+		o.Progress = func(p tables.Report) { last = p }
 		// Wherever a sum is looked at, something is wrong.
 		for i := 0; i < n; i += 40 {
 			deleteRaw(t, d.table, emailRow(colleague(i, 50)))

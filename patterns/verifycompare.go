@@ -158,7 +158,7 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 		return nil
 	}
 	a := &v.areas[s.area]
-	d := Discrepancy{Place: s.place, Entity: s.entity}
+	d := Finding{Location: s.place, Entity: s.entity}
 	var wrong bool
 	switch {
 	case a.auditor != nil:
@@ -174,18 +174,18 @@ func (v *verifier) compare(s *candidate, e *seenEntity, p *seenPlace) *finding {
 	if a.table != nil {
 		d.Table = a.table.Name()
 	}
-	return &finding{Discrepancy: d, site: s.site, extraClaims: s.extraClaims, wrongRows: p.rowVersions()}
+	return &finding{Finding: d, site: s.site, extraClaims: s.extraClaims, wrongRows: p.rowVersions()}
 }
 
 // compareNear compares a further row of an entity with the row that the entity requires.
-func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool {
+func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 	var wanted *engine.PlannedRow
 	if e.value != nil {
 		rows, refusals := nearRows(v.r, e)
-		if i := slices.IndexFunc(rows, func(row engine.PlannedRow) bool { return row.RowKey == d.Place }); i >= 0 {
+		if i := slices.IndexFunc(rows, func(row engine.PlannedRow) bool { return row.RowKey == d.Location }); i >= 0 {
 			wanted = &rows[i]
 		}
-		d.Pattern = prefixOf(d.Place, v.r.Copies)
+		d.Pattern = prefixOf(d.Location, v.r.Copies)
 		if wanted == nil && refusedBy(refusals, d.Pattern) {
 			return false // the pattern may have made it when it did not yet reject the entity
 		}
@@ -194,7 +194,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool
 	var h hasher
 	switch {
 	case wanted == nil:
-		d.Kind, d.Pattern = Spurious, prefixOf(d.Place, v.r.Copies)
+		d.Kind, d.Pattern = Spurious, prefixOf(d.Location, v.r.Copies)
 		return own != nil
 	case own == nil:
 		d.Kind, d.Err = Missing, p.occupant()
@@ -208,8 +208,8 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Discrepancy) bool
 }
 
 // compareOutside compares a copy and its claims with what the entity requires.
-func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Discrepancy) bool {
-	key, _ := driver.SplitKey(d.Place) // it was read
+func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Finding) bool {
+	key, _ := driver.SplitKey(d.Location) // it was read
 	d.Pattern, _ = a.ownerName(key)
 	wanted, pattern, refused := wantedOutside(a, e, key)
 	if wanted == nil {
@@ -268,9 +268,9 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 }
 
 // compareHeld compares what an auditor holds with what the entity requires.
-func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Discrepancy) bool {
+func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Finding) bool {
 	d.Pattern = p.Name
-	wanted, refused := wantedHeld(p, e, d.Place)
+	wanted, refused := wantedHeld(p, e, d.Location)
 	switch {
 	case refused || place.fact.Err != nil:
 		return false // the scan reports it

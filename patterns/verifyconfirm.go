@@ -25,7 +25,7 @@ type candidate struct {
 
 // finding is a confirmed discrepancy.
 type finding struct {
-	Discrepancy
+	Finding
 	site        site
 	extraClaims []string
 	wrongRows   []rowVersion // the wrong rows, each with the ETag under which it is wrong
@@ -72,7 +72,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 				findings = append(findings, s.is)
 			}
 		}
-		if err := v.report(ctx, findings); err != nil {
+		if err := v.hand(ctx, findings); err != nil {
 			return err
 		}
 		v.progressed()

@@ -26,8 +26,8 @@ type damage struct {
 	wants []string
 }
 
-func (x *damage) want(kind patterns.DiscrepancyKind, pattern, place string, entity tables.Key) {
-	x.wants = append(x.wants, brief(patterns.Discrepancy{Kind: kind, Pattern: pattern, Place: place, Entity: entity}))
+func (x *damage) want(kind patterns.FindingKind, pattern, place string, entity tables.Key) {
+	x.wants = append(x.wants, brief(patterns.Finding{Kind: kind, Pattern: pattern, Location: place, Entity: entity}))
 }
 
 // Where the rows of a colleague are.

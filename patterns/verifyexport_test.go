@@ -2,4 +2,4 @@ package patterns
 
 // SmallRuns makes a run settle the sums of partitions after so many facts, and join so many at once, so that a small table has
 // many of both.
-func (o *VerifyOptions) SmallRuns(facts, open int64) { o.runFacts, o.openFacts = facts, open }
+func (o *JobOptions) SmallRuns(facts, open int64) { o.runFacts, o.openFacts = facts, open }

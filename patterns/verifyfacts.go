@@ -97,7 +97,7 @@ func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error
 	}
 	if v.first {
 		v.state.Entities++
-		v.fail(Discrepancy{Kind: Undecodable, Table: v.r.Table.Name(), Entity: row.Key, Err: e.bad})
+		v.fail(Finding{Kind: Undecodable, Table: v.r.Table.Name(), Entity: row.Key, Err: e.bad})
 	}
 	if e.bad != nil {
 		return nil
@@ -116,11 +116,11 @@ func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error
 }
 
 // fail records something that cannot be read, if there is an error, and only once.
-func (v *verifier) fail(d Discrepancy) {
+func (v *verifier) fail(d Finding) {
 	if d.Err == nil || !v.first || !v.chosen(d.Pattern) {
 		return
 	}
-	v.failures = append(v.failures, &finding{Discrepancy: d})
+	v.failures = append(v.failures, &finding{Finding: d})
 }
 
 // seenEntity is an entity according to one read of its own row.
@@ -194,7 +194,7 @@ func (v *verifier) wantNear(e *seenEntity) {
 	}
 	rows, refusals := nearRows(v.r, e)
 	for _, refused := range refusals {
-		v.fail(Discrepancy{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.Table.Name(), Entity: e.key, Err: refused.Err})
+		v.fail(Finding{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.Table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
 		v.count(&fact{site: site{nearArea, rows[i].RowKey, e.key}, digest: v.hash.row(rows[i].Properties, nearMark(rows[i].Layout, e.writeID, e.incarnation))}, true)
@@ -233,7 +233,7 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusa
 // wantOutside records the copies, each with its claim, that an entity requires of one pattern.
 func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
-	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
+	v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
 		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
@@ -247,7 +247,7 @@ func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 func (v *verifier) wantHeld(at int, e *seenEntity) {
 	p := v.areas[at].auditor
 	facts, err := p.Audit.Expected(e.value)
-	v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
+	v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
 	if err != nil {
 		return
 	}
@@ -261,7 +261,7 @@ func (v *verifier) visitHeld(at int, held *driver.Fact) {
 	v.countRow()
 	p := v.areas[at].auditor
 	if held.Err != nil {
-		v.fail(Discrepancy{Kind: Undecodable, Pattern: p.Name, Place: held.Place, Entity: held.Entity, Err: held.Err})
+		v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Location: held.Place, Entity: held.Entity, Err: held.Err})
 		return
 	}
 	if v.farTo != nil && v.mine(held.Entity) {

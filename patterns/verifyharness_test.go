@@ -148,16 +148,17 @@ func (d *desk) fill(t testing.TB, n, departments int) {
 }
 
 // fixed are options for a small lag.
-func fixed() patterns.VerifyOptions { return patterns.VerifyOptions{Lag: 20 * time.Millisecond} }
+func fixed() patterns.JobOptions { return patterns.JobOptions{Lag: 20 * time.Millisecond} }
 
 // verify lists what Verify finds, as texts in order.
-func (d *desk) verify(t testing.TB, o patterns.VerifyOptions) []string {
+func (d *desk) verify(t testing.TB, o patterns.JobOptions) []string {
 	t.Helper()
 	found := []string{}
-	for x, err := range d.repo.Verify(t.Context(), &o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	all, err := harness.Findings(t.Context(), d.repo.Verify, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all {
 		found = append(found, brief(x))
 	}
 	slices.Sort(found)
@@ -165,8 +166,8 @@ func (d *desk) verify(t testing.TB, o patterns.VerifyOptions) []string {
 }
 
 // brief is a discrepancy without its reason.
-func brief(x patterns.Discrepancy) string {
-	return fmt.Sprintf("%v %s %q %s/%s", x.Kind, x.Pattern, x.Place, x.Entity.Partition, x.Entity.Row)
+func brief(x patterns.Finding) string {
+	return fmt.Sprintf("%v %s %q %s/%s", x.Kind, x.Pattern, x.Location, x.Entity.Partition, x.Entity.Row)
 }
 
 // rawRow is a row as it is stored, to be changed behind the library's back.

@@ -2,16 +2,12 @@ package patterns
 
 import (
 	"context"
-	"errors"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-// errStopped ends a run when the caller stops iterating.
-var errStopped = errors.New("the caller stopped iterating")
 
 // phase is one step of a run.
 type phase uint8
@@ -302,10 +298,9 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	if p == nil {
 		return nil
 	}
-	saved := v.token
-	defer func() { v.token = saved }()
-	text := v.state.text()
-	v.token = func() string { return text }
+	v.checkpoint.set(&v.state)
+	v.listing = true
+	defer func() { v.listing = false }()
 	for held, err := range p.Audit.List(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
 			return engine.PatternError(p, err, tables.ErrGarbled)
@@ -356,5 +351,5 @@ func (v *verifier) afterPage(ctx context.Context) error {
 func (v *verifier) flush(ctx context.Context) error {
 	failures := v.failures
 	v.failures = nil
-	return v.report(ctx, failures)
+	return v.hand(ctx, failures)
 }

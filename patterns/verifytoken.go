@@ -1,14 +1,12 @@
 package patterns
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -25,7 +23,8 @@ type verifyState struct {
 	Closing *partitionRun // the run that is being compared
 	Group   int           // of the sums outside
 
-	Entities, Rows, Candidates, Discrepancies, Repaired int64
+	Entities, Rows, Candidates, Repaired int64
+	Findings                             int64 `json:"Discrepancies"` // as earlier builds name it
 
 	NearFacts, ClosingFacts, FarFacts int64 // of the sums, whose texts follow the JSON
 
@@ -38,7 +37,6 @@ const verifyVersion = 1
 func (v *verifier) begin() error {
 	run := v.fingerprint()
 	v.state = verifyState{Version: verifyVersion, Run: run, Near: &partitionRun{}}
-	v.token = v.state.text
 	if v.options.Resume == "" {
 		return nil
 	}
@@ -98,13 +96,13 @@ func (s *verifyState) parse(token, run string) error {
 	}
 	*s = verifyState{}
 	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
-		return fmt.Errorf("VerifyOptions.Resume, of %d characters, is not a token of an earlier VerifyReport", len(token))
+		return fmt.Errorf("JobOptions.Resume, of %d characters, is not Report.Resume of an earlier Verify or Repair", len(token))
 	}
 	if s.Version != verifyVersion {
-		return fmt.Errorf("VerifyOptions.Resume has version %d, and this build reads version %d; begin again without it", s.Version, verifyVersion)
+		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", s.Version, verifyVersion)
 	}
 	if s.Run != run {
-		return errors.New("VerifyOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
+		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
 	}
 	closing := &sums{}
 	if s.Closing != nil {
@@ -112,7 +110,7 @@ func (s *verifyState) parse(token, run string) error {
 	}
 	err := errors.Join(s.Near.sums.parse(parts[1], s.NearFacts), closing.parse(parts[2], s.ClosingFacts), s.far.parse(parts[3], s.FarFacts))
 	if err != nil {
-		return fmt.Errorf("VerifyOptions.Resume is damaged: %w", err)
+		return fmt.Errorf("JobOptions.Resume is damaged: %w", err)
 	}
 	if s.Part < 0 || s.Group < 0 || s.Near.FromPart < 0 || s.Closing != nil && (s.Closing.Group < 0 || s.Closing.FromPart < 0) {
 		return errNowhere
@@ -120,48 +118,27 @@ func (s *verifyState) parse(token, run string) error {
 	return nil
 }
 
+// set makes s a copy of another state that shares none of its sums, which the run goes on to change.
+func (s *verifyState) set(from *verifyState) {
+	near, closing := s.Near, s.Closing
+	*s = *from
+	s.Near, s.Closing = from.Near.into(near), from.Closing.into(closing)
+}
+
+// into copies a run of partitions into another one, or a new one if there is none.
+func (p *partitionRun) into(other *partitionRun) *partitionRun {
+	if p == nil {
+		return nil
+	}
+	if other == nil {
+		other = &partitionRun{}
+	}
+	*other = *p
+	return other
+}
+
 // countRow counts a row that a scan has read.
 func (v *verifier) countRow() {
 	v.state.Rows++
 	v.rowsHere++
-}
-
-// progressed calls the caller's Progress.
-func (v *verifier) progressed() {
-	if v.options.Progress == nil {
-		return
-	}
-	s := &v.state
-	p := VerifyReport{Entities: s.Entities, Rows: s.Rows, Candidates: s.Candidates, Discrepancies: s.Discrepancies, Repaired: s.Repaired, resume: v.token}
-	if v.scope != nil {
-		p.PartitionsDone = s.Part
-		if s.Phase > phaseEntities {
-			p.PartitionsDone = len(v.options.Partitions)
-		}
-	}
-	p.Estimate = v.estimate(p.PartitionsDone)
-	if left := p.Estimate - s.Rows; left > 0 && v.rowsHere > 0 {
-		p.ETA = time.Duration(float64(time.Since(v.began)) * float64(left) / float64(v.rowsHere))
-	}
-	v.options.Progress(p)
-}
-
-// estimate is the number of rows to read, from an earlier run or extrapolated from the partitions done; 0 if unknown.
-func (v *verifier) estimate(done int) int64 {
-	switch {
-	case v.options.Rows > 0:
-		return max(v.options.Rows, v.state.Rows)
-	case v.far() || done == 0:
-		return 0 // the number of rows in the outside tables is unknown
-	}
-	return v.state.Rows * int64(len(v.options.Partitions)) / int64(done)
-}
-
-// report yields findings.
-func (v *verifier) report(ctx context.Context, findings []*finding) error {
-	if len(findings) == 0 {
-		return nil
-	}
-	v.state.Discrepancies += int64(len(findings))
-	return v.found(ctx, findings)
 }

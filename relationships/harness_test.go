@@ -209,8 +209,8 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 				return nil, fmt.Errorf("project %s lacks %d members", name, projects[name])
 			}
 		}
-		for d, err := range p.employees.Verify(ctx, &patterns.VerifyOptions{Lag: time.Nanosecond}) {
-			return nil, errors.Join(fmt.Errorf("%v", d), err)
+		if err := harness.Clean(ctx, p.employees.Verify, &patterns.JobOptions{Lag: time.Nanosecond}); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

@@ -54,9 +54,10 @@ func TestVerifyTellsOfLongMemberKeys(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	p := must[*process](t)(newWorld(t, s, members).start(s))
 	check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: strings.Repeat("p", 500)}), p.plain.Insert(ctx, &employee{Site: "Sales", ID: 2, Project: "P"}))
-	found := map[patterns.DiscrepancyKind]int{}
-	for d, err := range p.employees.Verify(ctx, &patterns.VerifyOptions{Lag: 1}) {
-		check(t, err)
+	found := map[patterns.FindingKind]int{}
+	all, err := harness.Findings(ctx, p.employees.Verify, &patterns.JobOptions{Lag: 1})
+	check(t, err)
+	for _, d := range all {
 		found[d.Kind]++
 		if d.Kind == patterns.Undecodable && !strings.Contains(d.Err.Error(), "512") {
 			t.Errorf("the error of the long key is %v", d.Err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -88,6 +89,27 @@ type Report struct {
 	Resume string
 }
 
+// String formats the counts that are not 0, without Resume, which may be long.
+func (r Report) String() string {
+	var parts []string
+	for _, c := range []struct {
+		n    int64
+		name string
+	}{
+		{r.Read, "read"}, {r.Rows, "rows"}, {r.Written, "written"}, {r.Transactions, "transactions"}, {r.Deleted, "deleted"}, {r.Unchanged, "unchanged"},
+		{r.Conflicts, "conflicts"}, {r.Failed, "failed"}, {r.Candidates, "candidates"}, {r.Findings, "findings"}, {r.Repaired, "repaired"},
+		{int64(r.PartitionsDone), "partitions done"},
+	} {
+		if c.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.name))
+		}
+	}
+	if r.Resume != "" {
+		parts = append(parts, "to be resumed")
+	}
+	return fmt.Sprintf("%s in %v", strings.Join(parts, ", "), r.Elapsed.Round(time.Millisecond))
+}
+
 // BulkNonAtomic writes any number of rows. It groups them by partition, packs each group into entity group transactions, and sends those
 // of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of the context or an
 // error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent, and returns the
@@ -114,6 +136,8 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 }
 
 const (
+	// defaultConcurrency is the default of BulkOptions.Concurrency and ParallelOptions.Concurrency.
+	defaultConcurrency = 8
 	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
 	// boundaries, and the address when every character of the keys is escaped.
 	batchOverhead = 512

@@ -9,9 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 )
 
-// defaultConcurrency is the number of requests that parallel reads keep under way when the caller does not say.
-const defaultConcurrency = 8
-
 // ParallelOptions are the options of parallel reads; nil is the same as the zero value.
 type ParallelOptions[T any] struct {
 	// Concurrency is the maximum number of requests in flight; 0 or less means 8.

@@ -5,32 +5,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-var quick = &patterns.VerifyOptions{Lag: time.Millisecond}
+var quick = &patterns.JobOptions{Lag: time.Millisecond}
 
 // TestMaintenanceBesideADelete: a concurrent writer deletes an entity of several rows, or inserts it again with fewer, after any
 // one request of Verify, Repair and Rebuild. None of them panics or reports the entity.
 func TestMaintenanceBesideADelete(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *process) error{
 		"Verify": func(ctx context.Context, p *process) error {
-			for d, err := range p.profiles.Verify(ctx, quick) {
-				t.Errorf("Verify yields %v, %v", d, err)
+			if err := harness.Clean(ctx, p.profiles.Verify, quick); err != nil {
+				t.Errorf("Verify yields %v", err)
 			}
 			return nil
 		},
 		"Repair": func(ctx context.Context, p *process) error {
-			for r, err := range p.profiles.Repair(ctx, &patterns.RepairOptions{VerifyOptions: *quick}) {
-				t.Errorf("Repair yields %v, %v", r, err)
+			if err := harness.Clean(ctx, p.profiles.Repair, quick); err != nil {
+				t.Errorf("Repair yields %v", err)
 			}
 			return nil
 		},
 		"Rebuild": func(ctx context.Context, p *process) error {
-			report, err := p.profiles.Rebuild(ctx, nil)
-			if report.Failed > 0 {
-				t.Errorf("Rebuild reports %v", report.Problems)
+			failed, err := harness.Findings(ctx, p.profiles.Rebuild, nil)
+			if len(failed) > 0 {
+				t.Errorf("Rebuild reports %v", failed)
 			}
 			return err
 		},
@@ -64,8 +65,8 @@ func deletedAt(t *testing.T, i int, again bool, run func(context.Context, *proce
 	}))))
 	broken, err := start(faulty, table)
 	check(t, err, run(ctx, broken))
-	for d, err := range p.profiles.Verify(ctx, quick) {
-		t.Fatalf("delete after request %d leaves %v, %v", i, d, err)
+	if err := harness.Clean(ctx, p.profiles.Verify, quick); err != nil {
+		t.Fatalf("delete after request %d leaves %v", i, err)
 	}
 	return met
 }

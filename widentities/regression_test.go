@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -81,9 +82,8 @@ func TestFirstRowGrows(t *testing.T) {
 			t.Errorf("Select(Email) reads %q", v.Email)
 		}
 	}
-	for _, err := range newer.Repair(t.Context(), nil) {
-		check(t, err)
-	}
+	_, err := harness.Findings(t.Context(), newer.Repair, nil)
+	check(t, err)
 	v, err := newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context())
 	check(t, err)
 	same(t, v, withNumbers(1, 300))
@@ -182,8 +182,8 @@ func TestOldIndexKey(t *testing.T) {
 	if v, err := ix.Get(t.Context(), "red", compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
-	for d, err := range p.profiles.Verify(t.Context(), nil) {
-		t.Error(d, err)
+	if err := harness.Clean(t.Context(), p.profiles.Verify, nil); err != nil {
+		t.Error(err)
 	}
 }
 

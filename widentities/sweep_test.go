@@ -115,13 +115,7 @@ func found(ctx context.Context, p *process, states []*profile) error {
 	if textOf(copied) != textOf(got) {
 		return fmt.Errorf("the copy is %.200s", textOf(copied))
 	}
-	for d, err := range p.profiles.Verify(ctx, nil) {
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("Verify finds %v", d)
-	}
-	return nil
+	return harness.Clean(ctx, p.profiles.Verify, nil)
 }
 
 func textOf(p *profile) string {

@@ -486,12 +486,12 @@ func TestSummaryMakesNothingUp(t *testing.T) {
 
 // TestDriftIsFoundExactly: what Verify leaves out, makes up or tells twice ends the run.
 func TestDriftIsFoundExactly(t *testing.T) {
-	a := patterns.Discrepancy{Kind: patterns.Missing, Pattern: "email", Place: "email_a@contoso.com"}
-	b := patterns.Discrepancy{Kind: patterns.Different, Pattern: "email", Place: "email_b@contoso.com"}
+	a := patterns.Finding{Kind: patterns.Missing, Pattern: "email", Location: "email_a@contoso.com"}
+	b := patterns.Finding{Kind: patterns.Different, Pattern: "email", Location: "email_b@contoso.com"}
 	other := a
 	other.Kind = patterns.Spurious
 	d := &drifting{damages: []damage{{want: a}, {want: b}}}
-	for name, found := range map[string][]patterns.Discrepancy{
+	for name, found := range map[string][]patterns.Finding{
 		"nothing":      nil,
 		"one":          {a},
 		"one twice":    {a, a},
@@ -503,7 +503,7 @@ func TestDriftIsFoundExactly(t *testing.T) {
 		}
 	}
 	b.Err = errors.New("what is wrong with it")
-	if err := d.exactly([]patterns.Discrepancy{b, a}); err != nil {
+	if err := d.exactly([]patterns.Finding{b, a}); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,7 +94,7 @@ func (d *drifting) employee(id int) *Employee { return d.staff[id-reviewed] }
 type damage struct {
 	what string
 	do   func(ctx context.Context) error
-	want patterns.Discrepancy // what Verify is to say of it
+	want patterns.Finding // what Verify is to say of it
 }
 
 // doDamage writes to the tables with the Azure SDK alone.
@@ -122,8 +122,8 @@ func emailKey(department, email string) tables.Key {
 }
 
 // wrong is a discrepancy of an employee's copy or list.
-func (d *drifting) wrong(kind patterns.DiscrepancyKind, pattern, place string, e *Employee) patterns.Discrepancy {
-	return patterns.Discrepancy{Kind: kind, Pattern: pattern, Place: place, Entity: d.repo.KeyOf(e), Table: d.repo.Table().Name()}
+func (d *drifting) wrong(kind patterns.FindingKind, pattern, place string, e *Employee) patterns.Finding {
+	return patterns.Finding{Kind: kind, Pattern: pattern, Location: place, Entity: d.repo.KeyOf(e), Table: d.repo.Table().Name()}
 }
 
 func (d *drifting) deleteCopy(e *Employee) damage {
@@ -223,12 +223,13 @@ func mergeRaw(ctx context.Context, table *tables.Table, key tables.Key, properti
 // find has Verify find the damage, and nothing else.
 func (d *drifting) find(ctx context.Context, s *section) error {
 	return d.c.act(s, "Repository.Verify", func() (string, error) {
-		var found []patterns.Discrepancy
-		for x, err := range d.repo.Verify(ctx, &patterns.VerifyOptions{Lag: driftLag}) {
-			if err != nil {
-				return "", err
-			}
+		var found []patterns.Finding
+		_, err := d.repo.Verify(ctx, &patterns.JobOptions{Lag: driftLag, Found: func(x patterns.Finding) error {
 			found = append(found, x)
+			return nil
+		}})
+		if err != nil {
+			return "", err
 		}
 		s.Text = append(s.Text, "What Verify found and Repair corrected:")
 		for _, x := range found {
@@ -239,10 +240,10 @@ func (d *drifting) find(ctx context.Context, s *section) error {
 }
 
 // exactly is an error unless each damage was found once, and nothing else.
-func (d *drifting) exactly(found []patterns.Discrepancy) error {
+func (d *drifting) exactly(found []patterns.Finding) error {
 	var got, want []string
 	for _, x := range found {
-		x.Err = nil // it says more than what and where
+		x.Err, x.Repaired = nil, false // they say more than what and where
 		got = append(got, x.String())
 	}
 	for _, x := range d.damages {
@@ -259,15 +260,16 @@ func (d *drifting) exactly(found []patterns.Discrepancy) error {
 // repair corrects what Verify has found. After it, Verify finds nothing.
 func (d *drifting) repair(ctx context.Context, s *section) error {
 	if err := d.c.act(s, "Repository.Repair", func() (string, error) {
-		var repaired []patterns.Discrepancy
-		for x, err := range d.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: driftLag}}) {
-			switch {
-			case err != nil:
-				return "", err
-			case !x.Done:
-				return "", fmt.Errorf("not repaired: %v: %w", x.Discrepancy, x.Err)
+		var repaired []patterns.Finding
+		_, err := d.repo.Repair(ctx, &patterns.JobOptions{Lag: driftLag, Found: func(x patterns.Finding) error {
+			repaired = append(repaired, x)
+			if !x.Repaired {
+				return fmt.Errorf("%v: %w", x, x.NotRepaired)
 			}
-			repaired = append(repaired, x.Discrepancy)
+			return nil
+		}})
+		if err != nil {
+			return "", err
 		}
 		return counted(len(repaired), "difference") + " repaired", d.exactly(repaired)
 	}); err != nil {
@@ -293,7 +295,7 @@ func (d *drifting) addIndex(ctx context.Context, s *section) error {
 		return err
 	}
 	if err := d.c.act(s, "an index by hire date, by Rebuild", func() (string, error) {
-		done, err := repo.Rebuild(ctx, &patterns.RebuildOptions{Patterns: []string{"hired"}})
+		done, err := repo.Rebuild(ctx, &patterns.JobOptions{Patterns: []string{"hired"}})
 		if err == nil && (done.Written != int64(len(d.staff)) || done.Failed != 0) {
 			err = fmt.Errorf("%d of %d employees were entered, %d could not be", done.Written, len(d.staff), done.Failed)
 		}

@@ -281,11 +281,8 @@ func (r *roster) check(ctx context.Context, s *section) error {
 
 // clean is an error if something stored is not as the entities have it.
 func clean[T any](ctx context.Context, repo *patterns.Repository[T]) error {
-	for d, err := range repo.Verify(ctx, nil) {
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("difference found by Verify: %v", d)
-	}
-	return nil
+	_, err := repo.Verify(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		return fmt.Errorf("difference found by Verify: %v", f)
+	}})
+	return err
 }

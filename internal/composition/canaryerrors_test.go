@@ -13,8 +13,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
+
+// job returns options that check what a job finds.
+func (x *sensitive) job(name string) *patterns.JobOptions {
+	return &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		x.value(f, x.birds.keys, x.plain)
+		x.error(name, f.Err)
+		return nil
+	}}
+}
 
 // operations are those that send requests to tables, queues and blobs. Each returns its error.
 func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() error {
@@ -30,16 +40,10 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 			return second(d.items.Update(ctx, key, func(v *item) error { v.Name = "other"; return nil }))
 		},
 		"Verify": func() error {
-			for f, err := range d.items.Verify(ctx, nil) {
-				x.value(f, x.birds.keys, x.plain)
-				if x.error("Verify", f.Err); err != nil {
-					return err
-				}
-			}
-			return nil
+			return second(d.items.Verify(ctx, x.job("Verify")))
 		},
 		"Rebuild": func() error {
-			r, err := d.items.Rebuild(ctx, nil)
+			r, err := d.items.Rebuild(ctx, x.job("Rebuild"))
 			x.value(r, x.birds.keys, x.plain)
 			return err
 		},

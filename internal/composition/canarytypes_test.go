@@ -42,7 +42,7 @@ import (
 const harmlessTypes = `
 driver.Host driver.Layout driver.Authentication tables.Meaning patterns.Pattern
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
-tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.DiscrepancyKind
+tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
 
@@ -122,7 +122,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
-		patterns.RebuildOptions{}, patterns.RebuildReport{}, patterns.RepairOptions{}, patterns.Repaired{}, patterns.VerifyOptions{}, patterns.VerifyReport{}, patterns.Discrepancy{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
+		patterns.JobOptions{}, patterns.Finding{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptReport{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},

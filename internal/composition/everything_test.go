@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -130,7 +131,7 @@ func (d *desk) rotate(t *testing.T, want ...*item) {
 func (d *desk) repairs(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	lag := patterns.VerifyOptions{Lag: time.Millisecond}
+	lag := patterns.JobOptions{Lag: time.Millisecond}
 	lost := func() {
 		project, _ := projectOf(want[0])
 		check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
@@ -141,8 +142,9 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 	}
 	lost()
 	found := map[string]int{}
-	for x, err := range d.items.Verify(ctx, &lag) {
-		check(t, err)
+	all, err := harness.Findings(ctx, d.items.Verify, &lag)
+	check(t, err)
+	for _, x := range all {
 		found[x.Pattern]++
 	}
 	for _, name := range []string{"number", "team", "badge", "away", "members"} {
@@ -150,8 +152,10 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 			t.Errorf("%q is found %d times: %v", name, found[name], found)
 		}
 	}
-	for one, err := range d.items.Repair(ctx, &patterns.RepairOptions{VerifyOptions: lag}) {
-		check(t, err, one.Err)
+	all, err = harness.Findings(ctx, d.items.Repair, &lag)
+	check(t, err)
+	for _, f := range all {
+		check(t, f.NotRepaired)
 	}
 	check(t, clean(ctx, d.items))
 	lost()
@@ -225,7 +229,7 @@ func TestEverythingUpgrades(t *testing.T) {
 		check(t, sameItem(must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(must[*item](t)(d.name.Get(ctx, theSite, byName(v))), v))
 	}
 	check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
-	if report := must[patterns.RebuildReport](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
+	if report := must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
 		t.Errorf("%+v", report)
 	}
 	check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))

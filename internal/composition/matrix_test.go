@@ -241,12 +241,10 @@ func (k *kit) onward(ctx context.Context, r *patterns.Repository[item], a, b *it
 
 // clean is an error for each thing that Verify finds.
 func clean[T any](ctx context.Context, r *patterns.Repository[T]) error {
-	var errs []error
-	for found, err := range r.Verify(ctx, &patterns.VerifyOptions{Lag: time.Millisecond}) {
-		errs = append(errs, err)
-		if err == nil {
-			errs = append(errs, fmt.Errorf("found %v", found))
-		}
+	found, err := harness.Findings(ctx, r.Verify, &patterns.JobOptions{Lag: time.Millisecond})
+	errs := []error{err}
+	for _, f := range found {
+		errs = append(errs, fmt.Errorf("found %v", f))
 	}
 	return errors.Join(errs...)
 }

@@ -176,8 +176,9 @@ func verbs() []use {
 		}},
 		{"Repository.Verify, Repair, Rebuild", func(t testing.TB, k *kit, p part) error {
 			r, _ := k.inserted(t, p)
-			for found, err := range r.Repair(t.Context(), &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Millisecond}}) {
-				check(t, err)
+			all, err := harness.Findings(t.Context(), r.Repair, &patterns.JobOptions{Lag: time.Millisecond})
+			check(t, err)
+			for _, found := range all {
 				t.Errorf("repaired %v", found)
 			}
 			report, err := r.Rebuild(t.Context(), nil)

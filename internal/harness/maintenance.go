@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"iter"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -20,30 +19,24 @@ type Job[P any] struct {
 
 // RepositoryJobs returns Verify, Repair and Rebuild of a repository. Each makes one request at a time: concurrent
 // goroutines would draw random numbers in a different order in each run of a schedule, and a walk needs the next
-// request to depend on the history alone. Discrepancies in a report are not an error, because a writer that died causes
+// request to depend on the history alone. Findings are not an error, because a writer that died causes
 // some.
 func RepositoryJobs[P, T any](repo func(P) *patterns.Repository[T], lag time.Duration) []Job[P] {
-	verify := patterns.VerifyOptions{Lag: lag, Concurrency: 1}
+	verify := patterns.JobOptions{Lag: lag, Concurrency: 1}
 	return []Job[P]{
-		{"Verify", func(ctx context.Context, p P) error { return drained(repo(p).Verify(ctx, &verify)) }},
+		{"Verify", func(ctx context.Context, p P) error {
+			_, err := repo(p).Verify(ctx, &verify)
+			return err
+		}},
 		{"Repair", func(ctx context.Context, p P) error {
-			return drained(repo(p).Repair(ctx, &patterns.RepairOptions{VerifyOptions: verify}))
+			_, err := repo(p).Repair(ctx, &verify)
+			return err
 		}},
 		{"Rebuild", func(ctx context.Context, p P) error {
-			_, err := repo(p).Rebuild(ctx, &patterns.RebuildOptions{Concurrency: 1})
+			_, err := repo(p).Rebuild(ctx, &patterns.JobOptions{Concurrency: 1})
 			return err
 		}},
 	}
-}
-
-// drained reads a sequence to its end and returns its error.
-func drained[V any](all iter.Seq2[V, error]) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Keeper is an actor whose processes run jobs, chosen by the seed, concurrently with writers and workers. For half of

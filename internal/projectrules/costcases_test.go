@@ -100,7 +100,7 @@ the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2»,
 a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
 a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "reading a department with its manager"
 # Verify, Repair, Rebuild
-Verify without discrepancies | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
+Verify without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
 Verify where one copy is missing | without=2 | patterns.TestRepairRequests | storagetest.QueryEntities: «3», storagetest.GetEntity: «4»
 Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, entity that it lacks=7 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «8»,

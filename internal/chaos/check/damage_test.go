@@ -66,12 +66,8 @@ func difference(checker, verify map[string]bool) string {
 }
 
 func (w *world) repair(ctx context.Context) error {
-	for _, err := range w.repo.Repair(ctx, &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Nanosecond}}) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := w.repo.Repair(ctx, &patterns.JobOptions{Lag: time.Nanosecond})
+	return err
 }
 
 // vandal changes what is stored by the SDK alone.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
@@ -29,10 +30,14 @@ func TestRepairOfSwappedClaims(t *testing.T) {
 				row["RowKey"] = claims[i].key()
 				v.write(victim{w.badges, row})
 			}
-			options := &patterns.RepairOptions{VerifyOptions: patterns.VerifyOptions{Lag: time.Nanosecond, Partitions: partitions, Concurrency: concurrency}}
-			for r, err := range w.repo.Repair(t.Context(), options) {
-				if err != nil || !r.Done {
-					t.Errorf("partitions %v, concurrency %d: %v: %v, %v", partitions, concurrency, r.Discrepancy, r.Err, err)
+			options := &patterns.JobOptions{Lag: time.Nanosecond, Partitions: partitions, Concurrency: concurrency}
+			repaired, err := harness.Findings(t.Context(), w.repo.Repair, options)
+			if err != nil {
+				t.Errorf("partitions %v, concurrency %d: %v", partitions, concurrency, err)
+			}
+			for _, r := range repaired {
+				if !r.Repaired {
+					t.Errorf("partitions %v, concurrency %d: %v", partitions, concurrency, r)
 				}
 			}
 			for _, claim := range claims {

@@ -189,11 +189,12 @@ func (w *world) check(ctx context.Context) (map[string]bool, error) {
 // verify lists what Verify finds, and what Sweep would delete.
 func (w *world) verify(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
-	for d, err := range w.repo.Verify(ctx, &patterns.VerifyOptions{Lag: time.Nanosecond}) {
-		if err != nil {
-			return nil, err
-		}
-		found[fmt.Sprintf("%s %s %q %s/%s", d.Kind, d.Pattern, d.Place, d.Entity.Partition, d.Entity.Row)] = true
+	all, err := harness.Findings(ctx, w.repo.Verify, &patterns.JobOptions{Lag: time.Nanosecond})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		found[fmt.Sprintf("%s %s %q %s/%s", d.Kind, d.Pattern, d.Location, d.Entity.Partition, d.Entity.Row)] = true
 	}
 	w.wait(2 * time.Hour)
 	swept, err := w.photo.Sweep(ctx, &largeentities.SweepOptions{DryRun: true})

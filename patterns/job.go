@@ -1,0 +1,188 @@
+package patterns
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild, and
+// encryption.Reencrypt; nil is the same as the zero value. A job returns ErrInvalid if a field is set that it does not use.
+type JobOptions struct {
+	// Partitions are the partitions of the entities to process; nil is the whole table. No option to allow a table scan
+	// is needed.
+	Partitions []string
+	// Patterns are the names of the attached patterns to process; nil is all of them. Rebuild fills only those that store
+	// copies of entities or facts about them. Reencrypt does not use it.
+	Patterns []string
+	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities that Rebuild and Reencrypt
+	// process, at once (default 8).
+	Concurrency int
+	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
+	// so that an intent that waits for a worker is not reported earlier. A reserved key is ignored until its stored
+	// term and a grace period are over, whatever Lag is. Only Verify and Repair use it.
+	Lag time.Duration
+	// Rows is the total number of rows that the scans read, if known from Report.Rows of an earlier run. Estimate
+	// and ETA are computed from it. Only Verify and Repair use it.
+	Rows int64
+	// DryRun makes Repair find what it would repair, without writing anything. Only Repair uses it.
+	DryRun bool
+	// Found is called with each finding, one call at a time, which the job waits for. If it returns an error, the job ends
+	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
+	Found func(Finding) error
+	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and
+	// each group of candidates, by Rebuild and Reencrypt after each page of entities.
+	Progress func(tables.Report)
+	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
+	// Found again. The token is ErrInvalid with other Partitions or Patterns, or another table.
+	Resume string
+
+	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
+}
+
+// FindingKind says how a stored row or fact differs from what the entities require.
+type FindingKind uint8
+
+// The kinds of finding.
+const (
+	// Missing: the entity requires it, and it is absent or belongs to another entity.
+	Missing FindingKind = iota
+	// Spurious: it is stored, and no entity requires it.
+	Spurious
+	// Different: it is stored with other content than the entity requires.
+	Different
+	// Undecodable: an entity, or what a pattern stores, cannot be read, so the correct state is unknown.
+	Undecodable
+)
+
+// String returns the kind's name.
+func (k FindingKind) String() string {
+	return [...]string{"missing", "spurious", "different", "undecodable"}[k]
+}
+
+// Finding is one difference between what is stored and what the entities require, or one entity that a job could not
+// process. Err says why.
+type Finding struct {
+	Kind     FindingKind
+	Pattern  string     // "" for the entity's own rows, and if unknown
+	Table    string     // table of the row; "" if only the pattern knows, as for lists and blobs
+	Location string     // a row key in the entity's partition; or a partition key, a tab and a row key; or the pattern's own notation; "" for a whole entity
+	Entity   tables.Key // the entity that requires it, or that it claims to belong to
+	Err      error      // details, or nil
+
+	// Repaired reports that Repair has repaired it or, with Schema.Async, queued it for a worker.
+	Repaired bool
+	// NotRepaired is why Repair has not repaired it: ErrDuplicate if two entities require one key, ErrConflict if concurrent
+	// writers changed it at every attempt, the decoding error if it cannot be decoded. It is nil in a dry run and in other
+	// jobs.
+	NotRepaired error
+}
+
+// String formats the finding in one line.
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: ", f.Kind)
+	if f.Pattern != "" {
+		fmt.Fprintf(&b, "%s ", f.Pattern)
+	}
+	if f.Location != "" {
+		fmt.Fprintf(&b, "%q ", f.Location)
+	}
+	if f.Table != "" {
+		fmt.Fprintf(&b, "in %s ", f.Table)
+	}
+	fmt.Fprintf(&b, "of (%q, %q)", f.Entity.Partition, f.Entity.Row)
+	if f.Err != nil {
+		fmt.Fprintf(&b, ": %v", f.Err)
+	}
+	switch {
+	case f.Repaired:
+		b.WriteString("; repaired")
+	case f.NotRepaired != nil:
+		fmt.Fprintf(&b, "; not repaired: %v", f.NotRepaired)
+	}
+	return b.String()
+}
+
+// The names of the jobs, as errors give them.
+const (
+	opVerify  = "Verify"
+	opRepair  = "Repair"
+	opRebuild = "Rebuild"
+)
+
+// defaultConcurrency is the default of JobOptions.Concurrency.
+const defaultConcurrency = 8
+
+// defaultLag is the default of JobOptions.Lag.
+const defaultLag = 5 * time.Second
+
+// unused refuses the fields that only other jobs use.
+func (o *JobOptions) unused(op string) error {
+	switch verifies, repairs := op != opRebuild, op == opRepair; {
+	case o == nil:
+	case o.DryRun && !repairs:
+		return fmt.Errorf("JobOptions.DryRun is set, and %s does not use it; leave it false", op)
+	case o.Lag != 0 && !verifies:
+		return fmt.Errorf("JobOptions.Lag is %v, and %s does not use it; leave it 0", o.Lag, op)
+	case o.Rows != 0 && !verifies:
+		return fmt.Errorf("JobOptions.Rows is %d, and %s does not use it; leave it 0", o.Rows, op)
+	}
+	return nil
+}
+
+// checked returns the options of a job with defaults set, and rejects invalid ones.
+func (o *JobOptions) checked(op string, attached []*engine.Pattern) (JobOptions, error) {
+	c := JobOptions{}
+	if err := o.unused(op); err != nil {
+		return c, err
+	}
+	if o != nil {
+		c = *o
+	}
+	c.Lag = cmp.Or(c.Lag, defaultLag)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	if c.Lag < 0 || c.Concurrency < 0 || c.Rows < 0 {
+		return c, fmt.Errorf("JobOptions.Lag is %v, Concurrency %d and Rows %d; none may be negative", c.Lag, c.Concurrency, c.Rows)
+	}
+	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
+	var err error
+	if c.Partitions, err = checkedPartitions(c.Partitions); err != nil {
+		return c, err
+	}
+	c.Patterns, err = checkedPatterns(c.Patterns, attached)
+	return c, err
+}
+
+// checkedPartitions sorts partition keys and removes duplicates; nil stays nil.
+func checkedPartitions(partitions []string) ([]string, error) {
+	if partitions == nil {
+		return nil, nil
+	}
+	for _, p := range partitions {
+		if err := rows.CheckKey("partition key", p); err != nil {
+			return nil, err
+		}
+	}
+	sorted := slices.Sorted(slices.Values(partitions))
+	return append([]string{}, slices.Compact(sorted)...), nil
+}
+
+// checkedPatterns sorts the names of attached patterns; nil stays nil.
+func checkedPatterns(names []string, attached []*engine.Pattern) ([]string, error) {
+	if names == nil {
+		return nil, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("no pattern is named %q", name)
+		}
+	}
+	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
+}
