@@ -245,7 +245,7 @@ func TestRequestCounts(t *testing.T) {
 	p, err := encryption.Reencrypt(ctx, r, nil)
 	cost(1+1+1+1+2, 1, "Reencrypt of one entity, with the new data key", err) // which is current, twice; the key; the page; read, write
 	cost(1+1, 0, "Reencrypt of none", second(encryption.Reencrypt(ctx, r, nil)))
-	if p.Rewritten != 1 {
+	if p.Written != 1 {
 		t.Errorf("%+v", p)
 	}
 	cost(1+0, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))

@@ -199,11 +199,11 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 		return nil
 	}))
 	struck := must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
-	p, err := encryption.Reencrypt(ctx, struck, &encryption.ReencryptOptions{Concurrency: 1})
-	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Rewritten != 2 {
+	p, err := encryption.Reencrypt(ctx, struck, &patterns.JobOptions{Concurrency: 1})
+	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Written != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Rewritten != 3 || p.Entities != 5 {
+	if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
 		t.Errorf("the next run: %+v", p)
 	}
 }

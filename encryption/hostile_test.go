@@ -138,19 +138,19 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 				Key: func(a *tagged) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 			}, encryption.New[tagged]("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
 			p, err := encryption.Reencrypt(t.Context(), of, nil)
-			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
+			if err != nil || p.Written != 1 || p.Read != 3 {
 				t.Errorf("by tags: %+v, %v", p, err)
 			}
 		} else {
 			p, err := encryption.Reencrypt(t.Context(), migrating, nil)
-			if err != nil || p.Rewritten != 1 || p.Entities != 3 {
+			if err != nil || p.Written != 1 || p.Read != 3 {
 				t.Errorf("by a resolver: %+v, %v", p, err)
 			}
 		}
 		for _, row := range []string{"1", "2", "3"} {
 			check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
-		if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Rewritten != 0 {
+		if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
 			t.Errorf("again: %+v", p)
 		}
 	}

@@ -159,7 +159,7 @@ func TestLegacyRowsAreMigrated(t *testing.T) {
 	}
 	migrating := anythings(t, table, w.registry, &encryption.Options{Resolver: declared, Legacy: kek})
 	progress, err := encryption.Reencrypt(t.Context(), migrating, nil)
-	if err != nil || progress.Rewritten != 1 || progress.Failed != 0 {
+	if err != nil || progress.Written != 1 || progress.Failed != 0 {
 		t.Fatalf("%+v, %v", progress, err)
 	}
 	read := must[*anything](t)(strict.Get(t.Context(), key))

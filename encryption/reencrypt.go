@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,102 +15,94 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ReencryptOptions are the options of Reencrypt; nil is the same as the zero value.
-type ReencryptOptions struct {
-	// Partitions are the partitions to process; nil means the whole table.
-	Partitions []string
-	// Concurrency is the number of entities processed at once (default 8).
-	Concurrency int
-	// Resume continues an earlier run after the page whose ReencryptReport.Resume was this text. Partitions must be
-	// the same.
-	Resume string
-	// Progress is called after each page of at most 1,000 entities.
-	Progress func(ReencryptReport)
-	// Failed is called, one call at a time, with each entity that could not be written, and the error. The run
-	// continues.
-	Failed func(key tables.Key, err error)
-}
-
-// ReencryptReport reports how far a run has come.
-type ReencryptReport struct {
-	Entities  int64  // entities read
-	Rewritten int64  // written under the current data key
-	Failed    int64  // entities that could not be written
-	Resume    string // for ReencryptOptions.Resume; "" at the end
-}
-
 // Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
 // entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old
 // libraries (with Options.Legacy). It writes each under its ETag, so other writers may continue; they use the current
 // key themselves once their TTL has expired. Reencrypt can be interrupted at any point and repeated or resumed. The
-// repository must have the Encryption among its patterns. Requests: 1 for the current key, 1 for each 1,000 entities,
-// and those of an Update for each entity that is written.
-func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *ReencryptOptions) (ReencryptReport, error) {
+// repository must have the Encryption among its patterns.
+//
+// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, at once, as Undecodable if it
+// cannot be read or decrypted and Different otherwise, with the error in Finding.Err. Reencrypt does not use Patterns, Lag, Rows
+// and DryRun, which are ErrInvalid. The Report counts Read, Written, Unchanged, Failed and Findings of this run, without the runs
+// that it resumes.
+//
+// Requests: 1 for the current key, 1 for each 1,000 entities, and those of an Update for each entity that is written.
+func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if options == nil {
-		options = &ReencryptOptions{}
+		options = &patterns.JobOptions{}
 	}
 	if repository == nil {
-		return ReencryptReport{}, tables.Invalidf(op, "the repository is nil; give one")
+		return tables.Report{}, tables.Invalidf(op, "the repository is nil; give one")
+	}
+	if options.Patterns != nil || options.Lag != 0 || options.Rows != 0 || options.DryRun {
+		return tables.Report{}, tables.Invalidf(op, "JobOptions.Patterns, Lag, Rows or DryRun is set, and Reencrypt does not use them; leave them out")
 	}
 	var e *rowCipher
+	var name string
 	for _, p := range patterns.HostOf(repository).Patterns() {
 		if found, ok := p.Pattern.(*rowCipher); ok {
-			e = found
+			e, name = found, p.Name
 		}
 	}
 	if e == nil || options.Concurrency < 0 {
-		return ReencryptReport{}, tables.Invalidf(op, "the repository has no Encryption among its patterns, or ReencryptOptions.Concurrency, %d, is negative", options.Concurrency)
+		return tables.Report{}, tables.Invalidf(op, "the repository has no Encryption among its patterns, or JobOptions.Concurrency, %d, is negative", options.Concurrency)
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
-		return ReencryptReport{}, err
+		return tables.Report{}, err
 	}
 	if id, _, err := e.registry.state.writeKey(ctx); err != nil || id != current {
 		e.registry.state.current.forget(struct{}{}) // a cached key may be older than the current one
 		if err != nil {
-			return ReencryptReport{}, err
+			return tables.Report{}, err
 		}
 	}
-	run := &reencryption[T]{repository: repository, encryption: e, options: *options, current: current}
+	run := &reencryption[T]{repository: repository, encryption: e, name: name, options: *options, current: current, began: time.Now()}
 	run.options.Concurrency = cmp.Or(run.options.Concurrency, 8)
-	return run.all(ctx)
+	run.report.Resume = options.Resume
+	err = run.all(ctx)
+	run.report.Elapsed = time.Since(run.began)
+	return run.report, err
 }
 
 // reencryption is one run.
 type reencryption[T any] struct {
 	repository *patterns.Repository[T]
 	encryption *rowCipher
-	options    ReencryptOptions
+	name       string // of the encryption, as a pattern
+	options    patterns.JobOptions
 	current    DataKeyID
+	began      time.Time
 
-	mu       sync.Mutex
-	progress ReencryptReport
+	mu     sync.Mutex
+	report tables.Report
+	ended  error // of Found
 }
 
-func (r *reencryption[T]) all(ctx context.Context) (ReencryptReport, error) {
+func (r *reencryption[T]) all(ctx context.Context) error {
 	partitions := r.options.Partitions
 	if partitions == nil {
 		return r.pages(ctx, r.repository.Query().AllowTableScan(), r.options.Resume, "", "")
 	}
-	done, token := 0, r.options.Resume
+	token := r.options.Resume
 	if token != "" {
 		var err error
-		if done, token, err = parseResume(token, partitions); err != nil {
-			return r.progress, err
+		if r.report.PartitionsDone, token, err = parseResume(token, partitions); err != nil {
+			return err
 		}
 	}
-	for i := done; i < len(partitions); i++ {
+	for i := r.report.PartitionsDone; i < len(partitions); i++ {
 		next := ""
 		if i+1 < len(partitions) {
 			next = resumePrefix(i + 1)
 		}
-		if _, err := r.pages(ctx, r.repository.Query().Partition(partitions[i]), token, resumePrefix(i), next); err != nil {
-			return r.progress, err
+		if err := r.pages(ctx, r.repository.Query().Partition(partitions[i]), token, resumePrefix(i), next); err != nil {
+			return err
 		}
 		token = ""
 	}
-	return r.progress, nil
+	return nil
 }
 
 // read projects a query to what decides whether an entity must be rewritten: its seal and, with AcceptPlaintext, the
@@ -127,27 +120,29 @@ func (r *reencryption[T]) read(q tables.Query[T]) tables.Query[T] {
 
 // pages runs a query without decrypting anything. after is the position from which a run resumes if the query had been
 // read to its end.
-func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) (ReencryptReport, error) {
+func (r *reencryption[T]) pages(ctx context.Context, q tables.Query[T], token, prefix, after string) error {
 	q = r.read(q)
 	for {
 		s := &survey{current: r.current}
 		page, err := q.Page(context.WithValue(ctx, surveyKey{}, s), token)
 		if err != nil {
-			return r.progress, err
+			return err
 		}
 		if err := r.rewrite(ctx, s.found); err != nil {
-			return r.progress, err
+			return err
 		}
-		r.progress.Entities += int64(len(s.found))
-		r.progress.Resume = after
-		if page.Next != "" {
-			r.progress.Resume = prefix + page.Next
+		r.report.Read += int64(len(s.found))
+		if r.report.Resume = after; page.Next != "" {
+			r.report.Resume = prefix + page.Next
+		} else if r.options.Partitions != nil {
+			r.report.PartitionsDone++
 		}
+		r.report.Elapsed = time.Since(r.began)
 		if r.options.Progress != nil {
-			r.options.Progress(r.progress)
+			r.options.Progress(r.report)
 		}
 		if token = page.Next; token == "" {
-			return r.progress, nil
+			return nil
 		}
 	}
 }
@@ -158,34 +153,56 @@ func (r *reencryption[T]) rewrite(ctx context.Context, found []surveyed) error {
 	running.SetLimit(r.options.Concurrency)
 	for _, s := range found {
 		if s.done {
+			r.count(&r.report.Unchanged)
 			continue
 		}
 		running.Go(func() error {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && r.failed() == nil {
 				r.rewriteOne(ctx, s.entity)
 			}
 			return nil
 		})
 	}
 	_ = running.Wait() // rewriteOne reports the errors
-	return ctx.Err()
+	return cmp.Or(r.ended, ctx.Err())
+}
+
+// failed returns the error of Found that ends the run.
+func (r *reencryption[T]) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+func (r *reencryption[T]) count(n *int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*n++
 }
 
 func (r *reencryption[T]) rewriteOne(ctx context.Context, key tables.Key) {
 	_, err := r.repository.Update(ctx, key, func(*T) error { return nil })
-	if errors.Is(err, tables.ErrNotFound) || ctx.Err() != nil {
+	switch {
+	case errors.Is(err, tables.ErrNotFound) || ctx.Err() != nil:
 		return // deleted meanwhile; or the run was stopped, and a resumed run reads the page again
+	case err == nil:
+		r.count(&r.report.Written)
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil {
-		r.progress.Rewritten++
+	if r.report.Failed++; r.ended != nil {
+		return // a resumed run reads the page again
+	}
+	r.report.Findings++
+	if r.options.Found == nil {
 		return
 	}
-	r.progress.Failed++
-	if r.options.Failed != nil {
-		r.options.Failed(key, err)
+	kind := patterns.Different
+	if errors.Is(err, tables.ErrGarbled) {
+		kind = patterns.Undecodable
 	}
+	r.ended = r.options.Found(patterns.Finding{Kind: kind, Pattern: r.name, Table: r.repository.Table().Name(), Entity: key, Err: err})
 }
 
 type surveyKey struct{}

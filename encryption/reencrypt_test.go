@@ -3,6 +3,8 @@ package encryption_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,18 +58,18 @@ func TestReencrypt(t *testing.T) {
 	}
 
 	// Cut off after each page, and resumed.
-	var progress encryption.ReencryptReport
+	var progress tables.Report
 	cut, runs := errors.New("cut off"), 0
 	for {
 		runs++
 		stopped, stop := context.WithCancelCause(ctx)
-		var at encryption.ReencryptReport
-		p, err := encryption.Reencrypt(stopped, r, &encryption.ReencryptOptions{Partitions: []string{"Sales", "Works"}, Resume: progress.Resume, Concurrency: 3,
-			Progress: func(p encryption.ReencryptReport) { at = p; stop(cut) },
-			Failed:   func(key tables.Key, err error) { t.Errorf("%v: %v", key, err) }})
+		var at tables.Report
+		p, err := encryption.Reencrypt(stopped, r, &patterns.JobOptions{Partitions: []string{"Sales", "Works"}, Resume: progress.Resume, Concurrency: 3,
+			Progress: func(p tables.Report) { at = p; stop(cut) },
+			Found:    func(f patterns.Finding) error { return fmt.Errorf("found %v", f) }})
 		stop(nil)
-		progress.Entities += at.Entities
-		progress.Rewritten += at.Rewritten
+		progress.Read += at.Read
+		progress.Written += at.Written
 		progress.Resume = at.Resume
 		if err == nil || at.Resume == "" {
 			if p.Resume != "" {
@@ -76,15 +78,15 @@ func TestReencrypt(t *testing.T) {
 			break
 		}
 	}
-	if progress.Rewritten != n || progress.Entities != n || runs != 2 {
+	if progress.Written != n || progress.Read != n || runs != 2 {
 		t.Errorf("%+v in %d runs", progress, runs)
 	}
 	uses = must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	if uses[old] != 0 || uses[now] != n*each {
 		t.Errorf("after: %v", uses)
 	}
-	whole := must[encryption.ReencryptReport](t)(encryption.Reencrypt(ctx, r, nil))
-	if whole.Rewritten != 0 || whole.Entities != n {
+	whole := must[tables.Report](t)(encryption.Reencrypt(ctx, r, nil))
+	if whole.Written != 0 || whole.Read != n {
 		t.Errorf("another run: %+v", whole)
 	}
 	check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
@@ -93,7 +95,8 @@ func TestReencrypt(t *testing.T) {
 		check(t, second(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
 	}
 	check(t, w.registry.Check(ctx))
-	for what, o := range map[string]*encryption.ReencryptOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1}} {
+	for what, o := range map[string]*patterns.JobOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1},
+		"Patterns": {Patterns: []string{"encryption"}}, "Lag": {Lag: 1}, "Rows": {Rows: 1}, "DryRun": {DryRun: true}} {
 		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -116,7 +119,7 @@ func TestReencryptFaults(t *testing.T) {
 			account := open(t, faulty)
 			registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
 			struckBy := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
-			_, _ = encryption.Reencrypt(t.Context(), struckBy, &encryption.ReencryptOptions{Concurrency: 1})
+			_, _ = encryption.Reencrypt(t.Context(), struckBy, &patterns.JobOptions{Concurrency: 1})
 			if len(faults.Met()) > 0 {
 				struck = true
 				points++
@@ -124,7 +127,7 @@ func TestReencryptFaults(t *testing.T) {
 			for id := range 3 {
 				check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
 			}
-			if p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
+			if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
 				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
 			}
 			uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
@@ -176,12 +179,16 @@ func TestReencryptUnderWriters(t *testing.T) {
 		done <- nil
 	}()
 	var failed []tables.Key
-	p, err := encryption.Reencrypt(ctx, r, &encryption.ReencryptOptions{Failed: func(key tables.Key, err error) {
-		refusedBy(t, err, "the broken one")
-		failed = append(failed, key)
+	p, err := encryption.Reencrypt(ctx, r, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		refusedBy(t, f.Err, "the broken one")
+		if f.Kind != patterns.Undecodable || f.Pattern != "encryption" || f.Table != table.Name() {
+			t.Errorf("found %v", f)
+		}
+		failed = append(failed, f.Entity)
+		return nil
 	}})
 	check(t, err, <-done)
-	if len(failed) != 1 || failed[0] != employeeKey("Sales", 99) || p.Failed != 1 || p.Entities != 13 {
+	if len(failed) != 1 || failed[0] != employeeKey("Sales", 99) || p.Failed != 1 || p.Read != 13 {
 		t.Errorf("failed: %v, %+v", failed, p)
 	}
 	strict := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
@@ -189,5 +196,40 @@ func TestReencryptUnderWriters(t *testing.T) {
 		if e := must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))); e.Salary != 3 {
 			t.Errorf("employee %d has the salary %d", id, e.Salary)
 		}
+	}
+}
+
+// TestFoundEndsReencrypt: an error of Found ends the run, and a run that resumes from its report reads the rest.
+func TestFoundEndsReencrypt(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	r := w.employees(t, w.s.TableName(t), nil)
+	for id := range 4 {
+		check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+	}
+	for _, key := range []tables.Key{employeeKey("Sales", 2), employeeKey("Works", 1), employeeKey("Works", 3)} {
+		broken := bag(t, r.Table(), key)
+		broken.Properties.Delete(encryption.SealProperty)
+		put(t, r.Table(), broken)
+	}
+	enough := errors.New("enough")
+	var found []string
+	o := patterns.JobOptions{Partitions: []string{"Sales", "Works"}, Concurrency: 1, Found: func(f patterns.Finding) error {
+		if found = append(found, f.Entity.Partition); len(found) == 2 {
+			return enough
+		}
+		return nil
+	}}
+	report, err := encryption.Reencrypt(ctx, r, &o)
+	if !errors.Is(err, enough) || report.Resume == "" || report.PartitionsDone != 1 || report.Read != 2 || report.Unchanged != 1 || report.Findings != 2 || report.Elapsed <= 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	o.Resume = report.Resume
+	report, err = encryption.Reencrypt(ctx, r, &o)
+	if err != nil || report.Resume != "" || report.PartitionsDone != 2 || report.Read != 2 || report.Failed != 2 || report.Findings != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if want := []string{"Sales", "Works", "Works", "Works"}; !slices.Equal(found, want) {
+		t.Errorf("found in %q, want %q", found, want)
 	}
 }

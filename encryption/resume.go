@@ -14,7 +14,7 @@ func parseResume(text string, partitions []string) (partition int, token string,
 	number, token, found := strings.Cut(text, " ")
 	partition, err = strconv.Atoi(number)
 	if err != nil || !found || partition < 0 || partition >= len(partitions) {
-		return 0, "", tables.Invalidf("Reencrypt", "ReencryptOptions.Resume is not the token of an earlier run with the same Partitions")
+		return 0, "", tables.Invalidf("Reencrypt", "JobOptions.Resume is not the token of an earlier run with the same Partitions")
 	}
 	return partition, token, nil
 }

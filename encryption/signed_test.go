@@ -222,7 +222,7 @@ func TestVersion1Rows(t *testing.T) {
 
 	r := w.accounts(t, &encryption.Options{AcceptPlaintext: true})
 	for _, want := range []int64{3, 0} {
-		if p, err := encryption.Reencrypt(ctx, r, nil); err != nil || p.Rewritten != want || p.Entities != 3 {
+		if p, err := encryption.Reencrypt(ctx, r, nil); err != nil || p.Written != want || p.Read != 3 {
 			t.Errorf("Reencrypt: %+v, %v; want %d", p, err, want)
 		}
 	}

@@ -123,7 +123,7 @@ func TestTrustedRotation(t *testing.T) {
 		}
 	}
 	p, err := encryption.Reencrypt(ctx, generations[2], nil)
-	if err != nil || p.Rewritten != 2 {
+	if err != nil || p.Written != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for i := range 3 {

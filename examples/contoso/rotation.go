@@ -79,7 +79,7 @@ func (v *vault) replaceDataKey(ctx context.Context, s *section) error {
 		if err == nil && done.Failed > 0 {
 			err = fmt.Errorf("%d employees could not be written", done.Failed)
 		}
-		return fmt.Sprintf("%s of %s; the others have a raise under the new key", grouped(int(done.Rewritten)), counted(int(done.Entities), "employee")), err
+		return fmt.Sprintf("%s of %s; the others have a raise under the new key", grouped(int(done.Written)), counted(int(done.Read), "employee")), err
 	})
 }
 

@@ -124,7 +124,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.JobOptions{}, patterns.Finding{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
-		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.ReencryptOptions{}, encryption.ReencryptReport{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
+		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},

@@ -119,9 +119,9 @@ func (d *desk) rotate(t *testing.T, want ...*item) {
 	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
 	next := must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
 	check(t, d.photo.Reseal(ctx, plainKey(want[0])))
-	p := must[encryption.ReencryptReport](t)(encryption.Reencrypt(ctx, d.items, nil))
+	p := must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
 	after := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
-	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Entities != int64(len(want)) || p.Rewritten != int64(len(want)-1) {
+	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Read != int64(len(want)) || p.Written != int64(len(want)-1) {
 		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
 	}
 	check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))

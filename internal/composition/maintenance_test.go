@@ -19,7 +19,7 @@ func jobs() []harness.Job[*desk] {
 		}},
 		{Name: "Reencrypt", Run: func(ctx context.Context, d *desk) error {
 			_, err := d.registry.CreateDataKey(ctx)
-			return errors.Join(err, second(encryption.Reencrypt(ctx, d.items, &encryption.ReencryptOptions{Concurrency: 1})))
+			return errors.Join(err, second(encryption.Reencrypt(ctx, d.items, &patterns.JobOptions{Concurrency: 1})))
 		}},
 		{Name: "Recount", Run: func(ctx context.Context, d *desk) error {
 			project, _ := projectOf(d.itemOf(1, states[0]))
