@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -137,7 +138,7 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	o := newOwner(t, storagetest.Simulator(t, nil))
 	client, counter := o.counted(access.Grant{Range: access.WholeTable(), Permissions: access.Everything})
 	ctx, other := t.Context(), client.Account().Table("Other")
-	policies := must[*access.Policies](t)(access.NewPolicies(client.Table(), nil))
+	policies := harness.Must[*access.Policies](t)(access.NewPolicies(client.Table(), nil))
 	_, get := other.Entities().Get(ctx, at("p", "r"))
 	_, list := policies.List(ctx)
 	_, properties := client.Account().TableService().GetProperties(ctx, nil)
@@ -154,7 +155,7 @@ func TestClientsStayInTheirTable(t *testing.T) {
 	if client.Account().QueueService() != nil || client.Account().BlobService() != nil || client.Account().Queue("q") != nil || client.Account().Container("c") != nil {
 		t.Error("a table's token opens another service")
 	}
-	check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works
+	harness.Check(t, client.Table().Entities().Insert(ctx, bag(at("p", "r")))) // and still works
 	if counter.Count() != 1 {
 		t.Errorf("%d requests of one", counter.Count())
 	}
@@ -191,12 +192,12 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 		Department string
 		ID         int
 	}
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{RowPrefix: "empid",
+	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{RowPrefix: "empid",
 		Key: func(e *employee) tables.Key {
 			return at(e.Department, compoundkey.Join("empid", compoundkey.Int(e.ID, 6)))
 		}}))
 	e := &employee{Department: "Sales", ID: 1}
-	check(t, employees.Insert(t.Context(), e), employees.Replace(t.Context(), e), employees.Delete(t.Context(), e))
+	harness.Check(t, employees.Insert(t.Context(), e), employees.Replace(t.Context(), e), employees.Delete(t.Context(), e))
 	if counter.Reset() != 3 {
 		t.Errorf("not 1 request each")
 	}
@@ -243,12 +244,14 @@ func TestTimeIsTheServices(t *testing.T) {
 	}
 	grant := access.Grant{Range: access.WholeTable(), Permissions: access.Query, Lifetime: time.Hour}
 	hour := o.open(grant)
-	exact := must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: time.Second}))
-	ahead := must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }}))
-	none := must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: -1}))
+	exact := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: time.Second}))
+	ahead := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }}))
+	none := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now.Add(10 * time.Minute) }, Skew: -1}))
 	grant.Table, grant.InsecureHTTP = o.table.Name(), true
-	by := func(s *access.Signer) *access.Client { return openToken(t, o.s, must[access.Token](t)(s.Sign(grant))) }
-	check(t, get(hour), get(by(ahead)), get(by(none))) // a signer ten minutes ahead of the service
+	by := func(s *access.Signer) *access.Client {
+		return openToken(t, o.s, harness.Must[access.Token](t)(s.Sign(grant)))
+	}
+	harness.Check(t, get(hour), get(by(ahead)), get(by(none))) // a signer ten minutes ahead of the service
 	wantIs(t, get(by(exact)), tables.ErrDenied)
 	grant.Start = now.Add(30 * time.Minute)
 	later := by(o.signer)
@@ -256,9 +259,9 @@ func TestTimeIsTheServices(t *testing.T) {
 	o.s.Wait(30*time.Minute - time.Second)
 	wantIs(t, get(later), tables.ErrDenied)
 	o.s.Wait(2 * time.Second) // times are whole seconds
-	check(t, get(later), get(hour))
+	harness.Check(t, get(later), get(hour))
 	o.s.Wait(30*time.Minute - 4*time.Second)
-	check(t, get(hour))
+	harness.Check(t, get(hour))
 	o.s.Wait(3 * time.Second)
 	wantIs(t, get(hour), tables.ErrDenied)
 	o.s.Wait(time.Hour)
@@ -271,8 +274,8 @@ func TestExpiryOnTheService(t *testing.T) {
 	o.insert(at("p", "r"))
 	for offset, want := range map[time.Duration]error{-2 * time.Hour: tables.ErrDenied, 0: nil, 2 * time.Hour: tables.ErrDenied} {
 		now := nowOf(o.s)
-		signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
-		token := must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
+		signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, o.s), o.s.AccountKey, &access.SignerOptions{Now: func() time.Time { return now().Add(offset) }}))
+		token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: o.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
 		_, err := openToken(t, o.s, token).Table().Entities().Get(t.Context(), at("p", "r"))
 		if !errors.Is(err, want) {
 			t.Errorf("%v: %v", offset, err)
@@ -284,12 +287,12 @@ func TestExpiryOnTheService(t *testing.T) {
 func TestHTTPSOnly(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	secure := strings.Replace(s.TableEndpoint, "http:", "https:", 1)
-	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
-	signer := must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
-	token := must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: secure}, s.AccountName, s.AccountKey, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	harness.Check(t, account.Table("Employees").Create(t.Context()), account.Table("Employees").Entities().Insert(t.Context(), bag(at("p", "r"))))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: s.Clock.Now}))
+	token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query}))
 	_, err := openToken(t, s, token).Table().Entities().Get(t.Context(), at("p", "r"))
-	check(t, err)
+	harness.Check(t, err)
 	plain := strings.Replace(token.RevealAddress(), "https:", "http:", 1)
 	if status, text := send(t, s, "GET", plain, ""); status != 403 || !strings.Contains(text, "AuthorizationProtocolMismatch") {
 		t.Errorf("%d %s", status, text)

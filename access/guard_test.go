@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -22,9 +23,9 @@ import (
 // requestOf is a request as the SDK would send it.
 func requestOf(t testing.TB, method, address, contentType, body string, headers ...string) *policy.Request {
 	t.Helper()
-	req := must[*policy.Request](t)(runtime.NewRequest(t.Context(), method, address))
+	req := harness.Must[*policy.Request](t)(runtime.NewRequest(t.Context(), method, address))
 	if body != "" {
-		check(t, req.SetBody(streaming.NopCloser(strings.NewReader(body)), contentType))
+		harness.Check(t, req.SetBody(streaming.NopCloser(strings.NewReader(body)), contentType))
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Raw().Header.Set(headers[i], headers[i+1])
@@ -53,7 +54,7 @@ func TestGuardReadsEveryKey(t *testing.T) {
 	refused, sent := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		key := at(partition.Draw(rt, "partition"), text.Draw(rt, "row"))
-		body := string(must[[]byte](t)(jsonOf(key)))
+		body := string(harness.Must[[]byte](t)(jsonOf(key)))
 		address := base + rowAddress(key)
 		for what, req := range map[string]*policy.Request{
 			"get":      requestOf(t, http.MethodGet, address+"?"+query, "", ""),
@@ -140,7 +141,7 @@ func TestGuardLeavesTheRestToTheService(t *testing.T) {
 	}
 	for _, address := range []string{"https://other.test/x/y", endpoint + "?comp=properties&restype=service", base + "?comp=acl"} {
 		err := access.Refusal(token, requestOf(t, http.MethodGet, address, "", ""))
-		if u := must[*url.URL](t)(url.Parse(address)); err == nil || strings.Contains(err.Error(), u.RawQuery) && u.RawQuery != "" {
+		if u := harness.Must[*url.URL](t)(url.Parse(address)); err == nil || strings.Contains(err.Error(), u.RawQuery) && u.RawQuery != "" {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

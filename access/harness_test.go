@@ -14,28 +14,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func wantIs(t testing.TB, err error, kinds ...error) {
 	t.Helper()
@@ -64,15 +46,15 @@ func nowOf(s *storagetest.Service) func() time.Time {
 
 func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func newOwner(t testing.TB, s *storagetest.Service) *owner {
 	t.Helper()
 	account := accountOf(t, s)
 	o := &owner{TB: t, s: s, table: account.Table(s.TableName(t))}
-	check(t, o.table.Create(context.Background()))
-	o.signer = must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
+	harness.Check(t, o.table.Create(context.Background()))
+	o.signer = harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, &access.SignerOptions{Now: nowOf(s)}))
 	return o
 }
 
@@ -85,7 +67,7 @@ func (o *owner) put(policies ...access.Policy) {
 		list = append(list, &aztables.SignedIdentifier{ID: &p.ID, AccessPolicy: &aztables.AccessPolicy{Start: &p.Start, Expiry: &p.Expiry, Permission: &permission}})
 	}
 	_, err := o.table.Client().SetAccessPolicy(context.Background(), &aztables.SetAccessPolicyOptions{TableACL: list})
-	check(o, err)
+	harness.Check(o, err)
 }
 
 // policies are the table's, with a Settle that is long beside a request: on a busy machine, a change with a shorter one has to begin again
@@ -96,7 +78,7 @@ func (o *owner) policies() *access.Policies {
 		return policiesOf(o, o.table, quickly)
 	}
 	began := time.Now()
-	must[[]access.Policy](o)(policiesOf(o, o.table, quickly).List(context.Background()))
+	harness.Must[[]access.Policy](o)(policiesOf(o, o.table, quickly).List(context.Background()))
 	return policiesOf(o, o.table, max(5*quickly, 20*time.Since(began)))
 }
 
@@ -104,7 +86,7 @@ func (o *owner) policies() *access.Policies {
 func (o *owner) sign(g access.Grant) access.Token {
 	o.Helper()
 	g.Table, g.InsecureHTTP = o.table.Name(), true
-	return must[access.Token](o)(o.signer.Sign(g))
+	return harness.Must[access.Token](o)(o.signer.Sign(g))
 }
 
 // open is a client of a token for the owner's table.
@@ -115,13 +97,13 @@ func (o *owner) open(g access.Grant) *access.Client {
 
 func openToken(t testing.TB, s *storagetest.Service, token access.Token) *access.Client {
 	t.Helper()
-	return must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func (o *owner) insert(keys ...tables.Key) {
 	o.Helper()
 	for _, key := range keys {
-		check(o, o.table.Entities().Insert(context.Background(), bag(key)))
+		harness.Check(o, o.table.Entities().Insert(context.Background(), bag(key)))
 	}
 }
 
@@ -135,7 +117,7 @@ func at(partition, row string) tables.Key { return tables.Key{Partition: partiti
 func send(t testing.TB, s *storagetest.Service, method, address, body string, headers ...string) (status int, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body))
-	check(t, err)
+	harness.Check(t, err)
 	req.Header.Set("x-ms-version", "2019-02-02")
 	req.Header.Set("Accept", "application/json;odata=nometadata")
 	if body != "" {
@@ -149,9 +131,9 @@ func send(t testing.TB, s *storagetest.Service, method, address, body string, he
 		transport = s.ClientOptions.Transport
 	}
 	resp, err := transport.Do(req)
-	check(t, err)
+	harness.Check(t, err)
 	answer, err := io.ReadAll(resp.Body)
-	check(t, err, resp.Body.Close())
+	harness.Check(t, err, resp.Body.Close())
 	return resp.StatusCode, string(answer)
 }
 
@@ -165,5 +147,5 @@ func (o *owner) counted(g access.Grant) (*access.Client, *storagetest.RequestCou
 
 func decoded(t testing.TB, key string) []byte {
 	t.Helper()
-	return must[[]byte](t)(base64.StdEncoding.DecodeString(key))
+	return harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(key))
 }

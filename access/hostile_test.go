@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -34,7 +35,7 @@ func TestPolicyIDsAtTheirLimits(t *testing.T) {
 			wantIs(t, policies.Revoke(t.Context(), id), tables.ErrInvalid)
 			continue
 		}
-		if again := must[access.Token](t)(access.Parse(token.RevealAddress())); again.Policy() != id {
+		if again := harness.Must[access.Token](t)(access.Parse(token.RevealAddress())); again.Policy() != id {
 			t.Errorf("%q came back as %q", id, again.Policy())
 		}
 	}
@@ -48,7 +49,7 @@ func TestAddressesWithEscapes(t *testing.T) {
 	for _, path := range []string{"%3Fa", "a%3Fb", "%2F%2Fevil.test", "a%0Ab", "%23", "a%20b", "%00", "é", "a;b"} {
 		token, err := access.Parse(strings.Replace(good, table, "/"+path+table, 1))
 		if err == nil { // the address is what it was, and no other
-			again := must[*url.URL](t)(url.Parse(token.RevealAddress()))
+			again := harness.Must[*url.URL](t)(url.Parse(token.RevealAddress()))
 			if !strings.HasSuffix(again.Path, "/"+path+strings.TrimSuffix(table, "?")) || strings.ContainsAny(token.Endpoint(), "?#\n\x00 ") {
 				t.Errorf("%s: %s", path, token.Endpoint())
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -31,8 +32,8 @@ func newDesk(t testing.TB, options *access.IssuerOptions) *desk {
 	s := storagetest.Simulator(t, nil)
 	d := &desk{now: time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC), asked: map[string]int{},
 		grant: access.Grant{Table: "Employees", Permissions: access.Query, Lifetime: time.Hour, InsecureHTTP: true}}
-	signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, &access.SignerOptions{Now: d.clock}))
-	d.Issuer = must[*access.Issuer](t)(access.NewIssuer(signer, d.grants, options))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, &access.SignerOptions{Now: d.clock}))
+	d.Issuer = harness.Must[*access.Issuer](t)(access.NewIssuer(signer, d.grants, options))
 	return d
 }
 
@@ -66,7 +67,7 @@ func (d *desk) grants(ctx context.Context, user string) (access.Grant, error) {
 
 func (d *desk) token(t testing.TB, user string) access.Token {
 	t.Helper()
-	return must[access.Token](t)(d.Token(t.Context(), user))
+	return harness.Must[access.Token](t)(d.Token(t.Context(), user))
 }
 
 func (d *desk) wantAsked(t testing.TB, user string, n int) {
@@ -134,7 +135,7 @@ func TestIssuerOptions(t *testing.T) {
 	_, err := access.NewIssuer(nil, nil, nil)
 	wantIs(t, err, tables.ErrInvalid)
 	s := storagetest.Simulator(t, nil)
-	signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
 	_, err = access.NewIssuer(signer, policy.grants, &access.IssuerOptions{MaxAge: -1})
 	wantIs(t, err, tables.ErrInvalid)
 }
@@ -232,8 +233,8 @@ func TestIssuerSingleFlight(t *testing.T) {
 		wantIs(t, err, context.DeadlineExceeded)
 	})
 	s := storagetest.Simulator(t, nil)
-	signer := must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
-	panics := must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { panic("no directory") }, nil))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
+	panics := harness.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { panic("no directory") }, nil))
 	if _, err := panics.Token(t.Context(), "June"); err == nil {
 		t.Error("a token of a panic")
 	}
@@ -256,7 +257,7 @@ func TestIssuerForgets(t *testing.T) {
 			synctest.Wait()
 			d.wantAsked(t, "June", 3)
 			close(d.gate)
-			check(t, <-waiting, <-waiting)
+			harness.Check(t, <-waiting, <-waiting)
 			synctest.Wait()
 			if d.Len() != 1 {
 				t.Errorf("%s: %d tokens", name, d.Len())

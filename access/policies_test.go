@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/internal/explore"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,13 +21,13 @@ const quickly = 20 * time.Millisecond
 
 func policiesOf(t testing.TB, table *tables.Table, settle time.Duration) *access.Policies {
 	t.Helper()
-	return must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
+	return harness.Must[*access.Policies](t)(access.NewPolicies(table, &access.PoliciesOptions{UnsafeSettle: settle}))
 }
 
 func idsOf(t testing.TB, p *access.Policies) []string {
 	t.Helper()
 	var ids []string
-	for _, policy := range must[[]access.Policy](t)(p.List(t.Context())) {
+	for _, policy := range harness.Must[[]access.Policy](t)(p.List(t.Context())) {
 		ids = append(ids, policy.ID)
 	}
 	return ids
@@ -44,8 +45,8 @@ func TestPoliciesRevoke(t *testing.T) {
 	o.insert(at("p", "r"))
 	policies := o.policies()
 	one, two := whole(o, "one & <two>"), whole(o, "two")
-	check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
-	list := must[[]access.Policy](t)(policies.List(t.Context()))
+	harness.Check(t, policies.Create(t.Context(), one), policies.Create(t.Context(), two))
+	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
 	if !slices.Equal(list, []access.Policy{one, two}) {
 		t.Errorf("%+v", list)
 	}
@@ -55,15 +56,15 @@ func TestPoliciesRevoke(t *testing.T) {
 	}
 	byOne, byTwo := o.open(access.Grant{Range: access.Partition("p"), Policy: one.ID}), o.open(access.Grant{Range: access.Partition("p"), Policy: two.ID})
 	byNone := o.open(access.Grant{Range: access.Partition("p"), Permissions: access.Query})
-	check(t, get(byOne), get(byTwo), get(byNone))
-	check(t, policies.Revoke(t.Context(), one.ID))
+	harness.Check(t, get(byOne), get(byTwo), get(byNone))
+	harness.Check(t, policies.Revoke(t.Context(), one.ID))
 	wantIs(t, get(byOne), tables.ErrDenied)
-	check(t, get(byTwo), get(byNone))
+	harness.Check(t, get(byTwo), get(byNone))
 	wantIs(t, policies.Revoke(t.Context(), one.ID), tables.ErrNotFound)
 	if got := idsOf(t, policies); !slices.Equal(got, []string{"two"}) {
 		t.Error(got)
 	}
-	check(t, policies.Revoke(t.Context(), two.ID))
+	harness.Check(t, policies.Revoke(t.Context(), two.ID))
 	if got := idsOf(t, policies); len(got) != 0 {
 		t.Error(got)
 	}
@@ -75,14 +76,14 @@ func TestPoliciesExpire(t *testing.T) {
 	o.insert(at("p", "r"))
 	policies := policiesOf(t, o.table, quickly)
 	now := o.s.Clock.Now().UTC().Truncate(time.Second)
-	check(t, policies.Create(t.Context(), access.Policy{ID: "permissions", Permissions: access.Query}),
+	harness.Check(t, policies.Create(t.Context(), access.Policy{ID: "permissions", Permissions: access.Query}),
 		policies.Create(t.Context(), access.Policy{ID: "expiry", Start: now.Add(time.Hour), Expiry: now.Add(2 * time.Hour)}), policies.Create(t.Context(), access.Policy{ID: "nothing"}))
 	get := func(g access.Grant) error {
 		g.Range = access.WholeTable()
 		_, err := o.open(g).Table().Entities().Get(t.Context(), at("p", "r"))
 		return err
 	}
-	check(t, get(access.Grant{Policy: "permissions", Lifetime: time.Minute}), get(access.Grant{Policy: "nothing", Permissions: access.Query, Lifetime: time.Minute}))
+	harness.Check(t, get(access.Grant{Policy: "permissions", Lifetime: time.Minute}), get(access.Grant{Policy: "nothing", Permissions: access.Query, Lifetime: time.Minute}))
 	for name, g := range map[string]access.Grant{
 		"no expiry": {Policy: "permissions"}, "permissions twice": {Policy: "permissions", Permissions: access.Query, Lifetime: time.Minute},
 		"not yet": {Policy: "expiry", Permissions: access.Query}, "no permissions": {Policy: "nothing", Lifetime: time.Minute}, "no policy": {Policy: "none", Permissions: access.Query, Lifetime: time.Minute},
@@ -92,7 +93,7 @@ func TestPoliciesExpire(t *testing.T) {
 		}
 	}
 	o.s.Wait(90 * time.Minute)
-	check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
+	harness.Check(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}))
 	o.s.Wait(time.Hour)
 	wantIs(t, get(access.Grant{Policy: "expiry", Permissions: access.Query}), tables.ErrDenied)
 }
@@ -104,15 +105,15 @@ func TestPoliciesLimits(t *testing.T) {
 	id, start, expiry := "of another tool", time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
 	o.put(access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry})
 	for n := range access.MaxPolicies - 1 {
-		check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
+		harness.Check(t, policies.Create(t.Context(), whole(o, fmt.Sprint("policy ", n))))
 	}
 	wantIs(t, policies.Create(t.Context(), whole(o, "one too many")), tables.ErrTooLarge)
 	wantIs(t, policies.Create(t.Context(), whole(o, "policy 1")), tables.ErrExists)
-	check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
+	harness.Check(t, policies.Revoke(t.Context(), "policy 2"), policies.Create(t.Context(), whole(o, "policy 5"))) // from and to a full list
 	if got := idsOf(t, policies); !slices.Equal(got, []string{id, "policy 0", "policy 1", "policy 3", "policy 5"}) {
 		t.Error(got)
 	}
-	list := must[[]access.Policy](t)(policies.List(t.Context()))
+	list := harness.Must[[]access.Policy](t)(policies.List(t.Context()))
 	if list[0] != (access.Policy{ID: id, Permissions: access.Query | access.Delete, Start: start, Expiry: expiry}) {
 		t.Errorf("%+v", list[0])
 	}
@@ -180,7 +181,7 @@ func takes(d, atLeast time.Duration) error {
 // nor the table itself.
 func TestTokensChangeNoPolicies(t *testing.T) {
 	o := newOwner(t, storagetest.Open(t))
-	before := must[[]access.Policy](t)(o.policies().List(t.Context()))
+	before := harness.Must[[]access.Policy](t)(o.policies().List(t.Context()))
 	token := o.sign(access.Grant{Range: access.WholeTable(), Permissions: access.Everything}).RevealAddress()
 	table, query, _ := strings.Cut(token, "?")
 	account := strings.TrimSuffix(table, "/"+o.table.Name())
@@ -201,7 +202,7 @@ func TestTokensChangeNoPolicies(t *testing.T) {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
-	if after := must[[]access.Policy](t)(o.policies().List(t.Context())); len(after) != len(before) {
+	if after := harness.Must[[]access.Policy](t)(o.policies().List(t.Context())); len(after) != len(before) {
 		t.Errorf("the policies are %v", after)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/access"
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -83,9 +84,9 @@ func TestTamperedTokensAreRefused(t *testing.T) {
 		{Policy: "readers", Range: access.Partition("Sales")},
 	} {
 		address, query, _ := strings.Cut(o.sign(g).RevealAddress(), "?")
-		whole := must[url.Values](t)(url.ParseQuery(query))
+		whole := harness.Must[url.Values](t)(url.ParseQuery(query))
 		try := func(name string, change func(q url.Values)) {
-			q := must[url.Values](t)(url.ParseQuery(query))
+			q := harness.Must[url.Values](t)(url.ParseQuery(query))
 			change(q)
 			if q.Encode() == whole.Encode() {
 				return
@@ -116,17 +117,17 @@ func TestTamperedTokensAreRefused(t *testing.T) {
 
 // TestGoldenToken: the text of a token, which others read.
 func TestGoldenToken(t *testing.T) {
-	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.AccountEndpoints("contoso"), "contoso", "a2V5", nil))
 	now := time.Date(2026, 11, 20, 15, 0, 0, 999, time.FixedZone("", 2*3600))
-	signer := must[*access.Signer](t)(access.NewSigner(account, "a2V5", &access.SignerOptions{Now: func() time.Time { return now }}))
-	token := must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Permissions: access.Query | access.Update,
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, "a2V5", &access.SignerOptions{Now: func() time.Time { return now }}))
+	token := harness.Must[access.Token](t)(signer.Sign(access.Grant{Table: "Employees", Permissions: access.Query | access.Update,
 		Range: access.Rows("Sales & Co", compoundkey.Starting("empid", compoundkey.Int(123, 6)))}))
 	const want = "https://contoso.table.core.windows.net/Employees?epk=Sales%20%26%20Co&erk=empid_000123%EF%BF%BD&se=2026-11-20T14%3A00%3A00Z" +
 		"&sig=l%2Bk14rkhrrgJks0vbmON9De1tEAZPmpScZmvE0pp2AU%3D&sp=ru&spk=Sales%20%26%20Co&spr=https&srk=empid_000123&st=2026-11-20T12%3A45%3A00Z&sv=2019-02-02&tn=employees"
 	if got := token.RevealAddress(); got != want {
 		t.Errorf("\n%s, want\n%s", got, want)
 	}
-	again := must[access.Token](t)(access.Parse(token.RevealAddress()))
+	again := harness.Must[access.Token](t)(access.Parse(token.RevealAddress()))
 	if again.RevealAddress() != token.RevealAddress() || again.Range() != token.Range() || again.Permissions() != token.Permissions() ||
 		!again.Start().Equal(token.Start()) || !again.Expiry().Equal(token.Expiry()) || again.Table() != "Employees" || again.AllowsHTTP() {
 		t.Errorf("%v read back is %v", token, again)
@@ -136,7 +137,7 @@ func TestGoldenToken(t *testing.T) {
 func TestGrantsThatAreRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	account := accountOf(t, s)
-	signer := must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, nil))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, s.AccountKey, nil))
 	good := access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
 	if _, err := signer.Sign(good); err != nil {
 		t.Fatal(err)
@@ -179,9 +180,9 @@ func TestGrantsThatAreRefused(t *testing.T) {
 
 func TestWhoCannotSign(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	token := must[access.Token](t)(must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil)).Sign(
+	token := harness.Must[access.Token](t)(harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil)).Sign(
 		access.Grant{Table: "Employees", Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}))
-	entra := must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
+	entra := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
 	for name, account := range map[string]*tables.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
 		_, err := access.NewSigner(account, "", nil)
 		wantIs(t, err, access.ErrNoSharedKey, tables.ErrInvalid)
@@ -199,7 +200,7 @@ func TestWhoCannotSign(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), noBase64) {
 		t.Error("the key is in the error")
 	}
-	cosmos := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
 	wantIs(t, err, tables.ErrInvalid)
 	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -20,12 +21,15 @@ func messagesOf(employee int, day time.Time) tables.Key {
 // The messages that each employee sends every hour, a row a day.
 func Example() {
 	ctx := context.Background()
-	table := storage().Table("ExampleMessages")
-	messages, err := dataseries.NewCounter[int64](table, "Count_", 24, nil)
+	store, err := patterns.NewStore(harness.ExampleAccount(), "messages", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	messages, err := dataseries.NewCounter[int64](store.Table("ExampleMessages"), "Count_", 24, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	friday := messagesOf(223, time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
@@ -58,12 +62,15 @@ func Example() {
 // A year of days takes two rows. Those of several years are one request.
 func ExampleSeries_ReadMany() {
 	ctx := context.Background()
-	table := storage().Table("ExampleYears")
-	years, err := dataseries.New[float64](table, "Day_", 366, &dataseries.Options{SlotsPerRow: 200})
+	store, err := patterns.NewStore(harness.ExampleAccount(), "years", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	years, err := dataseries.New[float64](store.Table("ExampleYears"), "Day_", 366, &dataseries.Options{SlotsPerRow: 200})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	for year := 2024; year <= 2026; year++ {
@@ -86,12 +93,16 @@ func ExampleSeries_ReadMany() {
 // A count that moves with a row of the caller's own, or not at all.
 func ExampleCounter_StageAddOnce() {
 	ctx := context.Background()
-	table := storage().Table("ExampleStaged")
+	store, err := patterns.NewStore(harness.ExampleAccount(), "staged", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := store.Table("ExampleStaged")
 	messages, err := dataseries.NewCounter[int64](table, "Count_", 24, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	friday := messagesOf(223, time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
@@ -117,17 +128,4 @@ func ExampleCounter_StageAddOnce() {
 	}
 	fmt.Println(day.Slots[9].Value)
 	// Output: 1
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -59,7 +60,7 @@ func (w *world) count() int {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.container = s.TableName(t), s.ContainerName(t)
-	account := must[*tables.Account](t)(accountOf(s))
+	account := harness.Must[*tables.Account](t)(accountOf(s))
 	if _, err := account.Container(w.container).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +89,8 @@ func counterOf[V dataseries.Number](w *world, s *storagetest.Service) (*dataseri
 
 func seriesOf[V any](t testing.TB, w *world, s *storagetest.Service) *dataseries.Series[V] {
 	t.Helper()
-	account := must[*tables.Account](t)(accountOf(s))
-	return must[*dataseries.Series[V]](t)(dataseries.New[V](account.Table(w.table), "Count_", w.count(), w.options(account)))
+	account := harness.Must[*tables.Account](t)(accountOf(s))
+	return harness.Must[*dataseries.Series[V]](t)(dataseries.New[V](account.Table(w.table), "Count_", w.count(), w.options(account)))
 }
 
 // onEach runs a test on the service of the suite, once for each place.
@@ -149,15 +150,4 @@ func all[V any](t testing.TB, seq iter.Seq2[*dataseries.Values[V], error]) []*da
 		found = append(found, v)
 	}
 	return found
-}
-
-// must returns a function that fails the test on an error.
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }

@@ -56,7 +56,7 @@ func (o swept) of(w world) storagetest.SweepCase {
 		w := w
 		w.open(t, s)
 		if o.before != nil {
-			if err := o.before(t.Context(), must[*dataseries.Counter[int64]](t)(w.start(s)), s); err != nil {
+			if err := o.before(t.Context(), harness.Must[*dataseries.Counter[int64]](t)(w.start(s)), s); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -23,7 +24,7 @@ func named[T any]() *intrapartition.Index[T] {
 
 func bareContainer(t *testing.T, s *storagetest.Service, name string) *container.Client {
 	t.Helper()
-	return must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, name, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	return harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, name, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 }
 
 const age = 7 * 24 * time.Hour
@@ -46,7 +47,7 @@ func TestSweepMarkers(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := (&world{place: p}).open(t, s)
-			c := must[*dataseries.Counter[int64]](t)(w.start(s))
+			c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
 			operations(t, c, "old", 105, "p")
 			operations(t, c, "old", 3, "p b", "q")
 			s.Wait(age - time.Minute)
@@ -81,7 +82,7 @@ func TestSweepMarkersResumes(t *testing.T) {
 			t.Run(fmt.Sprint(p, len(partitions)), func(t *testing.T) {
 				s := storagetest.Simulator(t, nil)
 				w := (&world{place: p}).open(t, s)
-				c := must[*dataseries.Counter[int64]](t)(w.start(s))
+				c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
 				operations(t, c, "old", 105, "q")
 				operations(t, c, "old", 5, "p", "r")
 				s.Wait(2 * age)
@@ -120,7 +121,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 	counters := map[*world]*dataseries.Counter[int64]{}
 	for _, p := range places {
 		w := (&world{place: p}).open(t, s)
-		counters[w] = must[*dataseries.Counter[int64]](t)(w.start(s))
+		counters[w] = harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		operations(t, counters[w], "a", 3, "p", "q")
 		if report, err := counters[w].SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Old != 0 {
 			t.Errorf("%s: %+v, %v", p, report, err)
@@ -144,7 +145,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 func TestSweepsAtOnce(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{place: inRow}).open(t, s)
-	concurrent := must[*dataseries.Counter[int64]](t)(w.start(s))
+	concurrent := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
 	operations(t, concurrent, "old", 20, "p")
 	s.Wait(2 * age)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a concurrent writer", func() {
@@ -153,7 +154,7 @@ func TestSweepsAtOnce(t *testing.T) {
 		}
 		operations(t, concurrent, "old", 5, "p")
 	})))))
-	c := must[*dataseries.Counter[int64]](t)(w.start(faulty))
+	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
 	report, err := c.SweepMarkers(t.Context(), age, nil)
 	if err != nil || report.Old != 20 || report.Removed != 0 {
 		t.Errorf("%+v, %v", report, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,7 +18,7 @@ func held[T any](t testing.TB, a *seen[T], scope driver.Scope) []string {
 	t.Helper()
 	var all []string
 	for fact, err := range a.Audit.List(t.Context(), scope) {
-		check(t, err, fact.Err)
+		harness.Check(t, err, fact.Err)
 		all = append(all, textOfFact(fact))
 	}
 	slices.Sort(all)
@@ -32,7 +33,7 @@ func facts[T any](t testing.TB, a *seen[T], entities ...*T) []string {
 	t.Helper()
 	var all []string
 	for _, e := range entities {
-		for _, fact := range must[[]driver.Fact](t)(a.Audit.Expected(e)) {
+		for _, fact := range harness.Must[[]driver.Fact](t)(a.Audit.Expected(e)) {
 			all = append(all, textOfFact(fact))
 		}
 	}
@@ -47,7 +48,7 @@ func TestAudit(t *testing.T) {
 		t.found("A", "B")
 		june, ken := jones(), kwok()
 		ken.ManagesSite, ken.Manages = "Sales", "B"
-		check(t, t.employees.Insert(ctx, june), t.employees.Insert(ctx, ken), drainNow(ctx, t.queue))
+		harness.Check(t, t.employees.Insert(ctx, june), t.employees.Insert(ctx, ken), drainNow(ctx, t.queue))
 		asked := facts(t, t.details, june, ken)
 		if got := held(t, t.details, driver.Scope{}); !slices.Equal(got, asked) || len(got) != 2 {
 			t.Fatalf("held: %q, asked for: %q", got, asked)
@@ -59,14 +60,14 @@ func TestAudit(t *testing.T) {
 			t.Fatalf("held for Marketing: %q", got)
 		}
 		_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.ManagerName = "?"; return nil })
-		check(t, err)
+		harness.Check(t, err)
 		if got := held(t, t.details, driver.Scope{}); slices.Equal(got, asked) {
 			t.Fatal("the change was not seen")
 		}
 		t.reads(june.key(), "A", true, false)
 		t.reads(june.key(), "B", false, false)
 		t.reads(ken.key(), "B", true, true)
-		check(t, t.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
+		harness.Check(t, t.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
 		t.reads(june.key(), "A", true, true) // a department that does not exist counts as correct
 		t.reads(ken.key(), "A", false, false)
 		t.reads(employeeKey("Sales", 99), "A", false, false)
@@ -78,14 +79,14 @@ func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
 	fact, is, err := t.details.Audit.Read(t.Context(), place, who)
-	check(t, err)
+	harness.Check(t, err)
 	if is != wantHeld {
 		t.Errorf("department %s holds something of %s: %v, want %v", name, who.Row, is, wantHeld)
 	}
 	if !is {
 		return
 	}
-	e := must[*employee](t)(t.employees.Get(t.Context(), who))
+	e := harness.Must[*employee](t)(t.employees.Get(t.Context(), who))
 	if correct := slices.Contains(facts(t, t.details, e), textOfFact(fact)); correct != wantCorrect || fact.Place != place || fact.Entity != who {
 		t.Errorf("the copy of department %s is that of %s: %v, want %v", name, who.Row, correct, wantCorrect)
 	}
@@ -95,25 +96,25 @@ func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 func TestRemoveSpurious(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inPartition)
-	p := must[*process](t)(w.start(s))
-	check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
+	p := harness.Must[*process](t)(w.start(s))
+	harness.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A", Budget: 3}), p.employees.Insert(ctx, jones()))
 	audit := p.details.Audit
 	place := "Sales\t" + departmentKey("Sales", "A").Row
 	says := func(wanted bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return wanted, err }
 	}
 	manager := func() string {
-		return must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))).ManagerName
+		return harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))).ManagerName
 	}
-	check(t, audit.Remove(ctx, place, kwok().key(), says(false, nil)), audit.Remove(ctx, place, jones().key(), says(true, nil)))
+	harness.Check(t, audit.Remove(ctx, place, kwok().key(), says(false, nil)), audit.Remove(ctx, place, jones().key(), says(true, nil)))
 	if err := audit.Remove(ctx, place, jones().key(), says(false, errors.ErrUnsupported)); !errors.Is(err, errors.ErrUnsupported) || manager() != "Jones" {
 		t.Fatalf("error is %v, manager %q", err, manager())
 	}
 	// The employee is written while it is being repaired: then she is asked for once more.
 	asked := 0
-	check(t, audit.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
+	harness.Check(t, audit.Remove(ctx, place, jones().key(), func(ctx context.Context) (bool, error) {
 		if asked++; asked == 1 {
-			check(t, p.employees.Upsert(ctx, jones()))
+			harness.Check(t, p.employees.Upsert(ctx, jones()))
 			return false, nil
 		}
 		return true, nil
@@ -121,27 +122,27 @@ func TestRemoveSpurious(t *testing.T) {
 	if asked != 2 || manager() != "Jones" {
 		t.Fatalf("asked %d times, manager %q", asked, manager())
 	}
-	check(t, audit.Remove(ctx, place, jones().key(), says(false, nil)))
+	harness.Check(t, audit.Remove(ctx, place, jones().key(), says(false, nil)))
 	if manager() != "" {
 		t.Fatalf("the manager is %q", manager())
 	}
-	check(t, audit.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
+	harness.Check(t, audit.Remove(ctx, "Sales\tdept_X", jones().key(), says(false, nil)))
 }
 
 // TestAuditOfFanOut: only members with a wrong copy are reported as spurious, each at its own place.
 func TestAuditOfFanOut(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 4)
-	p := must[*officeProcess](t)(w.start(s))
+	p := harness.Must[*officeProcess](t)(w.start(s))
 	london := &office{Code: "L", City: "London"}
-	check(t, p.offices.Insert(ctx, london))
+	harness.Check(t, p.offices.Insert(ctx, london))
 	for id, city := range map[int]string{1: "Rome", 2: "London", 3: ""} {
 		_, err := w.unlinked(t, s).Update(ctx, memberKey(id), func(m *member) error {
 			m.OfficeCity = city
 			m.Office = map[bool]string{true: "L", false: "gone"}[id != 3]
 			return nil
 		})
-		check(t, err)
+		harness.Check(t, err)
 	}
 	city := p.city
 	if got := held(t, city, driver.Scope{}); len(got) != 1 {
@@ -152,11 +153,11 @@ func TestAuditOfFanOut(t *testing.T) {
 	}
 	for id, want := range map[int]bool{0: false, 1: true, 2: false, 3: false, 9: false} {
 		_, wrong, err := city.Audit.Read(ctx, "members\t"+memberKey(id).Row, london.Key())
-		if check(t, err); wrong != want {
+		if harness.Check(t, err); wrong != want {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	check(t, city.Reconcile(ctx, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	harness.Check(t, city.Reconcile(ctx, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
 	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}

@@ -23,12 +23,12 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 		"SourceOf still returns the source":   func(*department) (tables.Key, bool) { return jones, true },
 	} {
 		w := newWorld(t, s, inPartition)
-		p := must[*process](t)(w.start(s))
-		check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+		p := harness.Must[*process](t)(w.start(s))
+		harness.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 		l := managing()
 		l.SourceOf = held
 		repo, _, err := linked(p, denormalization.NewInPartition("other", l, nil))
-		check(t, err)
+		harness.Check(t, err)
 		e := &employee{Site: "Sales", ID: 1, Name: "June", ManagesSite: "Sales", Manages: "A"}
 		err = repo.Insert(ctx, e)
 		name := ""
@@ -38,7 +38,7 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != name {
+		if d := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != name {
 			t.Errorf("%s: the holder has %q, want %q", want, d.ManagerName, name)
 		}
 	}
@@ -48,24 +48,24 @@ func TestSourceOfContradictsCopy(t *testing.T) {
 func TestCopyMovesTheReference(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 3)
-	p := must[*officeProcess](t)(w.start(s))
+	p := harness.Must[*officeProcess](t)(w.start(s))
 	link := cityLink()
 	link.Properties = []string{"OfficeCity", "Office"}
 	link.Copy = func(o *office, m *member) { m.OfficeCity, m.Office = o.City, "elsewhere" }
 	copies := denormalization.New("other", link, nil)
 	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "other members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
-	check(t, err)
-	repo := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
+	harness.Check(t, err)
+	repo := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(p.offices.Table(), p.queue),
 		patterns.Schema[office]{Name: "others", Key: patterns.HostOf(p.offices).KeyOf}, copies.Source()))
-	check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	harness.Check(t, repo.Insert(ctx, &office{Code: "L", City: "London"}))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err = worker.Drain(ctx)
-	check(t, err)
-	entries := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
+	harness.Check(t, err)
+	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
 	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "with Link.Find, Copy must not write the holder") {
 		t.Fatalf("%+v", entries)
 	}
-	if m := must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {
+	if m := harness.Must[*member](t)(p.members.Get(ctx, memberKey(1))); m.Office != "L" || m.OfficeCity != "" {
 		t.Errorf("the holder was written: %+v", m)
 	}
 }

@@ -3,6 +3,7 @@ package denormalization_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -15,14 +16,14 @@ func TestRequestCounts(t *testing.T) {
 		counter := &storagetest.RequestCounter{}
 		counted := *t.s
 		counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-		p := must[*process](t)(t.w.start(&counted))
+		p := harness.Must[*process](t)(t.w.start(&counted))
 		cost := func(want int, what string, err error) {
 			t.Helper()
-			check(t, err)
+			harness.Check(t, err)
 			if got := counter.Count(); got != want {
 				t.Errorf("%s: %d requests, want %d", what, got, want)
 			}
-			check(t, drainNow(ctx, t.queue))
+			harness.Check(t, drainNow(ctx, t.queue))
 			counter.Reset()
 		}
 		// one and two are what a change costs that concerns one holder, or two; they begin with the source's own.
@@ -57,7 +58,7 @@ func TestRequestCounts(t *testing.T) {
 		if t.w.placement == inPartition {
 			cost(1+1, "Insert of a holder in the partition", p.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}))
 		}
-		e = must[*employee](t)(p.employees.Get(ctx, e.Key()))
+		e = harness.Must[*employee](t)(p.employees.Get(ctx, e.Key()))
 		counter.Reset()
 		cost(one, "Delete", p.employees.Delete(ctx, e))
 	})
@@ -70,10 +71,10 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[*officeProcess](t)(w.start(&counted))
+	p := harness.Must[*officeProcess](t)(w.start(&counted))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		check(t, err)
+		harness.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}
@@ -89,7 +90,7 @@ func TestRequestCountsOfFanOut(t *testing.T) {
 	cost(1, "Delete of a holder", p.members.Delete(ctx, holder))
 	var n int
 	for _, err := range p.city.Audit.List(ctx, driver.Scope{}) {
-		check(t, err)
+		harness.Check(t, err)
 		n++
 	}
 	cost(1+1, "Held", nil)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -20,7 +21,7 @@ func everywhere(t *testing.T, test func(t tested)) {
 		t.Run(string(p), func(t *testing.T) {
 			s := storagetest.Open(t)
 			w := newWorld(t, s, p)
-			test(tested{must[*process](t)(w.start(s)), t, w, s})
+			test(tested{harness.Must[*process](t)(w.start(s)), t, w, s})
 		})
 	}
 }
@@ -28,9 +29,9 @@ func everywhere(t *testing.T, test func(t tested)) {
 // manager reads who manages a department, after checking that all copies are correct.
 func (t tested) manager(name string) string {
 	t.Helper()
-	check(t, drainNow(t.Context(), t.queue))
-	found := must[*state](t)(t.w.read(t.Context(), t.s))
-	check(t, found.checkCopies())
+	harness.Check(t, drainNow(t.Context(), t.queue))
+	found := harness.Must[*state](t)(t.w.read(t.Context(), t.s))
+	harness.Check(t, found.checkCopies())
 	d := found.departments[departmentKey("Sales", name)]
 	return strings.TrimSpace(d.ManagerName + " " + d.ManagerEmail)
 }
@@ -45,7 +46,7 @@ func (t tested) want(name, manager string) {
 func (t tested) found(names ...string) {
 	t.Helper()
 	for _, name := range names {
-		check(t, t.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 1}))
+		harness.Check(t, t.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 1}))
 	}
 }
 
@@ -63,26 +64,26 @@ func TestLifeOfAManager(t *testing.T) {
 		ctx := t.Context()
 		t.found("A", "B")
 		e := jones()
-		check(t, t.employees.Insert(ctx, e))
+		harness.Check(t, t.employees.Insert(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
 		e.Email = "j@contoso.com"
-		check(t, t.employees.Replace(ctx, e))
+		harness.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones j@contoso.com")
 		e.Manages = "B"
-		check(t, t.employees.Merge(ctx, e, "Manages"))
+		harness.Check(t, t.employees.Merge(ctx, e, "Manages"))
 		t.want("A", "")
 		t.want("B", "Jones j@contoso.com")
-		check(t, t.employees.Upsert(ctx, jones()))
+		harness.Check(t, t.employees.Upsert(ctx, jones()))
 		t.want("A", "Jones jones@contoso.com")
 		t.want("B", "")
-		e = must[*employee](t)(t.employees.Update(ctx, e.Key(), func(e *employee) error { e.Manages = ""; return nil }))
+		e = harness.Must[*employee](t)(t.employees.Update(ctx, e.Key(), func(e *employee) error { e.Manages = ""; return nil }))
 		t.want("A", "")
 		e.Manages = "A"
-		check(t, t.employees.Replace(ctx, e))
+		harness.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
-		check(t, t.employees.Delete(ctx, e))
+		harness.Check(t, t.employees.Delete(ctx, e))
 		t.want("A", "")
-		if d := must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A"))); d.Budget != 1 {
+		if d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A"))); d.Budget != 1 {
 			t.Fatalf("the budget is %d", d.Budget)
 		}
 	})
@@ -96,9 +97,9 @@ func TestChangeOfManager(t *testing.T) {
 		names := func(e *employee, name string) {
 			t.Helper()
 			_, err := t.employees.Update(ctx, employeeKey(e.Site, e.ID), func(e *employee) error { e.ManagesSite, e.Manages = "Sales", name; return nil })
-			check(t, err)
+			harness.Check(t, err)
 		}
-		check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
 		names(kwok(), "A")
 		names(jones(), "")
 		t.want("A", "Kwok kwok@contoso.com")
@@ -115,13 +116,13 @@ func TestDepartmentOpenedLater(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
 		e := jones()
-		check(t, t.employees.Insert(ctx, e))
+		harness.Check(t, t.employees.Insert(ctx, e))
 		t.found("A")
-		check(t, t.employees.Replace(ctx, e))
+		harness.Check(t, t.employees.Replace(ctx, e))
 		t.want("A", "Jones jones@contoso.com")
-		d := must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
-		check(t, t.departments.Delete(ctx, d))
-		check(t, t.employees.Delete(ctx, e), drainNow(ctx, t.queue))
+		d := harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+		harness.Check(t, t.departments.Delete(ctx, d))
+		harness.Check(t, t.employees.Delete(ctx, e), drainNow(ctx, t.queue))
 	})
 }
 
@@ -131,19 +132,19 @@ func TestConcurrentWriterOfTheDepartment(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := newWorld(t, s, p)
-			own := must[*process](t)(w.start(s))
-			check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+			own := harness.Must[*process](t)(w.start(s))
+			harness.Check(t, own.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 			spent := 0
 			concurrent := storagetest.Before("a concurrent writer", func() {
 				_, err := own.departments.Update(ctx, departmentKey("Sales", "A"), func(d *department) error { d.Budget++; return nil })
-				check(t, err)
+				harness.Check(t, err)
 				spent++
 			})
 			faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Times(3, storagetest.Always(concurrent))))
-			check(t, must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
-			check(t, drainNow(ctx, must[*process](t)(w.start(faulty)).queue))
-			found := must[*state](t)(w.read(ctx, s))
-			check(t, found.checkCopies())
+			harness.Check(t, harness.Must[*process](t)(w.start(faulty)).employees.Insert(ctx, jones()))
+			harness.Check(t, drainNow(ctx, harness.Must[*process](t)(w.start(faulty)).queue))
+			found := harness.Must[*state](t)(w.read(ctx, s))
+			harness.Check(t, found.checkCopies())
 			if n := found.departments[departmentKey("Sales", "A")].Budget; n != spent || n == 0 {
 				t.Fatalf("the budget is %d after %d changes", n, spent)
 			}

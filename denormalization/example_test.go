@@ -7,8 +7,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -64,7 +64,11 @@ func managers() *denormalization.Copies[Employee, Department] {
 // A department is read with its manager in one request, and always with the manager as she is.
 func Example() {
 	ctx := context.Background()
-	table := storage().Table("ExampleManager")
+	store, err := patterns.NewStore(harness.ExampleAccount(), "managers", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := store.Table("ExampleManager")
 	manager := managers()
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
 		Key: func(d *Department) tables.Key { return keyOfDepartment(d.Name) }, RowPrefix: "dept",
@@ -89,7 +93,7 @@ func Example() {
 		}
 		fmt.Printf("%d %s <%s>\n", sales.ManagerID, sales.ManagerName, sales.ManagerEmail)
 	}
-	show(first(table.Create(ctx), departments.Insert(ctx, &Department{Name: "Sales"})))
+	show(first(store.Create(ctx), departments.Insert(ctx, &Department{Name: "Sales"})))
 	show(employees.Insert(ctx, june))
 	june.Email = "june@contoso.com"
 	show(employees.Replace(ctx, june)) // both rows, in one transaction
@@ -122,7 +126,7 @@ func cities() *denormalization.Copies[Department, Employee] {
 // All employees hold the city of their department. A change of it reaches them by an intent.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(storage(), "cities", nil)
+	store, err := patterns.NewStore(harness.ExampleAccount(), "cities", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -175,17 +179,4 @@ func first(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

@@ -96,8 +96,8 @@ func cityLink() denormalization.Link[office, member] {
 func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 	t.Helper()
 	w := &offices{table: s.TableName(t), queue: s.QueueName(t)}
-	p := must[*officeProcess](t)(w.start(s))
-	check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	p := harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	// The members are older than the link.
 	_, err := w.unlinked(t, s).BulkInsertNonAtomic(t.Context(), func(yield func(*member, error) bool) {
 		for id := range members {
@@ -106,7 +106,7 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 			}
 		}
 	}, nil)
-	check(t, err)
+	harness.Check(t, err)
 	return w
 }
 
@@ -117,7 +117,7 @@ func (w *offices) unlinked(t testing.TB, s *storagetest.Service) *patterns.Repos
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema()))
+	return harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(account.Table(w.table), memberSchema()))
 }
 
 func (w *offices) drain(ctx context.Context, s *storagetest.Service) error {
@@ -162,7 +162,7 @@ func TestFanOut(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[*officeProcess](t)(w.start(&counted))
+	p := harness.Must[*officeProcess](t)(w.start(&counted))
 	o := &office{Code: "L", City: "London"}
 	want := func(city string, requests int) {
 		t.Helper()
@@ -170,19 +170,19 @@ func TestFanOut(t *testing.T) {
 		if got := counter.Count() - counter.CountOf(storagetest.UpdateMessage); got != requests {
 			t.Errorf("%d requests, want %d: %v", got, requests, counter.Kinds())
 		}
-		if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities[city] != 1000 {
+		if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities[city] != 1000 {
 			t.Fatalf("cities are %v", cities)
 		}
 		counter.Reset()
 	}
-	check(t, p.offices.Insert(ctx, o))
+	harness.Check(t, p.offices.Insert(ctx, o))
 	want("London", 1+2+1+2*1000+1)
 	o.City = "Leeds"
-	check(t, p.offices.Replace(ctx, o))
+	harness.Check(t, p.offices.Replace(ctx, o))
 	want("Leeds", 1+2+1+2*1000+1)
-	check(t, p.offices.Replace(ctx, o)) // nothing in it changes
+	harness.Check(t, p.offices.Replace(ctx, o)) // nothing in it changes
 	want("Leeds", 1+2+1+1)
-	check(t, p.offices.Delete(ctx, o))
+	harness.Check(t, p.offices.Delete(ctx, o))
 	want("", 1+2+1+2*1000+1)
 }
 
@@ -193,7 +193,7 @@ func TestFanOutGoesOn(t *testing.T) {
 	dying, faults := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.OnIndex(600, storagetest.DiesBefore)))
 	alive, cancel := faults.Context(ctx)
 	defer cancel()
-	check(t, must[*officeProcess](t)(w.start(dying)).offices.Insert(alive, &office{Code: "L", City: "London"}))
+	harness.Check(t, harness.Must[*officeProcess](t)(w.start(dying)).offices.Insert(alive, &office{Code: "L", City: "London"}))
 	if !faults.Dead() {
 		t.Fatal("it lives")
 	}
@@ -203,8 +203,8 @@ func TestFanOutGoesOn(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	check(t, w.drain(ctx, &counted))
-	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 1000 {
+	harness.Check(t, w.drain(ctx, &counted))
+	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 1000 {
 		t.Fatalf("cities are %v", cities)
 	}
 	if n := counter.Kinds()[storagetest.ReplaceEntity]; n < 400 || n > 408 {
@@ -216,20 +216,20 @@ func TestFanOutGoesOn(t *testing.T) {
 func TestMovedMember(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 3)
-	p := must[*officeProcess](t)(w.start(s))
-	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
+	p := harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "P", City: "Paris"}))
 	move := func(id int, code string) {
 		t.Helper()
 		_, err := p.members.Update(ctx, memberKey(id), func(m *member) error { m.Office = code; return nil })
-		check(t, err)
+		harness.Check(t, err)
 	}
 	move(1, "P")
-	cities := must[map[string]int](t)(w.checkCopies(ctx, s))
+	cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities["Paris"] != 1 || cities["London"] != 2 {
 		t.Fatalf("cities are %v", cities)
 	}
 	move(2, "X") // there is no such office
-	cities = must[map[string]int](t)(w.checkCopies(ctx, s))
+	cities = harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
 	if cities[""] != 1 {
 		t.Fatalf("cities are %v", cities)
 	}
@@ -240,21 +240,21 @@ func TestTooManyHolders(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 20)
 	w.limit = 10
-	p := must[*officeProcess](t)(w.start(s))
-	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	p := harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err := worker.Drain(ctx)
-	check(t, err)
-	entries := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
+	harness.Check(t, err)
+	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 10))
 	if len(entries) != 1 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	t.Log(entries[0].Reason)
 	w.limit = 100
-	again := must[*officeProcess](t)(w.start(s))
+	again := harness.Must[*officeProcess](t)(w.start(s))
 	_, err = again.queue.Poison().Requeue(ctx, func(eventual.PoisonMessage) bool { return true })
-	check(t, err, drainNow(ctx, again.queue))
-	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 20 {
+	harness.Check(t, err, drainNow(ctx, again.queue))
+	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 20 {
 		t.Fatalf("cities are %v", cities)
 	}
 }
@@ -266,28 +266,28 @@ func TestOneBadHolder(t *testing.T) {
 	faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool {
 		return c.Kind == storagetest.ReplaceEntity && strings.Contains(c.Path, memberKey(3).Row)
 	}, storagetest.Always(storagetest.NotSent)))
-	p := must[*officeProcess](t)(w.start(faulty.WithRetries(-1)))
-	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	one := must[*member](t)(p.members.Get(ctx, memberKey(3)))
+	p := harness.Must[*officeProcess](t)(w.start(faulty.WithRetries(-1)))
+	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	one := harness.Must[*member](t)(p.members.Get(ctx, memberKey(3)))
 	if one.OfficeCity != "" {
 		t.Fatal("the member was written")
 	}
 	if _, err := w.checkCopies(ctx, s); err == nil {
 		t.Fatal("all copies are correct")
 	}
-	last := must[*member](t)(p.members.Get(ctx, memberKey(19)))
+	last := harness.Must[*member](t)(p.members.Get(ctx, memberKey(19)))
 	if last.OfficeCity != "London" {
 		t.Fatal("the last member was not written")
 	}
-	check(t, w.drain(ctx, s))
-	must[map[string]int](t)(w.checkCopies(ctx, s))
+	harness.Check(t, w.drain(ctx, s))
+	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
 }
 
 // TestPanicOfACopy: a panic of the caller's function reaches the caller, and not the program.
 func TestPanicOfACopy(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 1)
-	p := must[*officeProcess](t)(w.start(s))
+	p := harness.Must[*officeProcess](t)(w.start(s))
 	link := cityLink()
 	link.SourceOf = func(m *member) (tables.Key, bool) {
 		if m.ReadRow() == m.Key().Row {
@@ -297,10 +297,10 @@ func TestPanicOfACopy(t *testing.T) {
 	}
 	copies := denormalization.New("panics", link, nil)
 	_, err := patterns.NewRepository(harness.In(p.members.Table(), p.queue), patterns.Schema[member]{Name: "panicking members", Key: patterns.HostOf(p.members).KeyOf}, copies.Holder())
-	check(t, err)
+	harness.Check(t, err)
 	source := &seen[office]{pattern: copies.Source()}
 	_, err = patterns.NewRepository(harness.In(p.offices.Table(), p.queue), patterns.Schema[office]{Name: "panics", Key: patterns.HostOf(p.offices).KeyOf}, source)
-	check(t, err)
+	harness.Check(t, err)
 	defer func() {
 		if recover() == nil {
 			t.Fatal("no panic")

@@ -30,23 +30,23 @@ func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit, recon
 func TestGoldenIntents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w, fan := newWorld(t, s, elsewhere), newOffices(t, s, 1)
-	p, f := must[*process](t)(w.start(s)), must[*officeProcess](t)(fan.start(s))
+	p, f := harness.Must[*process](t)(w.start(s)), harness.Must[*officeProcess](t)(fan.start(s))
 	r := &recorder{}
 	manager, city := denormalization.New("manager", managing(), nil), denormalization.New("city", cityLink(), nil)
-	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
+	departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), r),
 		patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, manager.Holder()))
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
+	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r),
 		patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, manager.Source()))
-	members := must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf}, city.Holder()))
-	places := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
+	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(harness.In(f.members.Table(), r), patterns.Schema[member]{Key: patterns.HostOf(f.members).KeyOf}, city.Holder()))
+	places := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(f.offices.Table(), r),
 		patterns.Schema[office]{Key: patterns.HostOf(f.offices).KeyOf}, city.Source()))
 
 	e, o := jones(), &office{Code: "L", City: "London"}
-	check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))
+	harness.Check(t, employees.Insert(ctx, e), employees.Replace(ctx, e))
 	e.Manages = "B"
-	check(t, employees.Replace(ctx, e), employees.Delete(ctx, e))
-	check(t, places.Insert(ctx, o), places.DeleteUnconditional(ctx, o.Key()))
-	check(t, departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}), members.Insert(ctx, &member{ID: 9, Office: "L"}))
+	harness.Check(t, employees.Replace(ctx, e), employees.Delete(ctx, e))
+	harness.Check(t, places.Insert(ctx, o), places.DeleteUnconditional(ctx, o.Key()))
+	harness.Check(t, departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerSite: "Sales", ManagerID: 7}), members.Insert(ctx, &member{ID: 9, Office: "L"}))
 	want := []string{
 		`map["manager":["Sales\tdept_A\tnew"]]`,
 		`map["manager":["Sales\tdept_A"]]`,

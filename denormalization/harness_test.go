@@ -101,7 +101,7 @@ func newWorld(t testing.TB, s *storagetest.Service, p placement) *world {
 	if p == elsewhere || p == async {
 		w.departments = s.TableName(t)
 	}
-	proc := must[*process](t)(w.start(s))
+	proc := harness.Must[*process](t)(w.start(s))
 	errs := []error{proc.employees.Table().Create(t.Context()), proc.queue.Create(t.Context())}
 	if w.departments != w.employees {
 		errs = append(errs, proc.departments.Table().Create(t.Context()))
@@ -210,7 +210,7 @@ func (w *world) unlinked(t testing.TB, s *storagetest.Service) *patterns.Reposit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must[*patterns.Repository[department]](t)(w.openDepartments(account, harness.Runner(queue)))
+	return harness.Must[*patterns.Repository[department]](t)(w.openDepartments(account, harness.Runner(queue)))
 }
 
 // drainNow handles what is visible now.
@@ -306,21 +306,4 @@ func (s *state) checkCopies() error {
 		}
 	}
 	return nil
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -20,38 +20,38 @@ import (
 func TestHolderAfterItsSource(t *testing.T) {
 	everywhere(t, func(t tested) {
 		ctx := t.Context()
-		check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
+		harness.Check(t, t.employees.Insert(ctx, jones()), t.employees.Insert(ctx, kwok()))
 		a := &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: jones().ID, ManagerName: "?"}
-		check(t, t.departments.Insert(ctx, a))
+		harness.Check(t, t.departments.Insert(ctx, a))
 		if a.ManagerName != "Jones" {
 			t.Errorf("the caller has the manager %q", a.ManagerName)
 		}
 		t.want("A", "Jones jones@contoso.com")
-		check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "B", ManagerSite: "Sales", ManagerID: kwok().ID, ManagerName: "?"}))
+		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "B", ManagerSite: "Sales", ManagerID: kwok().ID, ManagerName: "?"}))
 		t.want("B", "") // he does not name it
-		check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerName: "?"}))
+		harness.Check(t, t.departments.Insert(ctx, &department{Site: "Sales", Name: "C", ManagerName: "?"}))
 		t.want("C", "")
 		read := func() *department {
-			return must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
+			return harness.Must[*department](t)(t.departments.Get(ctx, departmentKey("Sales", "A")))
 		}
 		a = read()
 		a.ManagerID, a.ManagerName, a.ManagerEmail, a.Budget = 0, "", "", 2
-		check(t, t.departments.Replace(ctx, a))
+		harness.Check(t, t.departments.Replace(ctx, a))
 		t.want("A", "Jones jones@contoso.com")
 		a = read()
 		a.ManagerName, a.Budget = "?", 3
-		check(t, t.departments.Merge(ctx, a, "ManagerName", "Budget"))
+		harness.Check(t, t.departments.Merge(ctx, a, "ManagerName", "Budget"))
 		t.want("A", "Jones jones@contoso.com")
-		check(t, t.departments.Upsert(ctx, &department{Site: "Sales", Name: "A", Budget: 4}))
+		harness.Check(t, t.departments.Upsert(ctx, &department{Site: "Sales", Name: "A", Budget: 4}))
 		t.want("A", "Jones jones@contoso.com")
 		a = read()
 		a.ManagerID = kwok().ID // who does not name it
-		check(t, t.departments.Replace(ctx, a))
+		harness.Check(t, t.departments.Replace(ctx, a))
 		t.want("A", "Jones jones@contoso.com")
 		if a = read(); a.Budget != 4 {
 			t.Errorf("the budget is %d", a.Budget)
 		}
-		check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
+		harness.Check(t, t.departments.Delete(ctx, a), drainNow(ctx, t.queue))
 		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Errorf("Verify finds %q", got)
 		}
@@ -63,18 +63,18 @@ func TestHolderAfterItsSource(t *testing.T) {
 func TestHolderOfNoSource(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 0)
-	p := must[*officeProcess](t)(w.start(s))
+	p := harness.Must[*officeProcess](t)(w.start(s))
 	early := &member{ID: 1, Office: "L", Note: "kept", OfficeCity: "?"}
-	check(t, p.members.Insert(ctx, early))
+	harness.Check(t, p.members.Insert(ctx, early))
 	if early.OfficeCity != "" {
 		t.Errorf("the city is %q", early.OfficeCity)
 	}
-	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
-	must[map[string]int](t)(w.checkCopies(ctx, s))
+	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
 
 	w.required = true
-	p = must[*officeProcess](t)(w.start(s))
-	check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
+	p = harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, p.members.Insert(ctx, &member{ID: 2, Office: "L", Note: "kept"}))
 	err := p.members.Insert(ctx, &member{ID: 3, Office: "X"})
 	var e *tables.Error
 	if !errors.Is(err, tables.ErrMissingReference) || !errors.As(err, &e) || e.Pattern != "city.holder" {
@@ -84,13 +84,13 @@ func TestHolderOfNoSource(t *testing.T) {
 	if !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("the move to no office: %v", err)
 	}
-	if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
+	if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 0 {
 		t.Errorf("%d intents are left", n)
 	}
-	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 2 {
+	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["London"] != 2 {
 		t.Errorf("cities are %v", cities)
 	}
-	in := must[*process](t)(newWorld(t, s, inPartition).start(s))
+	in := harness.Must[*process](t)(newWorld(t, s, inPartition).start(s))
 	if err := in.departments.Insert(ctx, &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 7}); !errors.Is(err, tables.ErrMissingReference) {
 		t.Errorf("in the partition, without its manager: %v", err)
 	}
@@ -104,24 +104,24 @@ func TestHolderOfNoSource(t *testing.T) {
 func TestHolderWriterDies(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newOffices(t, s, 0)
-	own := must[*officeProcess](t)(w.start(s))
-	check(t, own.offices.Insert(ctx, &office{Code: "L", City: "London"}))
+	own := harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, own.offices.Insert(ctx, &office{Code: "L", City: "London"}))
 	change := storagetest.Before("the office moves", func() {
-		check(t, own.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"}))
+		harness.Check(t, own.offices.Upsert(ctx, &office{Code: "L", City: "Leeds"}))
 	})
 	moved, _ := s.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.Always(change))))
 	dying, faults := moved.Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(storagetest.DiesAfter)))
 	alive, cancel := faults.Context(ctx)
 	defer cancel()
-	_ = must[*officeProcess](t)(w.start(dying)).members.Insert(alive, &member{ID: 1, Office: "L", Note: "kept"})
+	_ = harness.Must[*officeProcess](t)(w.start(dying)).members.Insert(alive, &member{ID: 1, Office: "L", Note: "kept"})
 	if !faults.Dead() {
 		t.Fatal("it lives")
 	}
-	if m := must[*member](t)(own.members.Get(ctx, memberKey(1))); m.OfficeCity != "London" {
+	if m := harness.Must[*member](t)(own.members.Get(ctx, memberKey(1))); m.OfficeCity != "London" {
 		t.Fatalf("the city is %q before a worker comes", m.OfficeCity)
 	}
-	check(t, w.drain(ctx, s))
-	if cities := must[map[string]int](t)(w.checkCopies(ctx, s)); cities["Leeds"] != 1 {
+	harness.Check(t, w.drain(ctx, s))
+	if cities := harness.Must[map[string]int](t)(w.checkCopies(ctx, s)); cities["Leeds"] != 1 {
 		t.Errorf("cities are %v", cities)
 	}
 }
@@ -139,7 +139,7 @@ type dated struct {
 func TestHolderWithATime(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	account, queue, err := connect(s, s.QueueName(t))
-	check(t, err)
+	harness.Check(t, err)
 	link := denormalization.Link[office, dated]{
 		Properties: []string{"City", "Office"},
 		Holders:    func(o *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(2)} },
@@ -152,19 +152,19 @@ func TestHolderWithATime(t *testing.T) {
 		SourceOf: func(d *dated) (tables.Key, bool) { return officeKey(d.Office), d.Office != "" },
 	}
 	copies := denormalization.New("city", link, nil)
-	holders := must[*patterns.Repository[dated]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+	holders := harness.Must[*patterns.Repository[dated]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
 		patterns.Schema[dated]{Key: func(d *dated) tables.Key { return memberKey(d.ID) }}, copies.Holder()))
-	offices := must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
+	offices := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue),
 		patterns.Schema[office]{Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
-	check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
+	harness.Check(t, queue.Create(ctx), holders.Table().Create(ctx), offices.Table().Create(ctx))
 	hired := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	london := &office{Code: "L", City: "London"}
-	check(t, holders.Insert(ctx, &dated{ID: 1, Hired: hired}), offices.Insert(ctx, london))
-	check(t, holders.Insert(ctx, &dated{ID: 2, Hired: hired, Office: "L"}))
+	harness.Check(t, holders.Insert(ctx, &dated{ID: 1, Hired: hired}), offices.Insert(ctx, london))
+	harness.Check(t, holders.Insert(ctx, &dated{ID: 2, Hired: hired, Office: "L"}))
 	london.City = "Leeds"
-	check(t, offices.Replace(ctx, london))
+	harness.Check(t, offices.Replace(ctx, london))
 	for id := 1; id <= 2; id++ {
-		if d := must[*dated](t)(holders.Get(ctx, memberKey(id))); d.City != "Leeds" || !d.Hired.Equal(hired) {
+		if d := harness.Must[*dated](t)(holders.Get(ctx, memberKey(id))); d.City != "Leeds" || !d.Hired.Equal(hired) {
 			t.Errorf("holder %d is %+v", id, d)
 		}
 	}
@@ -175,8 +175,8 @@ func TestHolderWithATime(t *testing.T) {
 	if !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a holder that cannot be stored: %v", err)
 	}
-	check(t, offices.Delete(ctx, london))
-	if d := must[*dated](t)(holders.Get(ctx, memberKey(2))); d.City != "" || d.Office != "" {
+	harness.Check(t, offices.Delete(ctx, london))
+	if d := harness.Must[*dated](t)(holders.Get(ctx, memberKey(2))); d.City != "" || d.Office != "" {
 		t.Errorf("after its source it is %+v", d)
 	}
 }
@@ -213,7 +213,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	w := &fanOutWorld{n: n}
 	s := storagetest.Simulator(t, nil)
 	account, queue, err := connect(s, "queue")
-	check(t, err)
+	harness.Check(t, err)
 	keys := make([]tables.Key, n)
 	for i := range keys {
 		keys[i] = departmentKey("Sales", fmt.Sprint(i))
@@ -225,12 +225,12 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	}
 	copies := denormalization.New("manager", l, nil)
 	schema := patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}
-	w.holders = must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
-	w.sources = must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
+	w.holders = harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table("Holders"), queue), schema, copies.Holder()))
+	w.sources = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Sources"), queue),
 		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, copies.Source()))
 	_, err = account.Container("queue").Create(t.Context(), nil)
-	check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
-	older := must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
+	harness.Check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
+	older := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
 	_, err = older.BulkInsertNonAtomic(t.Context(), func(yield func(*department, error) bool) {
 		for i := range n {
 			if !yield(&department{Site: "Sales", Name: fmt.Sprint(i)}, nil) {
@@ -238,7 +238,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 			}
 		}
 	}, nil)
-	check(t, err)
+	harness.Check(t, err)
 	return w
 }
 
@@ -247,7 +247,7 @@ func TestFanOutIsLinear(t *testing.T) {
 	calls := map[int]int64{}
 	for _, n := range []int{20, 400} {
 		w := newFanOutWorld(t, n)
-		check(t, w.insert(t.Context()), w.stored(t.Context()))
+		harness.Check(t, w.insert(t.Context()), w.stored(t.Context()))
 		calls[n] = w.calls.Load()
 	}
 	if calls[20] != calls[400] || calls[20] == 0 {
@@ -263,9 +263,9 @@ func BenchmarkFanOut(b *testing.B) {
 				b.StopTimer()
 				w := newFanOutWorld(b, n)
 				b.StartTimer()
-				check(b, w.insert(b.Context()))
+				harness.Check(b, w.insert(b.Context()))
 				b.StopTimer()
-				check(b, w.stored(b.Context()))
+				harness.Check(b, w.stored(b.Context()))
 				b.StartTimer()
 			}
 		})

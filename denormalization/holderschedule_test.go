@@ -27,9 +27,9 @@ func (o *openings) stage(t testing.TB, s *storagetest.Service) explore.Stage {
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	o.world = *newWorld(t, s, o.placement)
 	o.Network = s.ClientOptions.Transport
-	p := must[*process](t)(o.start(s))
+	p := harness.Must[*process](t)(o.start(s))
 	for id := range 2 {
-		check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: id + 1, Name: "first"}))
+		harness.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: id + 1, Name: "first"}))
 	}
 	stage := explore.Stage{}
 	for id := range 2 {

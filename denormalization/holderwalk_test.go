@@ -80,17 +80,17 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 
 func (w *holderWalk) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
-	p := must[*officeProcess](t)(w.start(s))
+	p := harness.Must[*officeProcess](t)(w.start(s))
 	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
-	check(t, err, p.members.Table().Create(t.Context()), p.offices.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	harness.Check(t, err, p.members.Table().Create(t.Context()), p.offices.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	for _, code := range []string{"L", "P"} {
 		if city := w.cities[code]; city != "" {
-			check(t, p.offices.Insert(t.Context(), &office{Code: code, City: city}))
+			harness.Check(t, p.offices.Insert(t.Context(), &office{Code: code, City: city}))
 		}
 	}
 	if w.member != nil {
 		copied := *w.member
-		check(t, p.members.Insert(t.Context(), &copied))
+		harness.Check(t, p.members.Insert(t.Context(), &copied))
 	}
 	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}
 	for _, step := range w.steps {
@@ -244,14 +244,14 @@ func (w *insideWalk) start(s *storagetest.Service) (*walkProcess, error) {
 func (w *insideWalk) walk(t *testing.T, name string) explore.Walk {
 	t.Helper()
 	stage := func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
-		p := must[*walkProcess](t)(w.start(s))
-		check(t, p.employees.Table().Create(t.Context()))
+		p := harness.Must[*walkProcess](t)(w.start(s))
+		harness.Check(t, p.employees.Table().Create(t.Context()))
 		if w.manager != nil {
 			copied := *w.manager
-			check(t, p.employees.Insert(t.Context(), &copied))
+			harness.Check(t, p.employees.Insert(t.Context(), &copied))
 		}
 		if w.there {
-			check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 1}))
+			harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", ManagerSite: "Sales", ManagerID: 1}))
 		}
 		stage := explore.InterleavingStage{Check: w.check}
 		for _, step := range w.steps {

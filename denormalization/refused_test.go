@@ -57,7 +57,7 @@ func TestRefusedLinks(t *testing.T) {
 		}, nil, "NewInPartition needs Link.Holders"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := must[*process](t)(newWorld(t, s, c.where).start(s))
+			p := harness.Must[*process](t)(newWorld(t, s, c.where).start(s))
 			l := managing()
 			if c.edit != nil {
 				c.edit(&l)
@@ -75,7 +75,7 @@ func TestRefusedLinks(t *testing.T) {
 // TestEffectsOutside: no end of a link in the partition has patterns with effects outside of it.
 func TestEffectsOutside(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	_, _, err := linked(p, denormalization.NewInPartition("other", managing(), nil), denormalization.New("away", managing(), nil).Holder())
 	wantInvalid(t, err, "effects outside")
 	copies := denormalization.NewInPartition("other", managing(), nil)
@@ -87,40 +87,40 @@ func TestEffectsOutside(t *testing.T) {
 // TestBothEndsAreNeeded: a link whose other end is in no repository refuses each change that needs it.
 func TestBothEndsAreNeeded(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []func(string, link, *denormalization.Options) *denormalization.Copies[employee, department]{
 		denormalization.New[employee, department], denormalization.NewInPartition[employee, department],
 	} {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
-		employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, source))
+		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, source))
 		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
 		_, err := source.Audit.Expected(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
 		}
 		_, queue, err := connect(s, p.queue.Name())
-		check(t, err)
-		departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, made("other", managing(), nil).Holder()))
+		harness.Check(t, err)
+		departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, made("other", managing(), nil).Holder()))
 		wantInvalid(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
-		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
+		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
 // TestLinkOfOneRepository: each end belongs to one repository, and stays free where that did not come to be.
 func TestLinkOfOneRepository(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	p := must[*process](t)(newWorld(t, s, anywhere).start(s))
+	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
 		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf}
 		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
 		wantInvalid(t, err, "broken")
 		employees, _, err := linked(p, made)
-		check(t, err)
+		harness.Check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
 		wantInvalid(t, err, "already")
 		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf}, made.Source())
 		wantInvalid(t, err, "already")
-		p = must[*process](t)(newWorld(t, s, anywhere).start(s))
+		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
 
@@ -163,7 +163,7 @@ func TestRefusedChanges(t *testing.T) {
 			counter := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			p := must[*process](t)(w.start(&counted))
+			p := harness.Must[*process](t)(w.start(&counted))
 			l := managing()
 			c.edit(&l)
 			copies := denormalization.New("other", l, &denormalization.Options{Limit: 1})
@@ -171,7 +171,7 @@ func TestRefusedChanges(t *testing.T) {
 				copies = denormalization.NewInPartition("other", l, nil)
 			}
 			repo, _, err := linked(p, copies)
-			check(t, err)
+			harness.Check(t, err)
 			err = repo.Insert(ctx, jones())
 			if !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error is %v", err)

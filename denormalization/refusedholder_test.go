@@ -38,9 +38,9 @@ func TestRefusedHolder(t *testing.T) {
 	}
 	refusing := &orphaned{}
 	copies := denormalization.New("manager", managing(), nil)
-	departments := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table(w.departments), queue),
+	departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(account.Table(w.departments), queue),
 		patterns.Schema[department]{Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) }}, refusing, copies.Holder()))
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.employees), queue),
+	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.employees), queue),
 		patterns.Schema[employee]{Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }},
 		copies.Source()))
 	if err := departments.Insert(t.Context(), &department{Site: "North", Name: "Sales"}); err != nil {
@@ -50,14 +50,14 @@ func TestRefusedHolder(t *testing.T) {
 	if err := employees.Insert(t.Context(), &employee{Site: "North", ID: 1, Name: "Ann", ManagesSite: "North", Manages: "Sales"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := must[int](t)(queue.Length(t.Context())); n != 1 {
+	if n := harness.Must[int](t)(queue.Length(t.Context())); n != 1 {
 		t.Fatalf("%d intents are left", n)
 	}
 	refusing.refuses = false
 	if err := drainNow(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	if d := must[*department](t)(departments.Get(t.Context(), departmentKey("North", "Sales"))); d.ManagerName != "Ann" {
+	if d := harness.Must[*department](t)(departments.Get(t.Context(), departmentKey("North", "Sales"))); d.ManagerName != "Ann" {
 		t.Errorf("the holder has %q", d.ManagerName)
 	}
 }

@@ -57,11 +57,11 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.world = *newWorld(t, s, r.placement)
 	r.Network, r.budgets = s.ClientOptions.Transport, map[string]*harness.Attempts{}
-	p := must[*process](t)(r.start(s))
+	p := harness.Must[*process](t)(r.start(s))
 	for i, name := range []string{"A", "B"} {
 		r.budgets[name] = &harness.Attempts{}
-		check(t, p.departments.Insert(t.Context(), &department{Site: r.site(name), Name: name}))
-		check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
+		harness.Check(t, p.departments.Insert(t.Context(), &department{Site: r.site(name), Name: name}))
+		harness.Check(t, p.employees.Insert(t.Context(), &employee{Site: "Sales", ID: i + 1, Name: "first"}))
 	}
 	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()}
 	stage := explore.Stage{Actors: []explore.Actor{r.actor(seeds[0], r.spend)}}

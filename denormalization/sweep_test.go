@@ -16,13 +16,13 @@ import (
 func swept(p placement, before *employee, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, p)
-		own := must[*process](t)(w.start(s))
+		own := harness.Must[*process](t)(w.start(s))
 		for _, name := range []string{"A", "B"} {
-			check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
+			harness.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
 		}
 		if before != nil {
 			copied := *before
-			check(t, own.employees.Insert(t.Context(), &copied), drainNow(t.Context(), own.queue))
+			harness.Check(t, own.employees.Insert(t.Context(), &copied), drainNow(t.Context(), own.queue))
 		}
 		var said harness.Attempts
 		return storagetest.World{
@@ -105,11 +105,11 @@ func TestSweep(t *testing.T) {
 func sweptHolder(p placement, states []string, operate func(ctx context.Context, p *process) error) storagetest.SweepCase {
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, p)
-		own := must[*process](t)(w.start(s))
-		check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", Budget: 5}))
+		own := harness.Must[*process](t)(w.start(s))
+		harness.Check(t, own.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A", Budget: 5}))
 		june, ken := jones(), kwok()
 		ken.ManagesSite, ken.Manages = "Sales", "B"
-		check(t, own.employees.Insert(t.Context(), june), own.employees.Insert(t.Context(), ken), drainNow(t.Context(), own.queue))
+		harness.Check(t, own.employees.Insert(t.Context(), june), own.employees.Insert(t.Context(), ken), drainNow(t.Context(), own.queue))
 		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {
@@ -169,8 +169,8 @@ func sweepFloors() map[string]int {
 func TestSweepFanOut(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{Floor: 484, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newOffices(t, s, 5)
-		own := must[*officeProcess](t)(w.start(s))
-		check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))
+		own := harness.Must[*officeProcess](t)(w.start(s))
+		harness.Check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))
 		var said harness.Attempts
 		return storagetest.World{
 			Operate: func(ctx context.Context, s *storagetest.Service) error {

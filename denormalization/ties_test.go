@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,24 +20,24 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 		t.Run(order[0].Name+" first", func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			w := newWorld(t, s, elsewhere)
-			p := must[*process](t)(w.start(s))
-			check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
+			p := harness.Must[*process](t)(w.start(s))
+			harness.Check(t, p.departments.Insert(ctx, &department{Site: "Sales", Name: "A"}))
 			for _, e := range order {
 				e.ManagesSite, e.Manages = "Sales", "A"
-				check(t, p.employees.Insert(ctx, e))
+				harness.Check(t, p.employees.Insert(ctx, e))
 			}
 			tie(t, p, jones().key(), kwok().key())
 			place := "Sales\t" + departmentKey("Sales", "A").Row
 			carryOut := func(e *employee) {
 				t.Helper()
-				check(t, p.carryOut(ctx, intents.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
+				harness.Check(t, p.carryOut(ctx, intents.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
 			}
 			etag := ""
 			for range 3 { // again and again
 				for _, e := range order {
 					carryOut(e)
 				}
-				d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
+				d := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
 				if d.ManagerName != "Kwok" {
 					t.Errorf("the department has the details of %s; of two managers with one Timestamp it must follow the one whose key is greater", d.ManagerName)
 				}
@@ -47,10 +48,10 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 				}
 			}
 			// Whoever stops naming the department does not take it from the other.
-			check(t, p.employees.Replace(ctx, unmanaged(t, p, jones().key())))
+			harness.Check(t, p.employees.Replace(ctx, unmanaged(t, p, jones().key())))
 			carryOut(jones())
 			carryOut(kwok())
-			if d := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != "Kwok" {
+			if d := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A"))); d.ManagerName != "Kwok" {
 				t.Errorf("after the other one stopped, the department has the details of %q", d.ManagerName)
 			}
 		})
@@ -62,13 +63,13 @@ func tie(t *testing.T, p *process, keys ...tables.Key) {
 	t.Helper()
 	var actions []aztables.TransactionAction
 	for _, key := range keys {
-		row := must[[]byte](t)(json.Marshal(map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}))
+		row := harness.Must[[]byte](t)(json.Marshal(map[string]string{"PartitionKey": key.Partition, "RowKey": key.Row}))
 		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeUpdateMerge, Entity: row})
 	}
-	must[aztables.TransactionResponse](t)(p.employees.Table().Client().SubmitTransaction(t.Context(), actions, nil))
-	first := must[*employee](t)(p.employees.Get(t.Context(), keys[0]))
+	harness.Must[aztables.TransactionResponse](t)(p.employees.Table().Client().SubmitTransaction(t.Context(), actions, nil))
+	first := harness.Must[*employee](t)(p.employees.Get(t.Context(), keys[0]))
 	for _, key := range keys[1:] {
-		if e := must[*employee](t)(p.employees.Get(t.Context(), key)); !e.Timestamp.Equal(first.Timestamp) || e.ETag != first.ETag {
+		if e := harness.Must[*employee](t)(p.employees.Get(t.Context(), key)); !e.Timestamp.Equal(first.Timestamp) || e.ETag != first.ETag {
 			t.Fatalf("the rows have the Timestamps %v and %v", first.Timestamp, e.Timestamp)
 		}
 	}
@@ -77,7 +78,7 @@ func tie(t *testing.T, p *process, keys ...tables.Key) {
 // unmanaged reads an employee, and has them stop.
 func unmanaged(t *testing.T, p *process, key tables.Key) *employee {
 	t.Helper()
-	e := must[*employee](t)(p.employees.Get(t.Context(), key))
+	e := harness.Must[*employee](t)(p.employees.Get(t.Context(), key))
 	e.ManagesSite, e.Manages = "", ""
 	return e
 }

@@ -15,7 +15,7 @@ import (
 func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), verify, atOnce())
-	check(t, err)
+	harness.Check(t, err)
 	var all []string
 	for _, f := range found {
 		all = append(all, fmt.Sprintf("%v %s %s", f.Kind, f.Location, f.Entity.Row))
@@ -28,9 +28,9 @@ func wrong(t testing.TB, verify harness.RepositoryJob) []string {
 func repaired(t testing.TB, repair harness.RepositoryJob) int {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), repair, atOnce())
-	check(t, err)
+	harness.Check(t, err)
 	for _, f := range found {
-		if check(t, f.NotRepaired); !f.Repaired {
+		if harness.Check(t, f.NotRepaired); !f.Repaired {
 			t.Fatalf("not done: %v", f)
 		}
 	}
@@ -45,15 +45,15 @@ func TestVerify(t *testing.T) {
 		ctx := t.Context()
 		t.found("A", "B", "C", "D")
 		for i, name := range []string{"A", "B", "C", "nowhere"} {
-			check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
+			harness.Check(t, t.employees.Insert(ctx, &employee{Site: "Sales", ID: i + 1, Name: name + "'s", ManagesSite: "Sales", Manages: name}))
 		}
-		check(t, drainNow(ctx, t.queue))
+		harness.Check(t, drainNow(ctx, t.queue))
 		if got := wrong(t, t.employees.Verify); len(got) != 0 {
 			t.Fatalf("%q", got)
 		}
 		edit := func(name string, edit func(d *department)) {
 			_, err := t.w.unlinked(t, t.s).Update(ctx, departmentKey("Sales", name), func(d *department) error { edit(d); return nil })
-			check(t, err)
+			harness.Check(t, err)
 		}
 		edit("A", func(d *department) { d.ManagerName = "?" })
 		edit("B", func(d *department) { d.ManagerID, d.ManagerSite, d.ManagerName = 0, "", "" })
@@ -77,17 +77,17 @@ func TestVerify(t *testing.T) {
 func TestVerifyFanOut(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newOffices(t, s, 50)
-	p := must[*officeProcess](t)(w.start(s))
-	check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
+	p := harness.Must[*officeProcess](t)(w.start(s))
+	harness.Check(t, p.offices.Insert(ctx, &office{Code: "L", City: "London"}), p.offices.Insert(ctx, &office{Code: "empty", City: "Paris"}))
 	if got := wrong(t, p.offices.Verify); len(got) != 0 {
 		t.Fatalf("%q", got)
 	}
 	for _, id := range []int{3, 30} {
 		_, err := w.unlinked(t, s).Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "?"; return nil })
-		check(t, err)
+		harness.Check(t, err)
 	}
 	_, err := w.unlinked(t, s).Update(ctx, memberKey(7), func(m *member) error { m.Office = "gone"; return nil })
-	check(t, err)
+	harness.Check(t, err)
 	want := []string{"spurious members\tmember_000003 office_L", "spurious members\tmember_000007 office_gone", "spurious members\tmember_000030 office_L"}
 	if got := wrong(t, p.offices.Verify); !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
@@ -95,5 +95,5 @@ func TestVerifyFanOut(t *testing.T) {
 	if n := repaired(t, p.offices.Repair); n != 3 {
 		t.Fatalf("%d repaired", n)
 	}
-	must[map[string]int](t)(w.checkCopies(ctx, s))
+	harness.Must[map[string]int](t)(w.checkCopies(ctx, s))
 }

@@ -86,17 +86,17 @@ func (w *walked) start(s *storagetest.Service) (*walkProcess, error) {
 
 func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	t.Helper()
-	p := must[*walkProcess](t)(w.start(s))
+	p := harness.Must[*walkProcess](t)(w.start(s))
 	_, err := p.queue.Account().Queue("intents-poison").Create(t.Context(), nil)
-	check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
-	check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
+	harness.Check(t, err, p.employees.Table().Create(t.Context()), p.departments.Table().Create(t.Context()), p.queue.Create(t.Context()))
+	harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: "A"}))
 	for _, e := range w.employees {
 		copied := *e
-		check(t, p.employees.Insert(t.Context(), &copied))
+		harness.Check(t, p.employees.Insert(t.Context(), &copied))
 	}
 	for _, step := range w.pending {
 		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return strings.Contains(c.Path, "Departments") }, storagetest.DiesBefore))
-		check(t, step(t.Context(), must[*walkProcess](t)(w.start(dying))))
+		harness.Check(t, step(t.Context(), harness.Must[*walkProcess](t)(w.start(dying))))
 	}
 	s.Wait(walkVisibility + time.Second)
 	stage := explore.InterleavingStage{Queues: []string{"intents"}, Check: w.check}

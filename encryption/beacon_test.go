@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -17,20 +18,20 @@ import (
 func TestBeacons(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
+	harness.Check(t, w.registry.CreateBeacon(ctx, "number"), w.registry.CreateBeacon(ctx, "salary"))
 	if err := w.registry.CreateBeacon(ctx, "number"); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second key of the name: %v", err)
 	}
-	number := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
-	again := must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
-	salary := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
+	number := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	again := harness.Must[encryption.Beacon](t)(w.open(t, w.wrapper, nil).Beacon(ctx, "number", 0))
+	salary := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "salary", 0))
 	if number.Part(tables.String("x")) != again.Part(tables.String("x")) {
 		t.Error("another process makes another beacon")
 	}
 	seen := map[string]bool{}
 	for _, part := range []compoundkey.Part{number.Part(tables.String("")), number.Part(tables.String("x")), number.Part(tables.String("X")), number.Part(tables.Binary([]byte("x"))),
 		number.Part(tables.Int32(7)), number.Part(tables.Int64(7)), salary.Part(tables.String("x"))} {
-		key := must[string](t)(compoundkey.Encode("", part))
+		key := harness.Must[string](t)(compoundkey.Encode("", part))
 		if seen[key] || len(key) != 32 {
 			t.Errorf("beacon %s, %v", key, seen)
 		}
@@ -42,10 +43,10 @@ func TestBeacons(t *testing.T) {
 	if part := (encryption.Beacon{}).Part(tables.String("x")); part.IsZero() || part.Err() == nil {
 		t.Error("a beacon without a key makes keys")
 	}
-	short := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
+	short := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 12))
 	values := map[string]int{}
 	for i := range 5_000 {
-		values[must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
+		values[harness.Must[string](t)(compoundkey.Encode("", short.Part(tables.Int64(int64(i)))))]++
 	}
 	if len(values) < 2700 || len(values) > 3100 {
 		t.Errorf("5,000 values have %d beacons of 12 bits", len(values))
@@ -67,8 +68,8 @@ func TestBeacons(t *testing.T) {
 func TestLookUpByBeacon(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
+	harness.Check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 8))
 	of := func(number string) compoundkey.Part { return beacon.Part(tables.String(number)) }
 	byNumber := intrapartition.NewIndex("number", func(e *employee) compoundkey.Part {
 		return compoundkey.Tuple(of(e.Number), compoundkey.Int(e.ID, 6))
@@ -79,7 +80,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	for id := range n {
 		e := june("Sales", id)
 		e.Number = fmt.Sprint("number ", id/2)
-		check(t, r.Insert(ctx, e))
+		harness.Check(t, r.Insert(ctx, e))
 		if id > 24 && testing.Short() {
 			break
 		}
@@ -88,7 +89,7 @@ func TestLookUpByBeacon(t *testing.T) {
 		found, right := 0, 0
 		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(of(number)))
 		for e, err := range hits {
-			check(t, err)
+			harness.Check(t, err)
 			if e.Number == number {
 				right++
 			}
@@ -96,14 +97,14 @@ func TestLookUpByBeacon(t *testing.T) {
 		}
 		filtered := 0
 		for e, err := range encryption.Matching(hits, func(e *employee) bool { return e.Number == number }) {
-			check(t, err)
+			harness.Check(t, err)
 			if filtered++; e.Number != number {
 				t.Errorf("%s finds %s", number, e.Number)
 			}
 		}
 		listed := 0
 		for e, err := range list.Find(ctx, "Sales", of(number), nil) {
-			check(t, err)
+			harness.Check(t, err)
 			if e.Number == number {
 				listed++
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -40,17 +41,17 @@ type customer struct {
 // same bytes by AES-GCM alone, under one key that is ready, and with the codec alone.
 func BenchmarkEntity(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
-	r := must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
+	r := harness.Must[*patterns.Repository[customer]](b)(patterns.NewRepository(w.account.Table("Customers"), patterns.Schema[customer]{
 		Key: func(c *customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, encryption.New[customer]("encryption", w.registry, nil)))
 	e := transformOf(r)
-	codec := must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
+	codec := harness.Must[*tables.Codec[customer]](b)(tables.NewCodec[customer]())
 	c := &customer{PartitionKey: "Sales", RowKey: "empid_000223", First: "June", Last: "Jones", Email: "jonesj@contoso.com", City: "Seattle", Street: "1 Main Street", Age: 40,
 		Orders: 12, Rating: 4.5, Since: time.Unix(1_700_000_000, 0), Number: "078-05-1120", Salary: 71_000, Badge: uuid.UUID{1}}
-	plain := must[tables.Properties](b)(codec.Encode(c))
+	plain := harness.Must[tables.Properties](b)(codec.Encode(c))
 	change := &driver.Change[customer]{Key: aKey}
-	stored := must[tables.Properties](b)(e.Store(b.Context(), change, plain))
-	block := must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
-	gcm := must[cipher.AEAD](b)(cipher.NewGCM(block))
+	stored := harness.Must[tables.Properties](b)(e.Store(b.Context(), change, plain))
+	block := harness.Must[cipher.Block](b)(aes.NewCipher(make([]byte, 32)))
+	gcm := harness.Must[cipher.AEAD](b)(cipher.NewGCM(block))
 	sizes := []int{12 + 1, 8 + 2, 16 + 2}
 	nonce := make([]byte, 12)
 	var sealed [3][]byte
@@ -77,21 +78,21 @@ func BenchmarkEntity(b *testing.B) {
 		b.ReportMetric(float64(best[0].Nanoseconds())/200, "ns-best")
 	}
 	b.Run("Encrypt", func(b *testing.B) {
-		compare(b, func() { check(b, second(e.Store(b.Context(), change, plain))) }, func() {
+		compare(b, func() { harness.Check(b, second(e.Store(b.Context(), change, plain))) }, func() {
 			for _, n := range sizes {
 				rand.Read(nonce)
 				gcm.Seal(nil, nonce, make([]byte, n), nil)
 			}
-		}, func() { check(b, second(codec.Encode(c))) })
+		}, func() { harness.Check(b, second(codec.Encode(c))) })
 	})
 	clear(nonce)
 	b.Run("Decrypt", func(b *testing.B) {
-		compare(b, func() { check(b, second(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
+		compare(b, func() { harness.Check(b, second(e.Load(b.Context(), driver.Reading{Key: aKey}, stored))) }, func() {
 			for _, s := range sealed {
 				_, err := gcm.Open(nil, make([]byte, 12), s, nil)
-				check(b, err)
+				harness.Check(b, err)
 			}
-		}, func() { check(b, codec.Decode(plain, &customer{})) })
+		}, func() { harness.Check(b, codec.Decode(plain, &customer{})) })
 	})
 }
 
@@ -141,14 +142,14 @@ func BenchmarkChecks(b *testing.B) {
 		}
 	}
 	rest := plain[len(encrypted):]
-	version1 := append(must[tables.Properties](b)(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted)), rest...)
-	write := []func(){func() { check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
-	read := []func(){func() { check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
+	version1 := append(harness.Must[tables.Properties](b)(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted)), rest...)
+	write := []func(){func() { harness.Check(b, second(encryption.SealRowVersion1(key, id, "employees", aKey, encrypted))) }}
+	read := []func(){func() { harness.Check(b, second(cases[0].Load(b.Context(), allOf(aKey), version1))) }}
 	for _, c := range cases {
 		change := &driver.Change[anything]{Key: aKey, Entity: c.entity}
-		stored := must[tables.Properties](b)(c.Store(b.Context(), change, plain))
-		write = append(write, func() { check(b, second(c.Store(b.Context(), change, plain))) })
-		read = append(read, func() { check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })
+		stored := harness.Must[tables.Properties](b)(c.Store(b.Context(), change, plain))
+		write = append(write, func() { harness.Check(b, second(c.Store(b.Context(), change, plain))) })
+		read = append(read, func() { harness.Check(b, second(c.Load(b.Context(), allOf(aKey), stored))) })
 	}
 	b.Run("Encrypt", func(b *testing.B) { turns(b, write) })
 	b.Run("Decrypt", func(b *testing.B) { turns(b, read) })
@@ -159,7 +160,7 @@ func BenchmarkCopies(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	index := byName()
 	r := w.employees(b, "Employees", nil, index)
-	check(b, second(r.BulkInsertNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
+	harness.Check(b, second(r.BulkInsertNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
 		for i := range 1000 {
 			if !yield(june("Sales", i), nil) {
 				return
@@ -169,7 +170,7 @@ func BenchmarkCopies(b *testing.B) {
 	drain := func(seq func(func(*employee, error) bool)) {
 		n := 0
 		for _, err := range seq {
-			check(b, err)
+			harness.Check(b, err)
 			n++
 		}
 		if n != 1000 {
@@ -202,7 +203,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("Open", func(b *testing.B) {
 		b.SetBytes(int64(len(plain)))
 		for b.Loop() {
-			check(b, second(opened(s, binding, c)))
+			harness.Check(b, second(opened(s, binding, c)))
 		}
 	})
 }

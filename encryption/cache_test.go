@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 )
 
 // TestCacheOfAVaultThatHangs: of many who wait while the vault runs into a deadline of its own, nobody asks it again.
@@ -46,13 +47,13 @@ func TestCacheForgetsWhatIsUnderWay(t *testing.T) {
 			return func(context.Context) (string, error) { time.Sleep(time.Second); return text, nil }
 		}
 		early := make(chan string)
-		go func() { early <- must[string](t)(c.Get(t.Context(), "k", fetch("old"))) }()
+		go func() { early <- harness.Must[string](t)(c.Get(t.Context(), "k", fetch("old"))) }()
 		synctest.Wait()
 		c.Forget("k")
-		if got := must[string](t)(c.Get(t.Context(), "k", fetch("new"))); got != "new" || <-early != "old" {
+		if got := harness.Must[string](t)(c.Get(t.Context(), "k", fetch("new"))); got != "new" || <-early != "old" {
 			t.Errorf("after it was forgotten: %q", got)
 		}
-		if got := must[string](t)(c.Get(t.Context(), "k", fetch("newest"))); got != "new" {
+		if got := harness.Must[string](t)(c.Get(t.Context(), "k", fetch("newest"))); got != "new" {
 			t.Errorf("what was fetched afterwards is not kept: %q", got)
 		}
 	})
@@ -63,11 +64,11 @@ func TestCacheHoldsNothingBeyondItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := encryption.NewCache(time.Minute)
 		fetch := func(context.Context) (string, error) { return "x", nil }
-		check(t, second(c.Get(t.Context(), "a", fetch)))
+		harness.Check(t, second(c.Get(t.Context(), "a", fetch)))
 		time.Sleep(30 * time.Second)
-		check(t, second(c.Get(t.Context(), "b", fetch)))
+		harness.Check(t, second(c.Get(t.Context(), "b", fetch)))
 		c.Forget("a")
-		check(t, second(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
+		harness.Check(t, second(c.Get(t.Context(), "a", fetch))) // cached again: the expiry of the first does not end it
 		for _, step := range []struct {
 			after time.Duration
 			want  int

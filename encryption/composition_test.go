@@ -36,12 +36,12 @@ func newIndexes() indexes {
 
 func (w *world) indexed(t testing.TB, table string, x indexes) (*patterns.Repository[employee], *eventual.Queue) {
 	t.Helper()
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	check(t, queue.Create(t.Context()))
-	r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	harness.Check(t, queue.Create(t.Context()))
+	r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
 	}, encryption.New[employee]("encryption", w.registry, nil), x.name, x.lean, x.badge, x.badgeID))
-	check(t, r.Table().CreateIfMissing(t.Context()))
+	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r, queue
 }
 
@@ -51,12 +51,12 @@ func TestCopies(t *testing.T) {
 	ctx, x := t.Context(), newIndexes()
 	r, _ := w.indexed(t, w.s.TableName(t), x)
 	wrote := june("Sales", 223)
-	check(t, r.Insert(ctx, wrote))
+	harness.Check(t, r.Insert(ctx, wrote))
 	for range 2 {
-		check(t, sameEmployee(must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
 		found := 0
 		for e, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
-			check(t, err, sameEmployee(e, wrote))
+			harness.Check(t, err, sameEmployee(e, wrote))
 			found++
 		}
 		if found != 1 {
@@ -70,17 +70,17 @@ func TestCopies(t *testing.T) {
 		if err != nil || number.Number != wrote.Number {
 			t.Errorf("the lean copy outside: %+v, %v", number, err)
 		}
-		check(t, sameEmployee(must[*employee](t)(x.lean.GetFull(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
-		wrote = must[*employee](t)(x.name.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
+		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.lean.GetFull(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		wrote = harness.Must[*employee](t)(x.name.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
 		wrote.Salary++
-		check(t, r.Replace(ctx, wrote))
+		harness.Check(t, r.Replace(ctx, wrote))
 	}
 	for e, err := range r.Query().Partition("Sales").Select("Number").All(ctx) {
 		if err != nil || e.Number != wrote.Number || e.Salary != 0 {
 			t.Errorf("a projection: %+v, %v", e, err)
 		}
 	}
-	check(t, r.Delete(ctx, wrote))
+	harness.Check(t, r.Delete(ctx, wrote))
 }
 
 // TestVerifyAndRepair: a correct table has no discrepancies; a missing copy is written again with the ciphertext that the entity has.
@@ -89,24 +89,24 @@ func TestVerifyAndRepair(t *testing.T) {
 	ctx, x := t.Context(), newIndexes()
 	r, _ := w.indexed(t, w.s.TableName(t), x)
 	for id := range 5 {
-		check(t, r.Insert(ctx, june("Sales", id)))
+		harness.Check(t, r.Insert(ctx, june("Sales", id)))
 	}
 	o := &patterns.JobOptions{Lag: time.Millisecond}
 	if err := harness.Clean(ctx, r.Verify, o); err != nil {
 		t.Errorf("%v", err)
 	}
-	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
-	check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
+	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "lean_000003"}))
+	harness.Check(t, r.Table().Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_Sales", Row: "000002"}))
 	all, err := harness.Findings(ctx, r.Repair, o)
-	check(t, err)
+	harness.Check(t, err)
 	if len(all) != 2 {
 		t.Errorf("%d are repaired", len(all))
 	}
 	if err := harness.Clean(ctx, r.Verify, o); err != nil {
 		t.Errorf("after the repair: %v", err)
 	}
-	check(t, sameEmployee(must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
-	check(t, second(x.lean.Get(ctx, "Sales", compoundkey.Int(3, 6))))
+	harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
+	harness.Check(t, second(x.lean.Get(ctx, "Sales", compoundkey.Int(3, 6))))
 }
 
 // TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.
@@ -121,26 +121,26 @@ func TestOtherWrites(t *testing.T) {
 			}
 		}
 	}, nil)
-	check(t, err)
+	harness.Check(t, err)
 	if p.Written != 20 {
 		t.Errorf("%+v", p)
 	}
 	x := r.Table().NewTransaction()
-	check(t, r.StageInsert(ctx, x, june("Sales", 20)))
-	check(t, second(x.Commit(ctx)))
+	harness.Check(t, r.StageInsert(ctx, x, june("Sales", 20)))
+	harness.Check(t, second(x.Commit(ctx)))
 	upserted := june("Sales", 21)
-	check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
-	must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
+	harness.Check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))
+	harness.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 2), func(e *employee) error { e.Grade++; return nil }))
 	n := 0
 	for e, err := range r.Query().Partition("Sales").All(ctx) {
 		want := june("Sales", e.ID)
 		if e.ID == 2 {
 			want.Grade++
 		}
-		check(t, err, sameEmployee(e, want))
+		harness.Check(t, err, sameEmployee(e, want))
 		n++
 	}
-	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	for _, count := range uses {
 		if n != 22 || count != 22*2*9 {
 			t.Errorf("%d entities, %v", n, uses)
@@ -154,14 +154,14 @@ func TestMover(t *testing.T) {
 	ctx := t.Context()
 	current := w.employees(t, w.s.TableName(t), nil)
 	former := w.employees(t, w.s.TableName(t), nil)
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
-	mover := must[*archive.Mover[employee]](t)(archive.New(queue, "archive", current, archive.ToRepository(former, func(e *employee) { e.Department = "Left" }), nil))
-	e := must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
-	check(t, mover.Move(ctx, e))
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	check(t, second(worker.Drain(ctx)))
-	check(t, sameEmployee(must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	harness.Check(t, queue.Create(ctx), current.Insert(ctx, june("Sales", 1)))
+	mover := harness.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", current, archive.ToRepository(former, func(e *employee) { e.Department = "Left" }), nil))
+	e := harness.Must[*employee](t)(current.Get(ctx, employeeKey("Sales", 1)))
+	harness.Check(t, mover.Move(ctx, e))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	harness.Check(t, second(worker.Drain(ctx)))
+	harness.Check(t, sameEmployee(harness.Must[*employee](t)(former.Get(ctx, employeeKey("Left", 1))), june("Left", 1)))
 	if _, err := current.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("it is still in its old place: %v", err)
 	}
@@ -172,11 +172,11 @@ func TestMover(t *testing.T) {
 func TestMoverCoversWhatIsProtected(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
-	check(t, queue.Create(ctx))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
+	harness.Check(t, queue.Create(ctx))
 	table := func() *tables.Table {
 		made := w.account.Table(w.s.TableName(t))
-		check(t, made.Create(ctx))
+		harness.Check(t, made.Create(ctx))
 		return made
 	}
 	only := func(names string) func(string, string, string) bool {
@@ -197,19 +197,19 @@ func TestMoverCoversWhatIsProtected(t *testing.T) {
 		key := tables.Key{Partition: "p", Row: "1"}
 		former := anythings(t, table(), w.registry, &c.o)
 		e := &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.String(canary), "S": tables.String("x"), "P": tables.String("y")}}
-		check(t, source.Insert(ctx, e))
-		mover := must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
+		harness.Check(t, source.Insert(ctx, e))
+		mover := harness.Must[*archive.Mover[anything]](t)(archive.New(queue, "archive "+what, source, archive.ToRepository(former, func(e *anything) { e.PartitionKey = "archived" }), nil))
 		err := mover.Move(ctx, e)
-		check(t, second(must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
+		harness.Check(t, second(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx)))
 		_, moved := former.Get(ctx, tables.Key{Partition: "archived", Row: "1"})
 		if c.refused == "" {
-			check(t, err, moved)
+			harness.Check(t, err, moved)
 			continue
 		}
 		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.refused) || !errors.Is(moved, tables.ErrNotFound) {
 			t.Errorf("%s: %v; in the destination: %v", what, err, moved)
 		}
-		check(t, second(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
+		harness.Check(t, second(source.Get(ctx, key)), source.DeleteUnconditional(ctx, key))
 	}
 }
 
@@ -218,16 +218,16 @@ func TestRequestCounts(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
-	check(t, table.Create(ctx))
+	harness.Check(t, table.Create(ctx))
 	counter := &storagetest.RequestCounter{}
 	counted := *w.s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	account, vault := open(t, &counted), &counting{KeyWrapper: w.wrapper}
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
-	r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), registry, nil))
 	cost := func(want, unwrapped int, what string, errs ...error) {
 		t.Helper()
-		check(t, errs...)
+		harness.Check(t, errs...)
 		if got, asked := counter.Count(), int(vault.unwrapped.Load()); got != want || asked != unwrapped {
 			t.Errorf("%s: %d requests and %d to unwrap, want %d and %d", what, got, asked, want, unwrapped)
 		}
@@ -238,8 +238,8 @@ func TestRequestCounts(t *testing.T) {
 	cost(3, 1, "the first Insert", r.Insert(ctx, e))
 	cost(1, 0, "Replace", r.Replace(ctx, e))
 	cost(1, 0, "Get", second(r.Get(ctx, employeeKey("Sales", 1))))
-	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
-	reader := must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
+	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(table.Name()), fresh, nil))
 	cost(2, 1, "the first Get", second(reader.Get(ctx, employeeKey("Sales", 1))))
 	cost(3, 1, "CreateDataKey", second(registry.CreateDataKey(ctx))) // and 1 to wrap
 	p, err := encryption.Reencrypt(ctx, r, nil)

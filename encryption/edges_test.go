@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys/fake"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -27,7 +28,7 @@ func TestAttaching(t *testing.T) {
 	repository := func(e *encryption.Encryption[employee]) error {
 		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
-	check(t, repository(e))
+	harness.Check(t, repository(e))
 	if err := repository(e); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
@@ -84,8 +85,8 @@ func TestVaultThatWrapsOtherwise(t *testing.T) {
 			r.SetResponse(http.StatusOK, azkeys.WrapKeyResponse{KeyOperationResult: result}, nil)
 			return r, e
 		}}
-		client := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
-		w := must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
+		client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+		w := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, nil))
 		if _, err := w.Wrap(t.Context(), make([]byte, 32)); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -118,10 +119,10 @@ func TestVaultKeyOfAES(t *testing.T) {
 			return r, e
 		},
 	}
-	client := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
-	w := must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmA256KW}))
+	client := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", credential{}, &azkeys.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: fake.NewServerTransport(&server)}}))
+	w := harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(client, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmA256KW}))
 	key := []byte("0123456789abcdef0123456789abcdef")
-	wrapped := must[encryption.WrappedKey](t)(w.Wrap(t.Context(), key))
+	wrapped := harness.Must[encryption.WrappedKey](t)(w.Wrap(t.Context(), key))
 	if got, err := w.Unwrap(t.Context(), wrapped); err != nil || string(got) != string(key) || wrapped.Algorithm != encryption.AlgorithmA256KW {
 		t.Errorf("%q by %s, %v", got, wrapped.Algorithm, err)
 	}
@@ -153,7 +154,7 @@ func TestConcurrentNextKeys(t *testing.T) {
 		}
 	}
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		made--
 		if info.ID.IsZero() {
 			t.Error("a key without id")
@@ -162,10 +163,10 @@ func TestConcurrentNextKeys(t *testing.T) {
 	if made != 0 {
 		t.Errorf("%d keys more were made than are there", made)
 	}
-	check(t, w.registry.Check(t.Context()))
+	harness.Check(t, w.registry.Check(t.Context()))
 	put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "datakeys", Row: "key_zz"}, Properties: tables.Properties{text("Algorithm", "none")}})
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		if info.WrappedBy == "local" {
 			break // and a row of somebody else's is passed over
 		}
@@ -181,9 +182,9 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
 	for id := range 6 {
-		check(t, r.Insert(t.Context(), june("Sales", id)))
+		harness.Check(t, r.Insert(t.Context(), june("Sales", id)))
 	}
-	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	rewritten := 0
 	faulty, _ := w.s.Faulty(storagetest.InjectorFunc(func(call storagetest.Call) storagetest.Fault {
@@ -191,19 +192,19 @@ func TestReencryptMeetsTheEnd(t *testing.T) {
 			rewritten++
 			switch rewritten {
 			case 2:
-				check(t, r.DeleteUnconditional(context.Background(), employeeKey("Sales", 1)))
+				harness.Check(t, r.DeleteUnconditional(context.Background(), employeeKey("Sales", 1)))
 			case 4:
 				cancel()
 			}
 		}
 		return nil
 	}))
-	struck := must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
+	struck := harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, faulty).Table("Employees"), w.registry, nil))
 	p, err := encryption.Reencrypt(ctx, struck, &patterns.JobOptions{Concurrency: 1})
 	if !errors.Is(err, context.Canceled) || p.Failed != 0 || p.Written != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
+	if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Written != 3 || p.Read != 5 {
 		t.Errorf("the next run: %+v", p)
 	}
 }

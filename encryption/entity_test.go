@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -23,9 +24,9 @@ func TestRoundTrip(t *testing.T) {
 	w := newWorld(t)
 	r := w.employees(t, w.s.TableName(t), nil)
 	wrote := june("Sales", 223)
-	check(t, r.Insert(t.Context(), wrote))
-	read := must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
-	check(t, sameEmployee(read, wrote))
+	harness.Check(t, r.Insert(t.Context(), wrote))
+	read := harness.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	harness.Check(t, sameEmployee(read, wrote))
 
 	stored := bag(t, r.Table(), employeeKey("Sales", 223))
 	for _, name := range []string{"Number", "Salary", "Grade", "Rating", "Born", "Photo", "Abroad", "Badge", encryption.SealProperty} {
@@ -39,9 +40,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 	phone := "+1"
 	read.Phone, read.Number = &phone, ""
-	check(t, r.Replace(t.Context(), read))
-	again := must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
-	check(t, sameEmployee(again, &employee{Department: "Sales", ID: 223, Name: read.Name, Salary: read.Salary, Grade: read.Grade, Rating: read.Rating,
+	harness.Check(t, r.Replace(t.Context(), read))
+	again := harness.Must[*employee](t)(r.Get(t.Context(), employeeKey("Sales", 223)))
+	harness.Check(t, sameEmployee(again, &employee{Department: "Sales", ID: 223, Name: read.Name, Salary: read.Salary, Grade: read.Grade, Rating: read.Rating,
 		Born: read.Born, Photo: read.Photo, Abroad: read.Abroad, Badge: read.Badge, Phone: again.Phone}))
 	if again.Phone == nil || *again.Phone != phone {
 		t.Error("a property that came with the second write is not there")
@@ -57,7 +58,7 @@ type anything struct {
 
 func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry, o *encryption.Options) *patterns.Repository[anything] {
 	t.Helper()
-	return must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
+	return harness.Must[*patterns.Repository[anything]](t)(patterns.NewRepository(table, patterns.Schema[anything]{
 		Key: func(a *anything) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 	}, encryption.New[anything]("encryption", registry, o)))
 }
@@ -66,14 +67,14 @@ func anythings(t testing.TB, table *tables.Table, registry *encryption.Registry,
 func TestResolver(t *testing.T) {
 	w := newWorld(t)
 	table := w.account.Table(w.s.TableName(t))
-	check(t, table.Create(t.Context()))
+	harness.Check(t, table.Create(t.Context()))
 	r := anythings(t, table, w.registry, &encryption.Options{Plain: []string{"City"}, Resolver: func(partition, row, property string) bool {
 		return partition == "Secret" && (row == "all" || strings.HasPrefix(property, "S"))
 	}})
 	for _, key := range []tables.Key{{Partition: "Secret", Row: "all"}, {Partition: "Secret", Row: "some"}, {Partition: "Open", Row: "all"}} {
 		wrote := &anything{PartitionKey: key.Partition, RowKey: key.Row, Rest: map[string]tables.Value{
 			"S1": tables.String("x"), "S2": tables.Int32(-7), "P": tables.Double(math.Inf(-1)), "City": tables.String("Seattle")}}
-		check(t, r.Insert(t.Context(), wrote))
+		harness.Check(t, r.Insert(t.Context(), wrote))
 		stored := bag(t, table, key)
 		for name, value := range wrote.Rest {
 			want := key.Partition == "Secret" && name != "City" && (key.Row == "all" || name != "P")
@@ -84,7 +85,7 @@ func TestResolver(t *testing.T) {
 		// One that would choose nothing reads it all the same.
 		reader := anythings(t, table, w.registry, &encryption.Options{Resolver: func(string, string, string) bool { return false }})
 		for _, by := range []*patterns.Repository[anything]{r, reader} {
-			read := must[*anything](t)(by.Get(t.Context(), key))
+			read := harness.Must[*anything](t)(by.Get(t.Context(), key))
 			for name, value := range wrote.Rest {
 				if read.Rest[name] != value || len(read.Rest) != len(wrote.Rest) {
 					t.Errorf("%v: read %d properties, %s is %#v", key, len(read.Rest), name, read.Rest[name])
@@ -139,10 +140,10 @@ func TestPadding(t *testing.T) {
 	padded := loader(t, &encryption.Options{Padding: 64})
 	sizes := map[int]bool{}
 	for n := range 63 {
-		stored := must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
+		stored := harness.Must[tables.Properties](t)(padded.Store(t.Context(), &driver.Change[anything]{Key: aKey}, tables.Properties{{Name: "A", Value: tables.String(strings.Repeat("x", n))}}))
 		b, _ := stored.Get("A").Bytes()
 		sizes[len(b)] = true
-		read := must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
+		read := harness.Must[tables.Properties](t)(padded.Load(t.Context(), allOf(aKey), stored))
 		if s, _ := read.Get("A").Text(); len(s) != n {
 			t.Errorf("%d characters came back as %d", n, len(s))
 		}
@@ -161,11 +162,11 @@ func TestRefusals(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	e := june("Sales", 1)
-	check(t, r.Insert(ctx, e))
+	harness.Check(t, r.Insert(ctx, e))
 	counter := &storagetest.RequestCounter{}
 	counted := *w.s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	r = must[*patterns.Repository[employee]](t)(employeesOf(open(t, &counted).Table(r.Table().Name()), w.registry, nil))
+	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, &counted).Table(r.Table().Name()), w.registry, nil))
 	if err := r.Merge(ctx, e, "Name"); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Replace") {
 		t.Errorf("a merge: %v", err)
 	}
@@ -188,8 +189,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("a plain %s %#v: %v", name, v, err)
 		}
 	}
-	empty := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
-	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
+	empty := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
+	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
 	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "CreateDataKey") {
 		t.Errorf("an insert without any data key: %v", err)
 	}
@@ -202,9 +203,9 @@ func TestDryRun(t *testing.T) {
 	counted := *w.s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	account := open(t, &counted)
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
-	r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
-	x := must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table("Nowhere"), w.wrapper, nil))
+	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Nowhere"), registry, nil))
+	x := harness.Must[*patterns.Explanation](t)(r.Explain(t.Context(), driver.ChangeInsert, june("Sales", 1)))
 	if counter.Count() != 0 || len(x.Rows) != 1 {
 		t.Errorf("%d requests, %d rows", counter.Count(), len(x.Rows))
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -47,7 +48,7 @@ type golden struct {
 
 // goldenValues are the properties A to H of the golden row, one of each type.
 func goldenValues(t testing.TB) tables.Properties {
-	moment := must[tables.Value](t)(tables.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
+	moment := harness.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 2, 29, 12, 30, 0, 123_456_700, time.UTC)))
 	return tables.Properties{text("A", "078-05-1120 é€😀"), {Name: "B", Value: tables.Binary([]byte{0, 0x80, 0xff})}, {Name: "C", Value: tables.Boolean(true)},
 		{Name: "D", Value: tables.Int32(-2)}, {Name: "E", Value: tables.Int64(-1 << 60)}, {Name: "F", Value: tables.Double(-0.1)}, {Name: "G", Value: moment},
 		{Name: "H", Value: tables.GUID(uuid.MustParse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"))}}
@@ -60,7 +61,7 @@ func goldenWorld(t testing.TB) *world {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	w.wrapper = localKey(t, "golden", 0x42)
 	w.keys = w.account.Table("GoldenKeys")
-	check(t, w.keys.Create(t.Context()))
+	harness.Check(t, w.keys.Create(t.Context()))
 	w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
 	return w
 }
@@ -96,7 +97,7 @@ func TestGolden(t *testing.T) {
 
 func goldenIsRead(t *testing.T, file string) {
 	var g golden
-	check(t, json.Unmarshal(must[[]byte](t)(os.ReadFile(filepath.FromSlash(file))), &g))
+	harness.Check(t, json.Unmarshal(harness.Must[[]byte](t)(os.ReadFile(filepath.FromSlash(file))), &g))
 	w := goldenWorld(t)
 	for row, properties := range g.Registry {
 		var p tables.Properties
@@ -105,7 +106,7 @@ func goldenIsRead(t *testing.T, file string) {
 			case "Wrapped", "Check":
 				p.Set(name, tables.Binary(unhex(t, value)))
 			case "Created", "Since":
-				p.Set(name, must[tables.Value](t)(tables.DateTime(must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
+				p.Set(name, harness.Must[tables.Value](t)(tables.DateTime(harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, value)))))
 			default:
 				p.Set(name, tables.String(value))
 			}
@@ -117,13 +118,13 @@ func goldenIsRead(t *testing.T, file string) {
 			t.Errorf("Check of rows that are bound to no registry: %v", err)
 		}
 		unbound := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden", AcceptUnbound: true})
-		check(t, unbound.Check(t.Context()))
+		harness.Check(t, unbound.Check(t.Context()))
 		if n, err := unbound.Rewrap(t.Context()); n != 2 || err != nil {
 			t.Errorf("Rewrap binds %d rows, %v", n, err)
 		}
 		w.registry = w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden"})
 	}
-	check(t, w.registry.Check(t.Context()))
+	harness.Check(t, w.registry.Check(t.Context()))
 	a := loaderIn(t, w, g.Table, g.options())
 	var p tables.Properties
 	for name, value := range g.Row {
@@ -134,7 +135,7 @@ func goldenIsRead(t *testing.T, file string) {
 		p.Set(name, tables.String(value))
 		want = append(want, text(name, value))
 	}
-	read := must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
+	read := harness.Must[tables.Properties](t)(a.Load(t.Context(), allOf(g.Key), p))
 	for _, at := range g.Copies {
 		if proven, err := a.Authentication.ProvesCopy(t.Context(), allOf(g.Key), a.table, at, p); !proven || err != nil {
 			t.Errorf("a copy in %v: %v, %v", at, proven, err)
@@ -145,8 +146,8 @@ func goldenIsRead(t *testing.T, file string) {
 			t.Errorf("%s is read as %#v, was %#v", property.Name, read.Get(property.Name), property.Value)
 		}
 	}
-	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	if got := must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))); got != g.Beacon {
+	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	if got := harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120")))); got != g.Beacon {
 		t.Errorf("the beacon is %s, was %s", got, g.Beacon)
 	}
 	plain, err := opened(streamOf(t, w.registry, g.Scope), []byte(g.Binding), unhex(t, g.Stream))
@@ -164,13 +165,13 @@ func goldenIsStillWritten(t *testing.T, w *world, g *golden) {
 	seal := unhex(t, g.Row[encryption.SealProperty])
 	id, salt := encryption.DataKeyID(seal[8:24]), [32]byte(seal[24:56])
 	row := g.Registry["key_"+id.String()]
-	key := must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: row["WrappedBy"], Algorithm: row["Algorithm"], Bytes: unhex(t, row["Wrapped"])}))
+	key := harness.Must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: row["WrappedBy"], Algorithm: row["Algorithm"], Bytes: unhex(t, row["Wrapped"])}))
 	values, signed := goldenValues(t), tables.Properties{}
 	for _, name := range slices.Sorted(maps.Keys(g.Signed)) {
 		signed = append(signed, text(name, g.Signed[name]))
 	}
 	sealed, again, err := encryption.SealUnder(key, id, salt, g.Scope, g.Table, g.Key.Partition, g.Key.Row, g.Context, values, signed, g.Copies, g.Padding)
-	check(t, err)
+	harness.Check(t, err)
 	for i := range values {
 		if hex.EncodeToString(sealed[i]) != g.Row[values[i].Name] {
 			t.Errorf("%s is written as %x", values[i].Name, sealed[i])
@@ -188,13 +189,13 @@ func writeGolden(t *testing.T, file string) {
 		return
 	}
 	w := goldenWorld(t)
-	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
-	check(t, w.registry.CreateBeacon(t.Context(), "number"))
+	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+	harness.Check(t, w.registry.CreateBeacon(t.Context(), "number"))
 	g := golden{Registry: map[string]map[string]string{}, Scope: "contoso", Table: "employees", Key: aKey, Padding: 16, Row: map[string]string{}, Binding: "photos/1", Plain: goldenPlain,
 		Signed: map[string]string{"EntityType": "Employee@3", "Name": "June Jones"}, Context: map[string]string{"tenant": "contoso", "region": "west"},
-		Copies: []tables.Key{{Partition: aKey.Partition, Row: must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
+		Copies: []tables.Key{{Partition: aKey.Partition, Row: harness.Must[string](t)(compoundkey.Encode("name", compoundkey.String("June Jones")))}}}
 	for row, err := range w.keys.Entities().Query().Partition("golden").All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		texts := map[string]string{}
 		for _, p := range row.Properties {
 			switch v := p.Value.Any().(type) {
@@ -214,17 +215,17 @@ func writeGolden(t *testing.T, file string) {
 	for name, value := range g.Signed {
 		plain = append(plain, text(name, value))
 	}
-	for _, p := range must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: aKey, Entity: &anything{}}, plain)) {
+	for _, p := range harness.Must[tables.Properties](t)(a.Store(t.Context(), &driver.Change[anything]{Key: aKey, Entity: &anything{}}, plain)) {
 		if b, binary := p.Value.Bytes(); binary {
 			g.Row[p.Name] = hex.EncodeToString(b)
 		}
 	}
-	beacon := must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
-	g.Beacon = must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120"))))
+	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
+	g.Beacon = harness.Must[string](t)(compoundkey.Encode("", beacon.Part(tables.String("078-05-1120"))))
 	s := streamOf(t, w.registry, g.Scope)
 	var b bytes.Buffer
-	_, err := b.ReadFrom(must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))
-	check(t, err, os.MkdirAll(filepath.Dir(file), 0o755))
+	_, err := b.ReadFrom(harness.Must[io.Reader](t)(s.Seal(t.Context(), []byte(g.Binding), bytes.NewReader([]byte(goldenPlain)))))
+	harness.Check(t, err, os.MkdirAll(filepath.Dir(file), 0o755))
 	g.Stream = hex.EncodeToString(b.Bytes())
-	check(t, os.WriteFile(file, append(must[[]byte](t)(json.MarshalIndent(g, "", "  ")), '\n'), 0o644))
+	harness.Check(t, os.WriteFile(file, append(harness.Must[[]byte](t)(json.MarshalIndent(g, "", "  ")), '\n'), 0o644))
 }

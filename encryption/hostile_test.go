@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -45,7 +46,7 @@ func flipped(b []byte) []byte {
 func TestRewrapLosesNoKey(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
-	check(t, r.Insert(t.Context(), june("Sales", 1)))
+	harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 	next := localKey(t, "next", 2)
 	down := &counting{KeyWrapper: next}
 	down.fail.Store(true)
@@ -57,7 +58,7 @@ func TestRewrapLosesNoKey(t *testing.T) {
 		if n != 0 || err == nil {
 			t.Errorf("%s: %d keys were replaced, %v", what, n, err)
 		}
-		check(t, w.open(t, w.wrapper, nil).Check(t.Context()))
+		harness.Check(t, w.open(t, w.wrapper, nil).Check(t.Context()))
 	}
 }
 
@@ -77,22 +78,22 @@ func TestConcurrentRewraps(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	next := localKey(t, "next", 2)
 	concurrent := w.open(t, encryption.NewChain(next, w.wrapper), nil)
-	slow := w.open(t, encryption.NewChain(meddling{next, func() { check(t, second(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
+	slow := w.open(t, encryption.NewChain(meddling{next, func() { harness.Check(t, second(concurrent.Rewrap(t.Context()))) }}, w.wrapper), nil)
 	if n, err := slow.Rewrap(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d keys, %v", n, err)
 	}
-	check(t, w.open(t, next, nil).Check(t.Context()))
+	harness.Check(t, w.open(t, next, nil).Check(t.Context()))
 }
 
 // TestVaultThatAnswersWrong: a wrong key is no mark of anything but a wrong key, whatever its length.
 func TestVaultThatAnswersWrong(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	r := w.employees(t, "Employees", nil)
-	check(t, r.Insert(t.Context(), june("Sales", 1)))
+	harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 	for what, change := range map[string]func([]byte) []byte{"another key": flipped, "none": func([]byte) []byte { return nil }, "half": func(b []byte) []byte { return b[:16] },
 		"more": func(b []byte) []byte { return append(b, 0) }} {
 		wrong := w.open(t, badWrapper{KeyWrapper: w.wrapper, unwrapped: change}, nil)
-		reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
+		reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
 		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
 		refusedBy(t, err, what)
 		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
@@ -110,7 +111,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 	for _, byTags := range []bool{false, true} {
 		w := worldOn(t, storagetest.Simulator(t, nil))
 		table := w.account.Table("Rest")
-		check(t, table.Create(t.Context()))
+		harness.Check(t, table.Create(t.Context()))
 		choose := func(names string) *encryption.Options {
 			return &encryption.Options{Resolver: func(_, _, property string) bool { return strings.Contains(names, property) }}
 		}
@@ -120,7 +121,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			for _, name := range rest {
 				properties[string(name)] = tables.String("x")
 			}
-			check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
+			harness.Check(t, before.Insert(t.Context(), &anything{PartitionKey: "Sales", RowKey: row, Rest: properties}))
 		}
 		o := choose("AB")
 		o.AcceptPlaintext = true
@@ -134,7 +135,7 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 				B                    string                  `encrypt:"true" table:"B,omitempty"`
 				Rest                 map[string]tables.Value `table:",rest"`
 			}
-			of := must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
+			of := harness.Must[*patterns.Repository[tagged]](t)(patterns.NewRepository(table, patterns.Schema[tagged]{
 				Key: func(a *tagged) tables.Key { return tables.Key{Partition: a.PartitionKey, Row: a.RowKey} },
 			}, encryption.New[tagged]("encryption", w.registry, &encryption.Options{AcceptPlaintext: true})))
 			p, err := encryption.Reencrypt(t.Context(), of, nil)
@@ -148,9 +149,9 @@ func TestReencryptOfWhatIsDeclaredSince(t *testing.T) {
 			}
 		}
 		for _, row := range []string{"1", "2", "3"} {
-			check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
+			harness.Check(t, second(read(t.Context(), tables.Key{Partition: "Sales", Row: row})), second(closeUp(t.Context(), tables.Key{Partition: "Sales", Row: row})))
 		}
-		if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
+		if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), migrating, nil)); p.Written != 0 {
 			t.Errorf("again: %+v", p)
 		}
 	}
@@ -161,9 +162,9 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	r := w.employees(t, "Employees", nil)
-	check(t, r.Insert(ctx, june("Sales", 1)))
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
 	writer := func() *patterns.Repository[employee] {
-		return must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	}
 	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	for what, id := range map[string]string{"no id": "xyz", "half an id": "00112233", "a key that is not there": strings.Repeat("0", 32)} {
@@ -171,13 +172,13 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
-		check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
+		harness.Check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
 		if err := w.registry.Check(ctx); err == nil {
 			t.Errorf("%s: Check finds nothing", what)
 		}
-		check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
+		harness.Check(t, second(w.open(t, w.wrapper, nil).CreateDataKey(ctx)), w.registry.Check(ctx), second(writer().Get(ctx, employeeKey("Sales", 1))))
 	}
-	check(t, w.keys.Drop(ctx))
+	harness.Check(t, w.keys.Drop(ctx))
 	if _, err := writer().Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, tables.ErrMissingResource) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("without the registry's table: %v", err)
 	}
@@ -209,18 +210,18 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 // removes it is shorter than that of a program that still writes with the key.
 func TestSlowClocks(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	check(t, w.account.Table("Employees").Create(t.Context()))
+	harness.Check(t, w.account.Table("Employees").Create(t.Context()))
 	var old encryption.DataKeyID
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		old = info.ID
 	}
-	check(t, second(w.registry.CreateDataKey(t.Context())))
+	harness.Check(t, second(w.registry.CreateDataKey(t.Context())))
 	ahead := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	ahead.SetNow(func() time.Time { return time.Now().Add(24*time.Hour + 10*time.Minute) })
 	if err := ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("10 minutes after the longest TTL: %v", err)
 	}
 	ahead.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
-	check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
+	harness.Check(t, ahead.RemoveUnusedDataKey(t.Context(), old, w.account.Table("Employees")))
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
-	return must[[]byte](t)(hex.DecodeString(text))
+	return harness.Must[[]byte](t)(hex.DecodeString(text))
 }
 
 // TestKeyWrapVectors: RFC 3394, section 4.
@@ -71,12 +72,12 @@ func TestKeyWrapVectors(t *testing.T) {
 // TestLocalWrappers: what one wraps it unwraps, no other does, and what was changed nobody.
 func TestLocalWrappers(t *testing.T) {
 	ctx := context.Background()
-	rsaKey := must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
-	local := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", rsaKey))
+	rsaKey := harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	local := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", rsaKey))
 	aes := localKey(t, "aes", 1)
 	key := bytes.Repeat([]byte{9}, 32)
 	for _, w := range []encryption.KeyWrapper{local, aes, encryption.NewChain(aes, local), encryption.NewChain(local, aes)} {
-		wrapped := must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
+		wrapped := harness.Must[encryption.WrappedKey](t)(w.Wrap(ctx, key))
 		if got, err := encryption.NewChain(aes, local).Unwrap(ctx, wrapped); err != nil || !bytes.Equal(got, key) {
 			t.Errorf("%s: %v", wrapped.KeyID, err)
 		}
@@ -96,7 +97,7 @@ func TestLocalWrappers(t *testing.T) {
 			}
 		}
 	}
-	old := must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &rsaKey.PublicKey, key, nil))
+	old := harness.Must[[]byte](t)(rsa.EncryptOAEP(sha1.New(), rand.Reader, &rsaKey.PublicKey, key, nil))
 	if got, err := local.Unwrap(ctx, encryption.WrappedKey{KeyID: "rsa", Algorithm: encryption.AlgorithmRSAOAEP, Bytes: old}); err != nil || !bytes.Equal(got, key) {
 		t.Errorf("RSA-OAEP of the old libraries: %v", err)
 	}

@@ -20,33 +20,33 @@ import (
 // the value for its key by a beacon, and not of a move.
 func TestMessagesHoldNoPlaintext(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
-	check(t, w.registry.CreateBeacon(ctx, "number"))
-	beacon := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
-	check(t, queue.Create(ctx))
+	harness.Check(t, w.registry.CreateBeacon(ctx, "number"))
+	beacon := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
+	harness.Check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
 		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, nil)
-		r := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
+		r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", Async: true,
 		}, encryption.New[employee]("encryption", w.registry, nil), byNumber))
-		check(t, r.Table().Create(ctx))
+		harness.Check(t, r.Table().Create(ctx))
 		return r
 	}
 	r := open("Employees")
-	mover := must[*archive.Mover[employee]](t)(archive.New(queue, "archive", r, archive.ToRepository(open("Archive"), nil), nil))
+	mover := harness.Must[*archive.Mover[employee]](t)(archive.New(queue, "archive", r, archive.ToRepository(open("Archive"), nil), nil))
 	e := june("Sales", 1)
 	e.Number = canary
-	check(t, r.Insert(ctx, e), mover.Move(ctx, e))
+	harness.Check(t, r.Insert(ctx, e), mover.Move(ctx, e))
 	for n := 0; ; n++ {
 		got, err := w.account.Queue("orders").DequeueMessage(ctx, nil)
-		check(t, err)
+		harness.Check(t, err)
 		if len(got.Messages) == 0 {
 			if n != 2 {
 				t.Errorf("%d messages, want an intent and a move", n)
 			}
 			return
 		}
-		text := string(must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
+		text := string(harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(*got.Messages[0].MessageText)))
 		if strings.Contains(text, canary) || strings.Contains(text, "078-05") || !strings.Contains(text, "empid_000001") {
 			t.Errorf("the message is %s", text)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,9 +22,9 @@ func TestOutages(t *testing.T) {
 	ctx := t.Context()
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	whole := w.employees(t, "Employees", nil)
-	check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	old := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
-	current := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	harness.Check(t, whole.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	old := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	current := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	stream := sealed(t, streamOf(t, w.open(t, w.wrapper, nil), ""), content(100))
 	blob := &ranged{blob: stream}
 	other := localKey(t, "other", 2)
@@ -49,7 +50,7 @@ func TestOutages(t *testing.T) {
 			return second(encryption.Uses(ctx, a.Table("Employees")))
 		},
 		"Reencrypt": func(a *tables.Account, r *encryption.Registry) error {
-			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			p, err := encryption.Reencrypt(ctx, repository, nil)
 			if p.Failed > 0 {
 				err = errors.New("counted as failed")
@@ -57,11 +58,11 @@ func TestOutages(t *testing.T) {
 			return err
 		},
 		"a projection": func(a *tables.Account, r *encryption.Registry) error {
-			repository := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
+			repository := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil))
 			return second(repository.Query().Partition("Sales").Select("Number").First(ctx))
 		},
 		"Insert": func(a *tables.Account, r *encryption.Registry) error {
-			err := must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
+			err := harness.Must[*patterns.Repository[employee]](t)(employeesOf(a.Table("Employees"), r, nil)).Insert(ctx, june("Works", 1))
 			_ = whole.DeleteUnconditional(ctx, employeeKey("Works", 1))
 			return err
 		},
@@ -80,10 +81,10 @@ func TestOutages(t *testing.T) {
 		for i := 0; ; i++ {
 			faulty, faults := w.s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.NotSent)))
 			account := open(t, faulty)
-			r := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(w.wrapper, other), nil))
+			r := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(w.wrapper, other), nil))
 			err := run(account, r)
 			if len(faults.Met()) == 0 {
-				check(t, err)
+				harness.Check(t, err)
 				break
 			}
 			points++
@@ -95,7 +96,7 @@ func TestOutages(t *testing.T) {
 			t.Errorf("%s makes no call", name)
 		}
 	}
-	after := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
+	after := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, whole.Table()))
 	if len(old) != 1 || after[current] != 9 {
 		t.Errorf("%v, then %v", old, after)
 	}
@@ -105,14 +106,14 @@ func TestOutages(t *testing.T) {
 func TestOutagesOfTheVault(t *testing.T) {
 	ctx := t.Context()
 	w, v := worldOn(t, storagetest.Simulator(t, nil)), newVault(t)
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
-	check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	harness.Check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "number"))
 	kek, key, p := legacyRow(t)
 	down := &counting{KeyWrapper: kek}
 	down.fail.Store(true)
 	a := loaderIn(t, w, "Employees", &encryption.Options{Legacy: down})
 	v.status = 503
-	fresh := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
+	fresh := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, v.wrapper(t, nil), &encryption.RegistryOptions{Name: "vault", TrustTable: true}))
 	for what, err := range map[string]error{
 		"CreateDataKey": second(fresh.CreateDataKey(ctx)), "CreateBeacon": fresh.CreateBeacon(ctx, "another"), "Beacon": second(fresh.Beacon(ctx, "number", 0)), "Rewrap": second(fresh.Rewrap(ctx)),
 		"Check": fresh.Check(ctx), "Seal": second(streamOf(t, fresh, "").Seal(ctx, nil, bytes.NewReader(nil))), "a row of the old libraries": second(a.Load(ctx, allOf(key), p)),
@@ -167,7 +168,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 		r, err := s.OpenRange(ctx, binding, int64(len(c)), 10, chunk, func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
 			calls++
 			body, err := blob.fetch(ctx, offset, length)
-			check(t, err)
+			harness.Check(t, err)
 			return change(calls, body)
 		})
 		if err == nil {

@@ -30,15 +30,15 @@ func TestReencrypt(t *testing.T) {
 	const n = 30
 	r := w.employees(t, w.s.TableName(t), nil, byName())
 	for id := range n {
-		check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+		harness.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
 	}
 	var old encryption.DataKeyID
 	for info, err := range w.registry.DataKeys(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		old = info.ID
 	}
 	const each = 2 * 9 // rows, encrypted properties with the seal
-	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	if len(uses) != 1 || uses[old] != n*each {
 		t.Fatalf("before: %v", uses)
 	}
@@ -49,7 +49,7 @@ func TestReencrypt(t *testing.T) {
 		}
 	}
 	refused("the current key")
-	now := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	now := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	refused("its successor is new")
 	w.registry.SetNow(func() time.Time { return time.Now().Add(25 * time.Hour) })
 	refused("it has uses")
@@ -81,20 +81,20 @@ func TestReencrypt(t *testing.T) {
 	if progress.Written != n || progress.Read != n || runs != 2 {
 		t.Errorf("%+v in %d runs", progress, runs)
 	}
-	uses = must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
+	uses = harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table()))
 	if uses[old] != 0 || uses[now] != n*each {
 		t.Errorf("after: %v", uses)
 	}
-	whole := must[tables.Report](t)(encryption.Reencrypt(ctx, r, nil))
+	whole := harness.Must[tables.Report](t)(encryption.Reencrypt(ctx, r, nil))
 	if whole.Written != 0 || whole.Read != n {
 		t.Errorf("another run: %+v", whole)
 	}
-	check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
-	reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
+	harness.Check(t, w.registry.RemoveUnusedDataKey(ctx, old, r.Table()))
+	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), w.open(t, w.wrapper, nil), nil))
 	for id := range n {
-		check(t, second(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
+		harness.Check(t, second(reader.Get(ctx, employeeKey([]string{"Sales", "Works"}[id%2], id))))
 	}
-	check(t, w.registry.Check(ctx))
+	harness.Check(t, w.registry.Check(ctx))
 	for what, o := range map[string]*patterns.JobOptions{"a mark of another run": {Partitions: []string{"Sales"}, Resume: "7 x"}, "no mark": {Partitions: []string{"Sales"}, Resume: "x"}, "-1": {Concurrency: -1},
 		"Patterns": {Patterns: []string{"encryption"}}, "Lag": {Lag: 1}, "Rows": {Rows: 1}, "DryRun": {DryRun: true}} {
 		if _, err := encryption.Reencrypt(ctx, r, o); !errors.Is(err, tables.ErrInvalid) {
@@ -112,25 +112,25 @@ func TestReencryptFaults(t *testing.T) {
 			w := worldOn(t, storagetest.Simulator(t, nil))
 			r := w.employees(t, "Employees", nil, byName())
 			for id := range 3 {
-				check(t, r.Insert(t.Context(), june("Sales", id)))
+				harness.Check(t, r.Insert(t.Context(), june("Sales", id)))
 			}
-			current := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
+			current := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(t.Context()))
 			faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
 			account := open(t, faulty)
-			registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
-			struckBy := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
+			registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
+			struckBy := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil, byName()))
 			_, _ = encryption.Reencrypt(t.Context(), struckBy, &patterns.JobOptions{Concurrency: 1})
 			if len(faults.Met()) > 0 {
 				struck = true
 				points++
 			}
 			for id := range 3 {
-				check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
+				harness.Check(t, second(r.Get(t.Context(), employeeKey("Sales", id))))
 			}
-			if p := must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
+			if p := harness.Must[tables.Report](t)(encryption.Reencrypt(t.Context(), r, nil)); p.Failed != 0 {
 				t.Errorf("call %d, %v: the next run: %+v", i, fault, p)
 			}
-			uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
+			uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), r.Table()))
 			if len(uses) != 1 || uses[current] != 3*2*9 {
 				t.Errorf("call %d, %v: %v", i, fault, uses)
 			}
@@ -153,15 +153,15 @@ func TestReencryptUnderWriters(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	table := w.account.Table(w.s.TableName(t))
-	check(t, table.Create(ctx))
-	before := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
+	harness.Check(t, table.Create(ctx))
+	before := harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 	for id := range 12 { // in plaintext, from before
-		check(t, before.Insert(ctx, &tables.Entity{Key: employeeKey("Sales", id), Properties: tables.Properties{
+		harness.Check(t, before.Insert(ctx, &tables.Entity{Key: employeeKey("Sales", id), Properties: tables.Properties{
 			text("Department", "Sales"), {Name: "ID", Value: tables.Int64(int64(id))}, text("Name", "June"), {Name: "Salary", Value: tables.Int64(0)},
-			{Name: "Born", Value: must[tables.Value](t)(tables.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
+			{Name: "Born", Value: harness.Must[tables.Value](t)(tables.DateTime(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)))}}}))
 	}
-	r := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
-	check(t, r.Insert(ctx, june("Sales", 99)))
+	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, &encryption.Options{AcceptPlaintext: true}))
+	harness.Check(t, r.Insert(ctx, june("Sales", 99)))
 	broken := bag(t, table, employeeKey("Sales", 99))
 	broken.Properties.Delete(encryption.SealProperty)
 	put(t, table, broken)
@@ -187,13 +187,13 @@ func TestReencryptUnderWriters(t *testing.T) {
 		failed = append(failed, f.Entity)
 		return nil
 	}})
-	check(t, err, <-done)
+	harness.Check(t, err, <-done)
 	if len(failed) != 1 || failed[0] != employeeKey("Sales", 99) || p.Failed != 1 || p.Read != 13 {
 		t.Errorf("failed: %v, %+v", failed, p)
 	}
-	strict := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
+	strict := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
 	for id := range 12 {
-		if e := must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))); e.Salary != 3 {
+		if e := harness.Must[*employee](t)(strict.Get(ctx, employeeKey("Sales", id))); e.Salary != 3 {
 			t.Errorf("employee %d has the salary %d", id, e.Salary)
 		}
 	}
@@ -205,7 +205,7 @@ func TestFoundEndsReencrypt(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	for id := range 4 {
-		check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
+		harness.Check(t, r.Insert(ctx, june([]string{"Sales", "Works"}[id%2], id)))
 	}
 	for _, key := range []tables.Key{employeeKey("Sales", 2), employeeKey("Works", 1), employeeKey("Works", 3)} {
 		broken := bag(t, r.Table(), key)

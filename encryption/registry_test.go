@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -62,7 +63,7 @@ func TestCache(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for range 20 {
-		wait.Go(func() { check(t, store(t.Context())) })
+		wait.Go(func() { harness.Check(t, store(t.Context())) })
 	}
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
@@ -74,7 +75,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("20 writers at once, and one who gave up, unwrapped %d times", n)
 	}
 	for range 120 {
-		check(t, store(t.Context()))
+		harness.Check(t, store(t.Context()))
 	}
 	if n := wrapper.unwrapped.Load(); n != 3 {
 		t.Errorf("after 140 uses at 100 each it was unwrapped %d times", n)
@@ -87,7 +88,7 @@ func TestCache(t *testing.T) {
 		}
 	}
 	wrapper.fail.Store(false)
-	check(t, store(t.Context()), store(t.Context()))
+	harness.Check(t, store(t.Context()), store(t.Context()))
 	if n := wrapper.unwrapped.Load(); n != 7 {
 		t.Errorf("it was unwrapped %d times in the end", n)
 	}
@@ -112,7 +113,7 @@ func TestConcurrentFirstKeys(t *testing.T) {
 	wait.Wait()
 	keys, current := int64(0), 0
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		keys++
 		if info.Current {
 			current++
@@ -124,7 +125,7 @@ func TestConcurrentFirstKeys(t *testing.T) {
 	if keys != made.Load() || current != 1 || keys == 0 {
 		t.Errorf("%d were made, %d are there, %d are current", made.Load(), keys, current)
 	}
-	check(t, w.registry.Check(t.Context()))
+	harness.Check(t, w.registry.Check(t.Context()))
 }
 
 // TestRewrap: with the wrapping key replaced, data and indexes stay readable, and the old one is not needed any more.
@@ -132,10 +133,10 @@ func TestRewrap(t *testing.T) {
 	w, v := newWorld(t), newVault(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	before := must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
-	must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-	check(t, r.Insert(ctx, june("Sales", 2)))
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	before := harness.Must[encryption.Beacon](t)(w.registry.Beacon(ctx, "number", 0)).Part(tables.String("x"))
+	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	harness.Check(t, r.Insert(ctx, june("Sales", 2)))
 
 	both := w.open(t, encryption.NewChain(v.wrapper(t, nil), w.wrapper), &encryption.RegistryOptions{TrustTable: true})
 	if n, err := both.Rewrap(ctx); n != 3 || err != nil {
@@ -150,17 +151,17 @@ func TestRewrap(t *testing.T) {
 	}
 	delete(v.versions, "v1")
 	alone := w.open(t, v.wrapper(t, nil), &encryption.RegistryOptions{TrustTable: true})
-	check(t, alone.Check(ctx))
-	reader := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), alone, nil))
+	harness.Check(t, alone.Check(ctx))
+	reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), alone, nil))
 	for id := range 2 {
-		must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
+		harness.Must[*employee](t)(reader.Get(ctx, employeeKey("Sales", id+1)))
 	}
-	if after := must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")); after != before {
+	if after := harness.Must[encryption.Beacon](t)(alone.Beacon(ctx, "number", 0)).Part(tables.String("x")); after != before {
 		t.Error("the beacon is another one")
 	}
 	// The old key cannot unwrap, readers with it get the one error, writers a reason, and Check tells more.
 	old := w.open(t, w.wrapper, nil)
-	reader = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
+	reader = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "without the wrapping key")
 	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
@@ -179,11 +180,11 @@ func TestSwappedDataKeys(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
-	check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
-	second := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)), w.registry.CreateBeacon(ctx, "number"))
+	second := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	var rows []*tables.Entity
 	for row, err := range w.keys.Entities().Query().Partition("datakeys").All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		if row.Key.Row != "current" {
 			rows = append(rows, row)
 		}
@@ -192,7 +193,7 @@ func TestSwappedDataKeys(t *testing.T) {
 		put(t, w.keys, &tables.Entity{Key: rows[i].Key, Properties: rows[(i+1)%len(rows)].Properties})
 	}
 	fresh := w.open(t, w.wrapper, nil)
-	r = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
+	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
 	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
@@ -223,24 +224,24 @@ func TestRegistryFaults(t *testing.T) {
 				for _, fault := range storagetest.SweepFaults() {
 					w := worldOn(t, storagetest.Simulator(t, nil))
 					table := w.account.Table("Employees")
-					check(t, table.Create(t.Context()))
-					r := must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
-					check(t, r.Insert(t.Context(), june("Sales", 1)))
+					harness.Check(t, table.Create(t.Context()))
+					r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, w.registry, nil))
+					harness.Check(t, r.Insert(t.Context(), june("Sales", 1)))
 					faulty, faults := w.s.Faulty(storagetest.OnIndex(i, storagetest.Once(storagetest.Always(fault))))
 					account := open(t, faulty)
-					x := stage{w, must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(other, w.wrapper), nil))}
+					x := stage{w, harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), encryption.NewChain(other, w.wrapper), nil))}
 					err := run(t.Context(), x.r)
 					if len(faults.Met()) > 0 {
 						struck = true
 						points++
 					}
 					healthy := w.open(t, encryption.NewChain(other, w.wrapper), nil)
-					check(t, healthy.Check(t.Context()))
+					harness.Check(t, healthy.Check(t.Context()))
 					if err != nil {
-						check(t, run(t.Context(), healthy))
+						harness.Check(t, run(t.Context(), healthy))
 					}
-					r = must[*patterns.Repository[employee]](t)(employeesOf(table, healthy, nil))
-					check(t, second(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
+					r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, healthy, nil))
+					harness.Check(t, second(r.Get(t.Context(), employeeKey("Sales", 1))), r.Insert(t.Context(), june("Sales", 2)))
 				}
 				if !struck {
 					break

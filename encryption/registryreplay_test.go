@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -22,14 +23,14 @@ func TestRegistryReplay(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	other := w.account.Table("OtherKeys")
-	check(t, other.Create(ctx))
+	harness.Check(t, other.Create(ctx))
 	tenants := map[string]struct {
 		table *tables.Table
 		name  string
 	}{"another name": {w.keys, "fabrikam"}, "another table": {other, "datakeys"}}
 	for what, tenant := range tenants {
-		registry := must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
-		check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
+		registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(tenant.table, w.wrapper, &encryption.RegistryOptions{Name: tenant.name}))
+		harness.Check(t, second(registry.CreateDataKey(ctx)), registry.CreateBeacon(ctx, "theirs"))
 		from := intrude(t, w.s, tenant.table.Name())
 		to := intrude(t, w.s, w.keys.Name())
 		theirs, _ := from.read(t, tables.Key{Partition: tenant.name, Row: "current"})["DataKey"].(string)
@@ -37,15 +38,15 @@ func TestRegistryReplay(t *testing.T) {
 		for _, row := range []string{"key_" + theirs, "beacon_theirs", "current"} {
 			to.put(t, tables.Key{Partition: "datakeys", Row: row}, from.read(t, tables.Key{Partition: tenant.name, Row: row}))
 		}
-		r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
-		check(t, r.Table().CreateIfMissing(ctx))
+		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
+		harness.Check(t, r.Table().CreateIfMissing(ctx))
 		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: a write under their key: %v", what, err)
 		}
 		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, forged)
 		fresh := w.open(t, w.wrapper, nil)
-		r = must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
+		r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
 		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("%s: a write under their key, with our own row: %v", what, err)
 		}
@@ -67,28 +68,28 @@ func TestRetiredDataKeys(t *testing.T) {
 	rows := intrude(t, w.s, w.keys.Name())
 	current := tables.Key{Partition: "datakeys", Row: "current"}
 	r := w.employees(t, "Employees", nil)
-	check(t, r.Insert(ctx, june("Sales", 1)))
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
 	old := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	backup := map[tables.Key]map[string]any{current: rows.read(t, current), old: rows.read(t, old)}
 	if backup[old]["State"] != "active" {
 		t.Errorf("the state of the first key is %v", backup[old]["State"])
 	}
-	next := must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
-	check(t, r.Insert(ctx, june("Sales", 2)))
+	next := harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	harness.Check(t, r.Insert(ctx, june("Sales", 2)))
 	if state := rows.read(t, old)["State"]; state != "retired" {
 		t.Errorf("the state of a key that was replaced is %v", state)
 	}
 	refuses := func(what string, registry *encryption.Registry) {
 		t.Helper()
-		writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
+		writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
 		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		if err := registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("%s: Check: %v", what, err)
 		}
-		check(t, second(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
+		harness.Check(t, second(writer.Get(ctx, employeeKey("Sales", 1)))) // what it has encrypted is read
 	}
 	ours := rows.read(t, current)
 	rows.put(t, current, backup[current])
@@ -97,7 +98,7 @@ func TestRetiredDataKeys(t *testing.T) {
 	forged["State"] = "active"
 	rows.put(t, old, forged)
 	fresh := w.open(t, w.wrapper, nil)
-	writer := must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
+	writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a state that was changed: %v", err)
 	}
@@ -107,21 +108,21 @@ func TestRetiredDataKeys(t *testing.T) {
 	running := w.open(t, w.wrapper, &encryption.RegistryOptions{TTL: time.Minute})
 	running.SetNow(func() time.Time { return now })
 	rows.put(t, current, ours)
-	writer = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), running, nil))
-	check(t, writer.Insert(ctx, june("Sales", 4)))
+	writer = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), running, nil))
+	harness.Check(t, writer.Insert(ctx, june("Sales", 4)))
 	now = now.Add(2 * time.Minute)
 	for key, row := range backup {
 		rows.put(t, key, row)
 	}
 	refuses("both are put back while a program runs", running)
 	trusting := w.open(t, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{next, id}})
-	writer = must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), trusting, nil))
-	check(t, writer.Insert(ctx, june("Works", 1)))
-	if uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table())); uses[next] != 27 || uses[id] != 9 {
+	writer = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), trusting, nil))
+	harness.Check(t, writer.Insert(ctx, june("Works", 1)))
+	if uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, r.Table())); uses[next] != 27 || uses[id] != 9 {
 		t.Errorf("with Trusted the key of a backup is written with: %v", uses)
 	}
 	for info, err := range trusting.DataKeys(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		if info.Current != (info.ID == next) {
 			t.Errorf("%+v", info)
 		}
@@ -133,13 +134,13 @@ func TestClocksThatDiffer(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	r := w.employees(t, "Employees", nil)
-	check(t, r.Insert(ctx, june("Sales", 1)))
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
 	behind := w.open(t, w.wrapper, nil)
 	behind.SetNow(func() time.Time { return time.Now().Add(-time.Hour) })
-	check(t, second(behind.CreateDataKey(ctx)))
+	harness.Check(t, second(behind.CreateDataKey(ctx)))
 	now := time.Now().Add(time.Hour)
 	w.registry.SetNow(func() time.Time { return now })
-	check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
+	harness.Check(t, r.Insert(ctx, june("Sales", 2)), w.registry.Check(ctx))
 }
 
 // TestPublicWrappingKeys: what is wrapped by RSA, or by an algorithm that nobody knows, is accepted only by its id or by TrustTable:
@@ -147,19 +148,19 @@ func TestClocksThatDiffer(t *testing.T) {
 func TestPublicWrappingKeys(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
-	public := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
+	public := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))))
 	in := func(o encryption.RegistryOptions) *encryption.Registry {
 		o.Name = "rsa"
 		return w.open(t, encryption.NewChain(public, w.wrapper), &o)
 	}
-	id := must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
-	check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
+	id := harness.Must[encryption.DataKeyID](t)(in(encryption.RegistryOptions{}).CreateDataKey(ctx))
+	harness.Check(t, in(encryption.RegistryOptions{}).CreateBeacon(ctx, "number"))
 	table := w.account.Table("Employees")
-	check(t, table.Create(ctx))
+	harness.Check(t, table.Create(ctx))
 	employees := func(registry *encryption.Registry) *patterns.Repository[employee] {
-		return must[*patterns.Repository[employee]](t)(employeesOf(table, registry, nil))
+		return harness.Must[*patterns.Repository[employee]](t)(employeesOf(table, registry, nil))
 	}
-	check(t, employees(in(encryption.RegistryOptions{TrustTable: true})).Insert(ctx, june("Sales", 1)),
+	harness.Check(t, employees(in(encryption.RegistryOptions{TrustTable: true})).Insert(ctx, june("Sales", 1)),
 		employees(in(encryption.RegistryOptions{Trusted: []encryption.DataKeyID{id}})).Insert(ctx, june("Sales", 2)))
 
 	strict := in(encryption.RegistryOptions{})
@@ -171,7 +172,7 @@ func TestPublicWrappingKeys(t *testing.T) {
 		}
 	}
 	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
-	check(t, second(unknown.CreateDataKey(ctx)))
+	harness.Check(t, second(unknown.CreateDataKey(ctx)))
 	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a wrapper of an unknown algorithm: %v", err)
 	}
@@ -193,11 +194,11 @@ func (r renamed) Wrap(ctx context.Context, key []byte) (encryption.WrappedKey, e
 func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
-	check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
+	harness.Check(t, w.employees(t, "Employees", nil).Insert(ctx, june("Sales", 1)))
 	id, _ := w.dataKey(t)
 	key := tables.Key{Partition: "datakeys", Row: "key_" + id.String()}
 	intact := bag(t, w.keys, key)
-	check(t, second(w.registry.CreateDataKey(ctx)))
+	harness.Check(t, second(w.registry.CreateDataKey(ctx)))
 	counter := &storagetest.RequestCounter{}
 	counted, _ := w.s.Faulty(counter)
 	account := open(t, counted)
@@ -206,14 +207,14 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 			wrapped, _ := intact.Get("Wrapped").Bytes()
 			put(t, w.keys, &tables.Entity{Key: key, Properties: with(intact.Properties, "Wrapped", tables.Binary(flipped(bytes.Clone(wrapped))))})
 		},
-		"missing": func() { check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
+		"missing": func() { harness.Check(t, w.keys.Entities().DeleteUnconditional(ctx, key)) },
 	} {
 		damage()
 		now := time.Now()
 		vault := &counting{KeyWrapper: w.wrapper}
-		registry := must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
+		registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), vault, nil))
 		registry.SetNow(func() time.Time { return now })
-		r := must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
+		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table("Employees"), registry, nil))
 		counter.Reset()
 		for range 100 {
 			refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), what)
@@ -224,14 +225,14 @@ func TestDamagedKeysAreNotUnwrappedAgain(t *testing.T) {
 		put(t, w.keys, intact)
 		refusedBy(t, second(r.Get(ctx, employeeKey("Sales", 1))), "right after it was repaired")
 		now = now.Add(30 * time.Second)
-		check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+		harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
 	}
 	vault := &counting{KeyWrapper: w.wrapper}
 	vault.fail.Store(true)
-	r := must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
+	r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, vault, nil), nil))
 	if _, err := r.Get(ctx, employeeKey("Sales", 1)); !errors.Is(err, errDown) {
 		t.Errorf("while the vault is down: %v", err)
 	}
 	vault.fail.Store(false)
-	check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
+	harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 1))))
 }

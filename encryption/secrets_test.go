@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,13 +20,13 @@ import (
 func TestSecretsAreNotPrinted(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	raw := []byte("0123456789abcdefABCDEF9876543210")
-	local := must[encryption.LocalKey](t)(encryption.NewLocalKey("local", raw))
-	private := must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
-	local2 := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
-	id := must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	check(t, registry.CreateBeacon(t.Context(), "b"))
-	beacon := must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
+	local := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", raw))
+	private := harness.Must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 2048))
+	local2 := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private))
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, encryption.NewChain(local, local2), &encryption.RegistryOptions{Name: "printed"}))
+	id := harness.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	harness.Check(t, registry.CreateBeacon(t.Context(), "b"))
+	beacon := harness.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "b", 0))
 	stream := streamOf(t, registry, "")
 	w.registry = registry
 	e := encryption.New[employee]("encryption", registry, &encryption.Options{Legacy: local})
@@ -35,10 +36,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	secrets := []string{string(raw), private.D.String(), private.D.Text(16), private.Primes[0].String()}
 	row := bag(t, w.keys, tables.Key{Partition: "printed", Row: "key_" + id.String()})
 	wrapped, _ := row.Get("Wrapped").Bytes()
-	dataKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	dataKey := harness.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	row = bag(t, w.keys, tables.Key{Partition: "printed", Row: "beacon_b"})
 	wrapped, _ = row.Get("Wrapped").Bytes()
-	beaconKey := must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	beaconKey := harness.Must[[]byte](t)(local.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
 	for _, key := range [][]byte{raw, dataKey, beaconKey} {
 		decimal := strings.Trim(fmt.Sprint(key), "[]")
 		secrets = append(secrets, string(key), hex.EncodeToString(key), strings.ToUpper(hex.EncodeToString(key)), decimal, strings.ReplaceAll(decimal, " ", ","),

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -28,10 +29,10 @@ type account struct {
 
 func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern[account]) *patterns.Repository[account] {
 	t.Helper()
-	r := must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
+	r := harness.Must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
 		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, RowPrefix: "acc",
 	}, append([]patterns.Pattern[account]{encryption.New[account]("encryption", w.registry, o)}, others...)...))
-	check(t, r.Table().CreateIfMissing(t.Context()))
+	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r
 }
 
@@ -44,14 +45,14 @@ func TestSignedProperties(t *testing.T) {
 	ctx := t.Context()
 	byCity := intrapartition.NewIndex("city", func(a *account) compoundkey.Part { return compoundkey.String(a.City) }, nil)
 	r := w.accounts(t, nil, byCity)
-	check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
+	harness.Check(t, r.Insert(ctx, &account{ID: "1", Email: "june@contoso.com", Role: "reader", City: "Seattle", Secret: "x"}),
 		r.Insert(ctx, &account{ID: "2", Email: "mallory@contoso.com", City: "Oslo", Secret: "y"}))
 	rows := intrude(t, w.s, "Accounts")
 	whole := rows.read(t, accountKey("1"))
 	if whole["Email"] != "june@contoso.com" || whole["Role"] != "reader" {
 		t.Errorf("signed properties are stored as %v, %v", whole["Email"], whole["Role"])
 	}
-	found := must[*account](t)(r.Query().Partition("p").Where(tables.Eq("Email", "june@contoso.com")).First(ctx))
+	found := harness.Must[*account](t)(r.Query().Partition("p").Where(tables.Eq("Email", "june@contoso.com")).First(ctx))
 	if found.ID != "1" || found.Role != "reader" {
 		t.Errorf("a condition finds %+v", found)
 	}
@@ -78,7 +79,7 @@ func TestSignedProperties(t *testing.T) {
 	attempt("changed", func(row map[string]any) { row["Email"] = "mallory@contoso.com" })
 	attempt("removed", func(row map[string]any) { delete(row, "Role") })
 	attempt("of another type", func(row map[string]any) { row["Email"] = 5 })
-	check(t, second(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
+	harness.Check(t, second(r.Update(ctx, accountKey("1"), func(a *account) error { a.Role = ""; return nil })))
 	attempt("added", func(row map[string]any) { row["Role"] = "owner" })
 	row := rows.read(t, accountKey("1"))
 	row["City"] = "Berlin"
@@ -92,14 +93,14 @@ func TestSignedProperties(t *testing.T) {
 func TestSignedByTheResolver(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	table := w.account.Table("Rest")
-	check(t, table.Create(t.Context()))
+	harness.Check(t, table.Create(t.Context()))
 	r := anythings(t, table, w.registry, &encryption.Options{Sign: func(_, _, name string) bool { return name != "Free" }})
-	check(t, r.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
+	harness.Check(t, r.Insert(t.Context(), &anything{PartitionKey: "p", RowKey: "1", Rest: map[string]tables.Value{"A": tables.Int64(1), "Free": tables.Int64(1)}}))
 	rows, key := intrude(t, w.s, "Rest"), tables.Key{Partition: "p", Row: "1"}
 	row := rows.read(t, key)
 	row["Free"] = "2"
 	rows.put(t, key, row)
-	check(t, second(r.Get(t.Context(), key)))
+	harness.Check(t, second(r.Get(t.Context(), key)))
 	row["B"] = 2
 	rows.put(t, key, row)
 	refusedBy(t, second(r.Get(t.Context(), key)), "a property that was added")
@@ -117,7 +118,7 @@ func TestTypeAndVersionAreSealed(t *testing.T) {
 		return &account{ID: old.ID, Email: old.Email, City: "by the step", Secret: old.Secret}, nil
 	})}})
 	r := w.accounts(t, nil, kind)
-	check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
+	harness.Check(t, r.Insert(t.Context(), &account{ID: "1", City: "Seattle", Secret: "x"}))
 	rows := intrude(t, w.s, "Accounts")
 	row := rows.read(t, accountKey("1"))
 	if row["EntityType"] != "Account@2" {
@@ -146,7 +147,7 @@ func TestRequiredContext(t *testing.T) {
 		return map[string]string{"tenant": tenant}, nil
 	}})
 	as := func(tenant string) context.Context { return context.WithValue(t.Context(), tenantKey{}, tenant) }
-	check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), second(r.Get(as("contoso"), accountKey("1"))))
+	harness.Check(t, r.Insert(as("contoso"), &account{ID: "1", Secret: "x"}), second(r.Get(as("contoso"), accountKey("1"))))
 	for _, text := range printed(intrude(t, w.s, "Accounts").read(t, accountKey("1"))) {
 		if strings.Contains(text, "contoso") {
 			t.Errorf("the context is stored: %s", text)
@@ -176,12 +177,12 @@ func TestVersion1Rows(t *testing.T) {
 	w := worldOn(t, storagetest.Simulator(t, nil))
 	ctx := t.Context()
 	table := w.account.Table("Accounts")
-	check(t, table.Create(ctx))
+	harness.Check(t, table.Create(ctx))
 	id, key := w.dataKey(t)
 	for i := range 3 {
 		at := accountKey(fmt.Sprint(i))
 		secret, seal, err := encryption.SealVersion1(key, id, "accounts", at, "Secret", tables.String("x"))
-		check(t, err)
+		harness.Check(t, err)
 		put(t, table, &tables.Entity{Key: at, Properties: tables.Properties{text("ID", fmt.Sprint(i)), text("Email", "june@contoso.com"), text("City", ""),
 			{Name: "Secret", Value: tables.Binary(secret)}, {Name: encryption.SealProperty, Value: tables.Binary(seal)}}})
 	}
@@ -191,7 +192,7 @@ func TestVersion1Rows(t *testing.T) {
 		Secret          string `encrypt:"true"`
 	}
 	of := func(o *encryption.Options, others ...patterns.Pattern[plain]) *patterns.Repository[plain] {
-		return must[*patterns.Repository[plain]](t)(patterns.NewRepository(table, patterns.Schema[plain]{
+		return harness.Must[*patterns.Repository[plain]](t)(patterns.NewRepository(table, patterns.Schema[plain]{
 			Key: func(p *plain) tables.Key { return accountKey(p.ID) }}, append([]patterns.Pattern[plain]{encryption.New[plain]("encryption", w.registry, o)}, others...)...))
 	}
 	nothing := func(context.Context, tables.Key) (map[string]string, error) { return nil, nil }
@@ -218,7 +219,7 @@ func TestVersion1Rows(t *testing.T) {
 		}
 	}
 	typed := of(nil, heterogeneous.NewType[plain]("Plain", 1, nil))
-	check(t, second(typed.Get(ctx, accountKey("1"))))
+	harness.Check(t, second(typed.Get(ctx, accountKey("1"))))
 
 	r := w.accounts(t, &encryption.Options{AcceptPlaintext: true})
 	for _, want := range []int64{3, 0} {
@@ -227,7 +228,7 @@ func TestVersion1Rows(t *testing.T) {
 		}
 	}
 	strict := w.accounts(t, &encryption.Options{RefuseVersion1: true})
-	check(t, second(strict.Get(ctx, accountKey("1"))), second(strict.Query().Partition("p").Select("Secret").First(ctx)))
+	harness.Check(t, second(strict.Get(ctx, accountKey("1"))), second(strict.Query().Partition("p").Select("Secret").First(ctx)))
 	rows := intrude(t, w.s, "Accounts")
 	row := rows.read(t, accountKey("1"))
 	delete(row, encryption.SealProperty)
@@ -242,12 +243,12 @@ func TestVersion1Rows(t *testing.T) {
 func (w *world) dataKey(t testing.TB) (encryption.DataKeyID, []byte) {
 	t.Helper()
 	for info, err := range w.registry.DataKeys(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		if !info.Current {
 			continue
 		}
 		wrapped, _ := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "key_" + info.ID.String()}).Get("Wrapped").Bytes()
-		return info.ID, must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: info.WrappedBy, Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
+		return info.ID, harness.Must[[]byte](t)(w.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: info.WrappedBy, Algorithm: encryption.AlgorithmA256KW, Bytes: wrapped}))
 	}
 	t.Fatal("the registry has no current data key")
 	return encryption.DataKeyID{}, nil

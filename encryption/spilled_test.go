@@ -27,7 +27,7 @@ type person struct {
 func TestSpilledIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := worldOn(t, s)
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(w.account, "queue", nil))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "queue", nil))
 	refused := func(what string, o *encryption.Options, property string, sealed bool) {
 		t.Helper()
 		for _, spillFirst := range []bool{true, false} {
@@ -58,12 +58,12 @@ func TestUsesInPackedRows(t *testing.T) {
 	id := encryption.DataKeyID(seal[8:24])
 	packed := "VFBFnone:s1:x_encryptionSeal:b200:" + base64.StdEncoding.EncodeToString(seal)
 	table := a.account.Table("Packed")
-	check(t, table.Create(t.Context()))
+	harness.Check(t, table.Create(t.Context()))
 	for cut := range 90 {
 		first, last := packed[:cut], packed[cut:]
 		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "1"}, Properties: tables.Properties{text("Pack01", first[len(first)/2:]), text("Pack00", first[:len(first)/2])}})
 		put(t, table, &tables.Entity{Key: tables.Key{Partition: "p", Row: "2"}, Properties: tables.Properties{text("Pack00", last)}})
-		if uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), table)); uses[id] != 1 {
+		if uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(t.Context(), table)); uses[id] != 1 {
 			t.Errorf("cut at %d: %v", cut, uses)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,7 +24,7 @@ var binding = []byte("photos/1\x00Sales/empid_000223\x00Photo")
 
 func streamOf(t testing.TB, registry *encryption.Registry, scope string) encryption.Stream {
 	t.Helper()
-	return must[encryption.Stream](t)(encryption.NewStream(registry, &encryption.StreamOptions{Scope: scope}))
+	return harness.Must[encryption.Stream](t)(encryption.NewStream(registry, &encryption.StreamOptions{Scope: scope}))
 }
 
 func content(n int) []byte {
@@ -37,7 +38,7 @@ func content(n int) []byte {
 
 func sealed(t testing.TB, s encryption.Stream, plain []byte) []byte {
 	t.Helper()
-	return must[[]byte](t)(io.ReadAll(must[io.Reader](t)(s.Seal(t.Context(), binding, bytes.NewReader(plain)))))
+	return harness.Must[[]byte](t)(io.ReadAll(harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, bytes.NewReader(plain)))))
 }
 
 // opened reads a stream to the end.
@@ -68,8 +69,8 @@ func TestStreamRoundTrip(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 		for name, slow := range map[string]func(io.Reader) io.Reader{"half": iotest.HalfReader, "data with the error": iotest.DataErrReader} {
-			in := must[io.Reader](t)(s.Seal(t.Context(), binding, slow(bytes.NewReader(plain))))
-			out := must[io.Reader](t)(s.Open(t.Context(), binding, slow(in)))
+			in := harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, slow(bytes.NewReader(plain))))
+			out := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, slow(in)))
 			if got, err := io.ReadAll(slow(out)); err != nil || !bytes.Equal(got, plain) {
 				t.Errorf("%d bytes, %s: %v", n, name, err)
 			}
@@ -140,11 +141,11 @@ func TestStreamTampering(t *testing.T) {
 
 	// A connection that breaks off is not the end, and not tampering.
 	broken := io.MultiReader(bytes.NewReader(plain), iotest.ErrReader(io.ErrUnexpectedEOF))
-	in := must[io.Reader](t)(s.Seal(t.Context(), binding, broken))
+	in := harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, broken))
 	if _, err := io.ReadAll(in); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("sealing from a connection that breaks off: %v", err)
 	}
-	r := must[io.Reader](t)(s.Open(t.Context(), binding, io.MultiReader(bytes.NewReader(c[:header+chunk]), iotest.ErrReader(io.ErrUnexpectedEOF))))
+	r := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, io.MultiReader(bytes.NewReader(c[:header+chunk]), iotest.ErrReader(io.ErrUnexpectedEOF))))
 	if _, err := io.ReadAll(r); !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, encryption.ErrNotAuthentic) {
 		t.Errorf("opening from a connection that breaks off: %v", err)
 	}
@@ -181,13 +182,13 @@ func TestStreamRanges(t *testing.T) {
 				}
 				blob := &ranged{blob: c}
 				r, err := s.OpenRange(t.Context(), binding, int64(len(c)), int64(from), int64(length), blob.fetch)
-				check(t, err)
+				harness.Check(t, err)
 				got, err := io.ReadAll(r)
 				want := plain[min(from, n):min(from+length, n)]
 				if err != nil || !bytes.Equal(got, want) || blob.calls != 2 || blob.sent > 88+int64(len(want))+2*(chunk+16)+16*4 {
 					t.Fatalf("%d bytes, %d at %d: %d bytes, %v, %d fetches of %d bytes", n, length, from, len(got), err, blob.calls, blob.sent)
 				}
-				check(t, r.Close())
+				harness.Check(t, r.Close())
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func TestStreamMemory(t *testing.T) {
 	want := int64(size)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	out := must[io.Reader](t)(s.Open(t.Context(), binding, must[io.Reader](t)(s.Seal(t.Context(), binding, &size))))
+	out := harness.Must[io.Reader](t)(s.Open(t.Context(), binding, harness.Must[io.Reader](t)(s.Seal(t.Context(), binding, &size))))
 	n, err := io.CopyBuffer(sha256.New(), struct{ io.Reader }{out}, make([]byte, 4096))
 	runtime.ReadMemStats(&after)
 	if n != want || err != nil {

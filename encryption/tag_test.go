@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -92,7 +93,7 @@ func (unexported) use() string { return unexported{}.secret }
 func attachTo[T any](t *testing.T, o *encryption.Options) (*patterns.Repository[T], error) {
 	t.Helper()
 	w := worldOn(t, storagetest.Simulator(t, nil))
-	check(t, w.account.Table("Things").Create(t.Context()))
+	harness.Check(t, w.account.Table("Things").Create(t.Context()))
 	return patterns.NewRepository(w.account.Table("Things"), patterns.Schema[T]{Key: func(*T) tables.Key { return aKey }}, encryption.New[T]("encryption", w.registry, o))
 }
 
@@ -119,15 +120,15 @@ func TestTagsWithoutEffect(t *testing.T) {
 		}
 	}
 	_ = unexported{}.use()
-	r := must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
-	check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
+	r := harness.Must[*patterns.Repository[flat]](t)(attachTo[flat](t, nil))
+	harness.Check(t, r.Insert(t.Context(), &flat{inner: inner{Secret: "s", Open: "o"}, Renamed: "r", Not: "n"}))
 	stored := bag(t, r.Table(), aKey)
 	for name, want := range map[string]tables.Type{"Secret": tables.TypeBinary, "Other": tables.TypeBinary, "Open": tables.TypeString, "Not": tables.TypeString, "Self": tables.TypeString} {
 		if stored.Get(name).Type() != want {
 			t.Errorf("%s is stored as %v", name, stored.Get(name).Type())
 		}
 	}
-	read := must[*flat](t)(r.Get(t.Context(), aKey))
+	read := harness.Must[*flat](t)(r.Get(t.Context(), aKey))
 	if read.Secret != "s" || read.Renamed != "r" {
 		t.Errorf("read %+v", read)
 	}
@@ -140,7 +141,7 @@ func TestOneErrorForAll(t *testing.T) {
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil)
 	e := june("Sales", 1)
-	check(t, r.Insert(ctx, e))
+	harness.Check(t, r.Insert(ctx, e))
 	whole := bag(t, r.Table(), employeeKey("Sales", 1))
 	texts := map[string]bool{}
 	for _, at := range []int{0, 3, 4, 5, 7, 10, 30, 60, 88, 100} {
@@ -167,7 +168,7 @@ func TestOneErrorForAll(t *testing.T) {
 		t.Log(text)
 	}
 	put(t, r.Table(), whole)
-	part := must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
+	part := harness.Must[*employee](t)(r.Query().Partition("Sales").Select("Number").First(ctx))
 	if err := r.Replace(ctx, part); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a write of what was read in part: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -107,7 +108,7 @@ func TestRemovedAndAdded(t *testing.T) {
 		_, err := a.Load(t.Context(), allOf(aKey), changed)
 		refusedBy(t, err, what)
 	}
-	if read := must[tables.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
+	if read := harness.Must[tables.Properties](t)(a.Load(t.Context(), allOf(aKey), empty)); len(read) != 1 {
 		t.Errorf("an entity with nothing to encrypt has %d properties", len(read))
 	}
 }
@@ -139,7 +140,7 @@ func TestEveryPairSwapped(t *testing.T) {
 	add("another table", elsewhere, aKey)
 	add("another tenant", scoped, aKey)
 	add("another registry", foreign, aKey)
-	must[encryption.DataKeyID](t)(home.registry.CreateDataKey(t.Context()))
+	harness.Must[encryption.DataKeyID](t)(home.registry.CreateDataKey(t.Context()))
 	add("another data key", home, aKey)
 
 	names := []string{"A", "B", "C", encryption.SealProperty}

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,30 +19,30 @@ import (
 func TestUsesInBlobs(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	blobs := w.account.Container(w.s.ContainerName(t))
-	check(t, second(blobs.Create(ctx, nil)))
+	harness.Check(t, second(blobs.Create(ctx, nil)))
 	upload := func(name string, content []byte) {
 		t.Helper()
-		check(t, second(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
+		harness.Check(t, second(blobs.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), nil)))
 	}
 	want := map[encryption.DataKeyID]int64{}
 	for generation := range 2 {
 		s := streamOf(t, w.open(t, w.wrapper, nil), "")
 		for i := range 20 + generation {
 			c := sealed(t, s, content(i*10))
-			want[must[encryption.DataKeyID](t)(s.DataKey(c))]++
+			want[harness.Must[encryption.DataKeyID](t)(s.DataKey(c))]++
 			upload(fmt.Sprintf("photos/%d-%d", generation, i), c)
 		}
 		upload(fmt.Sprintf("other/%d", generation), sealed(t, s, nil))
-		must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+		harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
 	}
 	for i, plain := range [][]byte{nil, []byte("TPE\x01"), content(1000), append([]byte("TPE\x01\x01"), content(200)...)} {
 		upload(fmt.Sprintf("photos/plain-%d", i), plain)
 	}
-	if got := must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "photos/")); !maps.Equal(got, want) {
+	if got := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "photos/")); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	total := int64(0)
-	for _, n := range must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "")) {
+	for _, n := range harness.Must[map[encryption.DataKeyID]int64](t)(encryption.UsesInBlobs(ctx, blobs, "")) {
 		total += n
 	}
 	if total != 43 {
@@ -59,10 +60,10 @@ func TestUsesInBlobs(t *testing.T) {
 func TestUsesInBlobsFaults(t *testing.T) {
 	w, ctx := worldOn(t, storagetest.Simulator(t, nil)), t.Context()
 	blobs := w.account.Container("photos")
-	check(t, second(blobs.Create(ctx, nil)))
+	harness.Check(t, second(blobs.Create(ctx, nil)))
 	s := streamOf(t, w.registry, "")
 	for i := range 2 {
-		check(t, second(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
+		harness.Check(t, second(blobs.NewBlockBlobClient(fmt.Sprint(i)).Upload(ctx, streaming.NopCloser(bytes.NewReader(sealed(t, s, content(100)))), nil)))
 	}
 	points := 0
 	for i := range 3 {

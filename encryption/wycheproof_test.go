@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -62,7 +63,7 @@ func wycheproofDir(t *testing.T) string {
 // vector that the function leaves out is of a size that the package does not have.
 func (w *wycheproof) run(t *testing.T, file string, want int, accepts func(group int, c *wycheproofCase) (accepted, used bool)) {
 	t.Helper()
-	check(t, json.Unmarshal(must[[]byte](t)(os.ReadFile(file)), w))
+	harness.Check(t, json.Unmarshal(harness.Must[[]byte](t)(os.ReadFile(file)), w))
 	used := 0
 	for i := range w.TestGroups {
 		for j := range w.TestGroups[i].Tests {
@@ -96,7 +97,7 @@ func TestWycheproof(t *testing.T) {
 				return false, false
 			}
 			aead, err := encryption.NewAEAD(c.Key)
-			check(t, err)
+			harness.Check(t, err)
 			plain, err := aead.Open(nil, c.Iv, append(bytes.Clone(c.Ct), c.Tag...), c.Aad)
 			sealed := aead.Seal(nil, c.Iv, c.Msg, c.Aad)
 			return err == nil && bytes.Equal(plain, c.Msg) && bytes.Equal(sealed, append(bytes.Clone(c.Ct), c.Tag...)), true
@@ -124,8 +125,8 @@ func TestWycheproof(t *testing.T) {
 			w := &wycheproof{}
 			w.run(t, file(name), 29, func(group int, c *wycheproofCase) (accepted, used bool) {
 				private, err := x509.ParsePKCS8PrivateKey(w.TestGroups[group].PrivateKeyPkcs8)
-				check(t, err)
-				wrapper := must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
+				harness.Check(t, err)
+				wrapper := harness.Must[encryption.LocalRSAKey](t)(encryption.NewLocalRSAKey("rsa", private.(*rsa.PrivateKey)))
 				key, err := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "rsa", Algorithm: algorithm, Bytes: c.Ct})
 				if err != nil && !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("vector %d: %v", c.ID, err)

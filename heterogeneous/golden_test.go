@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -14,9 +15,9 @@ func TestGolden(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
 	bare := heterogeneous.NewType[employeeV1]("Worker", 1, &heterogeneous.TypeOptions{ByKey: true})
-	workers := must[*patterns.Repository[employeeV1]](t)(patterns.NewRepository(p.table, patterns.Schema[employeeV1]{RowPrefix: "worker",
+	workers := harness.Must[*patterns.Repository[employeeV1]](t)(patterns.NewRepository(p.table, patterns.Schema[employeeV1]{RowPrefix: "worker",
 		Key: func(*employeeV1) tables.Key { return tables.Key{Partition: "Sales", Row: "worker_1"} }}, bare))
-	check(t, p.employees.Insert(ctx, current(1)), must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)), workers.Insert(ctx, old(3)))
+	harness.Check(t, p.employees.Insert(ctx, current(1)), harness.Must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)), workers.Insert(ctx, old(3)))
 	for row, want := range map[string]string{
 		"empid_000001":         `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64","_tpCopies":"visits"}`,
 		"visits_000001_000001": `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"visits_000001_000001","Visits":"1","Visits@odata.type":"Edm.Int64","_tpCopies":"visits","_tpPrimary":"empid_000001"}`,
@@ -27,12 +28,12 @@ func TestGolden(t *testing.T) {
 			t.Errorf("stored is\n%s\nwant\n%s", got, want)
 		}
 	}
-	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table, p.employee, bare))
-	if v := must[any](t)(registry.Get(ctx, tables.Key{Partition: "Sales", Row: "worker_1"})); text(v) != "first 3 June Jones3 1" {
+	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table, p.employee, bare))
+	if v := harness.Must[any](t)(registry.Get(ctx, tables.Key{Partition: "Sales", Row: "worker_1"})); text(v) != "first 3 June Jones3 1" {
 		t.Errorf("a type that is known by its keys reads as %s", text(v))
 	}
-	check(t, registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "worker_1"}, visit))
-	if report := must[heterogeneous.UpgradeReport](t)(bare.Upgrade(ctx, nil)); report.Found != 0 {
+	harness.Check(t, registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "worker_1"}, visit))
+	if report := harness.Must[heterogeneous.UpgradeReport](t)(bare.Upgrade(ctx, nil)); report.Found != 0 {
 		t.Errorf("there is no other version, and %+v", report)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -146,8 +147,8 @@ func byVisits() patterns.Pattern[employee] {
 func newTable(t testing.TB, s *storagetest.Service, more ...patterns.Pattern[employee]) (string, *program) {
 	t.Helper()
 	name := s.TableName(t)
-	p := must[*program](t)(start(s, name, more...))
-	check(t, p.table.Create(t.Context()))
+	p := harness.Must[*program](t)(start(s, name, more...))
+	harness.Check(t, p.table.Create(t.Context()))
 	return name, p
 }
 
@@ -183,28 +184,11 @@ func stored(t testing.TB, table *tables.Table, key tables.Key) string {
 		t.Fatal(err)
 	}
 	var properties map[string]any
-	check(t, json.Unmarshal(answer.Value, &properties))
+	harness.Check(t, json.Unmarshal(answer.Value, &properties))
 	for name := range properties {
 		if strings.HasPrefix(name, "odata.") || strings.HasPrefix(name, "_tpWrite") || strings.HasPrefix(name, "_tpInc") || strings.HasPrefix(name, "Timestamp") {
 			delete(properties, name)
 		}
 	}
-	return string(must[[]byte](t)(json.Marshal(properties)))
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	return string(harness.Must[[]byte](t)(json.Marshal(properties)))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,9 +28,9 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 		Visits int
 	}
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := must[*tables.Table](t)(tableOf(s, s.TableName(t)))
-	check(t, table.Create(ctx))
-	before := must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
+	table := harness.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
+	harness.Check(t, table.Create(ctx))
+	before := harness.Must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
 		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
 	}, heterogeneous.NewType[first]("Employee", 1, nil)))
 	typ := heterogeneous.NewType[second]("Employee", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
@@ -40,17 +41,17 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 			}
 			return next, nil
 		})}})
-	now := must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
+	now := harness.Must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
 		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
 	}, typ))
 	key := keyOf("Sales", 1)
-	check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))
-	bag := must[*tables.Entity](t)(table.Entities().Get(ctx, key))
+	harness.Check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))
+	bag := harness.Must[*tables.Entity](t)(table.Entities().Get(ctx, key))
 	bag.Properties = tables.Properties{{Name: "Color", Value: tables.String("red")}}
-	check(t, table.Entities().Merge(ctx, bag)) // what neither version knows stays
-	e := must[*second](t)(now.Get(ctx, key))
+	harness.Check(t, table.Entities().Merge(ctx, bag)) // what neither version knows stays
+	e := harness.Must[*second](t)(now.Get(ctx, key))
 	e.Visits = 7
-	check(t, now.Merge(ctx, e, "Visits"))
+	harness.Check(t, now.Merge(ctx, e, "Visits"))
 	if e, err := now.Get(ctx, key); err != nil || e.Phone != nil || e.Visits != 7 {
 		t.Errorf("it reads as %+v, %v", e, err)
 	}

@@ -26,23 +26,23 @@ func TestModify(t *testing.T) {
 	for what, more := range map[string][]patterns.Pattern[employee]{"plain": nil, "with copies": {byVisits()}} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s, more...)
-			before := must[*program](t)(startOld(s, name))
+			before := harness.Must[*program](t)(startOld(s, name))
 			car := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "car"}}
 			car.Set("Visits", tables.Int64(1))
 			car.Set("Color", tables.String("red"))
-			check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
+			harness.Check(t, p.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), p.table.Entities().Insert(ctx, car))
 			keys := []tables.Key{keyOf("Sales", 1), keyOf("Sales", 2), car.Key}
 			for _, key := range keys {
-				check(t, p.registry.Modify(ctx, key, visit))
+				harness.Check(t, p.registry.Modify(ctx, key, visit))
 			}
 			for id := 1; id <= 2; id++ {
 				want := current(id)
 				want.Visits = 2
-				if e := must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id))); text(e) != text(want) {
+				if e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", id))); text(e) != text(want) {
 					t.Errorf("there is %s", text(e))
 				}
 			}
-			e := must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
+			e := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, car.Key))
 			if n, _ := e.Get("Visits").Int(); n != 2 || len(e.Properties) != 2 {
 				t.Errorf("the car is %v", e.Properties)
 			}
@@ -65,7 +65,7 @@ func TestModify(t *testing.T) {
 				if err := p.registry.Modify(ctx, key, func(*tables.Entity) error { return own }); !errors.Is(err, own) {
 					t.Errorf("an error of the change is %v", err)
 				}
-				check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
+				harness.Check(t, p.registry.Modify(ctx, key, func(*tables.Entity) error { return nil }))
 				if now := stored(t, p.table, key); now != was {
 					t.Errorf("what was refused, or nothing, has left %s", now)
 				}
@@ -79,7 +79,7 @@ func TestModify(t *testing.T) {
 		})
 	}
 	_, p := newTable(t, s, byVisits())
-	check(t, p.employees.Insert(ctx, current(1)))
+	harness.Check(t, p.employees.Insert(ctx, current(1)))
 	for what, value := range map[string]tables.Value{"Color": tables.String("red"), "Email": tables.Int64(1)} {
 		if err := p.registry.Modify(ctx, keyOf("Sales", 1), func(e *tables.Entity) error { e.Set(what, value); return nil }); err == nil {
 			t.Errorf("a %s that an employee cannot have was written", what)
@@ -94,15 +94,15 @@ func TestRequestCounts(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	name, plain := newTable(t, s)
-	before := must[*program](t)(startOld(s, name))
-	check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
+	before := harness.Must[*program](t)(startOld(s, name))
+	harness.Check(t, plain.employees.Insert(ctx, current(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)), before.v1.Insert(ctx, old(4)))
 	other := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "other"}}
 	other.Set("Visits", tables.Int64(1))
-	check(t, plain.table.Entities().Insert(ctx, other))
-	p := must[*program](t)(start(&counted, name))
+	harness.Check(t, plain.table.Entities().Insert(ctx, other))
+	p := harness.Must[*program](t)(start(&counted, name))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		check(t, err)
+		harness.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}
@@ -126,11 +126,11 @@ func TestRequestCounts(t *testing.T) {
 	read, err := p.registry.Get(ctx, keyOf("Sales", 4))
 	cost(1, "Get of one that was upgraded", err)
 	cost(2, "Delete of what the registry has read", p.registry.Delete(ctx, read))
-	indexed := must[*program](t)(start(&counted, name, byVisits()))
+	indexed := harness.Must[*program](t)(start(&counted, name, byVisits()))
 	cost(1, "Insert with copies", indexed.employees.Insert(ctx, current(6)))
 	cost(4, "Modify, with copies", indexed.registry.Modify(ctx, keyOf("Sales", 6), visit))
 	repo, registry, err := reports(p.table, rot[report]{})
-	check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
+	harness.Check(t, err, repo.Insert(ctx, &report{Department: "R", ID: 1}), repo.Insert(ctx, &report{Department: "R", ID: 2}))
 	counter.Reset()
 	_, err = registry.Query().Partition("R").Page(ctx, "")
 	cost(1+2, "a page of two that the repository reads", err)

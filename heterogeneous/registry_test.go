@@ -27,7 +27,7 @@ func readAll(t *testing.T, q heterogeneous.Query) []string {
 	t.Helper()
 	var found []string
 	for v, err := range q.All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		found = append(found, text(v))
 	}
 	return found
@@ -38,7 +38,7 @@ func readAll(t *testing.T, q heterogeneous.Query) []string {
 func TestSeveralTypes(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	before := must[*program](t)(startOld(s, name))
+	before := harness.Must[*program](t)(startOld(s, name))
 	bag := func(row, entityType string) *tables.Entity {
 		e := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: row}}
 		e.Set("Color", tables.String("red"))
@@ -51,9 +51,9 @@ func TestSeveralTypes(t *testing.T) {
 	garbage.Set(heterogeneous.EntityType, tables.Int32(7))
 	for _, e := range []*tables.Entity{bag("empid_000002x", "Car@1"), bag("empid_000004", "Employee@4"), bag("plain", ""),
 		bag("empid_000006", "Employee@01"), bag("dept_x", ""), garbage} {
-		check(t, p.table.Entities().Insert(ctx, e))
+		harness.Check(t, p.table.Entities().Insert(ctx, e))
 	}
-	check(t, p.employees.Insert(ctx, current(3)), before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)),
+	harness.Check(t, p.employees.Insert(ctx, current(3)), before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)),
 		p.departments.Insert(ctx, &department{DepartmentName: "Sales", EmployeeCount: 3}))
 	want := []string{
 		"department dept_Sales Sales 3",
@@ -83,7 +83,7 @@ func TestSeveralTypes(t *testing.T) {
 	if !slices.Equal(first, []string{"first 1 June Jones1 1", "first 2 June Jones2 1", "bag empid_000002x Car@1 2"}) {
 		t.Errorf("the old program reads %q", first)
 	}
-	if v := must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
+	if v := harness.Must[any](t)(p.registry.Get(ctx, keyOf("Sales", 1))); text(v) != want[2] {
 		t.Errorf("Get reads %s", text(v))
 	}
 	if _, err := p.registry.Get(ctx, tables.Key{Partition: "Sales", Row: "visits_000001_000001"}); !errors.Is(err, tables.ErrNotFound) {
@@ -98,15 +98,15 @@ func TestSeveralTypes(t *testing.T) {
 func TestWritesOfWhatWasRead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	check(t, p.employees.Insert(ctx, current(1)), must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)),
+	harness.Check(t, p.employees.Insert(ctx, current(1)), harness.Must[*program](t)(startOld(s, name)).v1.Insert(ctx, old(2)),
 		p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	for v, err := range p.registry.Query().Partition("Sales").All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		switch v := v.(type) {
 		case *employee:
 			stale := *v
 			v.Visits = 5
-			check(t, p.employees.Replace(ctx, v))
+			harness.Check(t, p.employees.Replace(ctx, v))
 			if err := p.employees.Replace(ctx, &stale); !errors.Is(err, tables.ErrConflict) {
 				t.Errorf("a stale Replace is %v", err)
 			}
@@ -114,7 +114,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 			if v.PartitionKey != "Sales" || v.RowKey != "dept_Sales" || v.ETag == "" || v.Timestamp.IsZero() {
 				t.Errorf("%+v", v)
 			}
-			check(t, p.registry.Delete(ctx, v))
+			harness.Check(t, p.registry.Delete(ctx, v))
 		default:
 			t.Errorf("%s", text(v))
 		}
@@ -126,7 +126,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 	if found := readAll(t, p.registry.Query().Partition("Sales")); !slices.Equal(found, want) {
 		t.Errorf("there is %q", found)
 	}
-	bag := must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
+	bag := harness.Must[*tables.Entity](t)(p.table.Entities().Get(ctx, keyOf("Sales", 1)))
 	if err := p.registry.Delete(ctx, bag); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("deleting an entity with copies as a bag is %v", err)
 	}
@@ -196,10 +196,10 @@ func TestUnknownEntitiesAreGuarded(t *testing.T) {
 	_, p := newTable(t, s, byVisits())
 	repo, _, err := reports(p.table, wide())
 	long := longReport(1)
-	check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
-	ignorant := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
+	harness.Check(t, err, p.employees.Insert(ctx, current(1)), repo.Insert(ctx, long))
+	ignorant := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(p.table))
 	for _, key := range []tables.Key{keyOf("Sales", 1), long.Key()} {
-		v := must[any](t)(ignorant.Get(ctx, key))
+		v := harness.Must[any](t)(ignorant.Get(ctx, key))
 		bag, ok := v.(*tables.Entity)
 		if !ok || bag.Timestamp.IsZero() || bag.ETag == "" || bag.Properties.Has(" spread") {
 			t.Fatalf("read %v", v)
@@ -221,10 +221,10 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	for what, more := range map[string]patterns.Pattern[report]{"several rows": wide(), "rewritten": rot[report]{}} {
 		t.Run(what, func(t *testing.T) {
-			table := must[*tables.Table](t)(tableOf(s, s.TableName(t)))
-			check(t, table.Create(ctx))
+			table := harness.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
+			harness.Check(t, table.Create(ctx))
 			repo, registry, err := reports(table, more)
-			check(t, err)
+			harness.Check(t, err)
 			bag := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "report_002x"}}
 			bag.Set(heterogeneous.EntityType, tables.String("Other@1"))
 			short := &report{Department: "Sales", ID: 1, Text: "short"}
@@ -232,14 +232,14 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 			if what == "several rows" {
 				last = longReport(3)
 			}
-			check(t, repo.Insert(ctx, short), repo.Insert(ctx, last), table.Entities().Insert(ctx, bag))
+			harness.Check(t, repo.Insert(ctx, short), repo.Insert(ctx, last), table.Entities().Insert(ctx, bag))
 			var found []string
 			for v, err := range registry.Query().Partition("Sales").All(ctx) {
-				check(t, err)
+				harness.Check(t, err)
 				switch v := v.(type) {
 				case *report:
 					found = append(found, v.Text)
-					check(t, repo.Replace(ctx, v))
+					harness.Check(t, repo.Replace(ctx, v))
 				default:
 					found = append(found, text(v))
 				}
@@ -247,12 +247,12 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 			if !slices.Equal(found, []string{"short", "bag report_002x Other@1 1", last.Text}) {
 				t.Errorf("there is %q", found)
 			}
-			v := must[any](t)(registry.Get(ctx, last.Key()))
+			v := harness.Must[any](t)(registry.Get(ctx, last.Key()))
 			if r, ok := v.(*report); !ok || r.Text != last.Text || r.EntityType != "Report@1" {
 				t.Errorf("Get reads %T", v)
 			}
-			check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
-			if r := must[*report](t)(repo.Get(ctx, last.Key())); r.Text != "new" {
+			harness.Check(t, registry.Modify(ctx, last.Key(), func(e *tables.Entity) error { e.Set("Text", tables.String("new")); return nil }))
+			if r := harness.Must[*report](t)(repo.Get(ctx, last.Key())); r.Text != "new" {
 				t.Errorf("there is %q", r.Text)
 			}
 			if _, err := registry.Query().Partition("Sales").Where(tables.Eq("Text", "x")).Plan(); !errors.Is(err, tables.ErrInvalid) {
@@ -265,19 +265,19 @@ func TestRowsThatTheRepositoryReads(t *testing.T) {
 // TestRegistryIsRefused: what cannot be told apart, and what belongs to no repository here.
 func TestRegistryIsRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := must[*tables.Table](t)(tableOf(s, "Any"))
+	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
 		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) tables.Key { return tables.Key{} }, RowPrefix: prefix}, typ)
-		check(t, err)
+		harness.Check(t, err)
 		return typ
 	}
 	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
 	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, RowPrefix: "b"}, other)
-	check(t, err)
+	harness.Check(t, err)
 	foreign := heterogeneous.NewType[department]("D", 1, nil)
-	_, err = patterns.NewRepository(must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
-	check(t, err)
+	_, err = patterns.NewRepository(harness.Must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)
+	harness.Check(t, err)
 	var none *heterogeneous.Type[employee]
 	for what, types := range map[string][]heterogeneous.AnyType{
 		"one version twice":    {typeOf("Employee", 3, "a", versions()), other},
@@ -297,7 +297,7 @@ func TestRegistryIsRefused(t *testing.T) {
 	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no table: %v", err)
 	}
-	r := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
+	r := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
 	for text, want := range map[string]reflect.Type{"Employee@2": reflect.TypeFor[employee](), "Employee@3": reflect.TypeFor[employeeV1](),
 		"Employee": nil, "Employee@4": nil, "": nil, "employee@2": nil} {
 		if got, ok := r.TypeOf(text); got != want || ok != (want != nil) {
@@ -309,7 +309,7 @@ func TestRegistryIsRefused(t *testing.T) {
 // TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
 func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
-	table := must[*tables.Table](t)(tableOf(s, "Any"))
+	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
 	steps := func(steps ...heterogeneous.Step) *heterogeneous.TypeOptions {
 		return &heterogeneous.TypeOptions{Steps: steps}
 	}
@@ -348,7 +348,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	if err := attach(typ, lean); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
 		t.Errorf("copies without a version: %v", err)
 	}
-	check(t, attach(rot[employee]{}, typ))
+	harness.Check(t, attach(rot[employee]{}, typ))
 	if err := attach(typ); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("attached twice: %v", err)
 	}

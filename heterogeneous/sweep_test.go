@@ -37,9 +37,9 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], o
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name, p := newTable(t, s, more()...)
 		if version1 {
-			check(t, must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
+			harness.Check(t, harness.Must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
 		} else {
-			check(t, p.employees.Insert(t.Context(), current(1)))
+			harness.Check(t, p.employees.Insert(t.Context(), current(1)))
 		}
 		var said attempts
 		return storagetest.World{
@@ -115,7 +115,7 @@ func TestSchedule(t *testing.T) {
 	}
 	explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 		name, _ := newTable(t, s)
-		check(t, must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
+		harness.Check(t, harness.Must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
 		key := keyOf("Sales", 1)
 		const each = 3
 		var mu sync.Mutex

@@ -18,26 +18,26 @@ import (
 func TestNewProgramsReadOldVersions(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := must[*program](t)(startOld(s, name))
-	check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
-	e := must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
+	before := harness.Must[*program](t)(startOld(s, name))
+	harness.Check(t, before.v1.Insert(ctx, old(1)), before.v1.Insert(ctx, old(2)), before.v1.Insert(ctx, old(3)))
+	e := harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 1)))
 	if text(e) != text(current(1)) {
 		t.Fatalf("version 1 reads as %s", text(e))
 	}
-	check(t, p.employees.Replace(ctx, e))
+	harness.Check(t, p.employees.Replace(ctx, e))
 	const replaced = `{"Department":"Sales","Email":"jones1@contoso.com","EntityType":"Employee@3","FirstName":"June","ID":"1","ID@odata.type":"Edm.Int64","LastName":"Jones1","PartitionKey":"Sales","RowKey":"empid_000001","Visits":"1","Visits@odata.type":"Edm.Int64"}`
 	if got := stored(t, p.table, keyOf("Sales", 1)); got != replaced {
 		t.Errorf("stored is\n%s", got)
 	}
 	// A merge writes all that the current version has, since the row has other properties.
-	e = must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
+	e = harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2)))
 	e.Visits = 7
-	check(t, p.employees.Merge(ctx, e, "Visits"))
-	if e = must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2))); e.Visits != 7 || e.LastName != "Jones2" || e.Email != "jones2@contoso.com" {
+	harness.Check(t, p.employees.Merge(ctx, e, "Visits"))
+	if e = harness.Must[*employee](t)(p.employees.Get(ctx, keyOf("Sales", 2))); e.Visits != 7 || e.LastName != "Jones2" || e.Email != "jones2@contoso.com" {
 		t.Errorf("after the merge it is %s", text(e))
 	}
 	for e, err := range p.employees.Query().Partition("Sales").Select("LastName", heterogeneous.EntityType, "FullName").All(ctx) {
-		if check(t, err); e.LastName != fmt.Sprint("Jones", e.Key().Row[len("empid_00000"):]) {
+		if harness.Check(t, err); e.LastName != fmt.Sprint("Jones", e.Key().Row[len("empid_00000"):]) {
 			t.Errorf("the projection of %s reads %s", e.Key().Row, text(e))
 		}
 	}
@@ -57,8 +57,8 @@ func TestNewProgramsReadOldVersions(t *testing.T) {
 func TestOldProgramsMeetNewVersions(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := must[*program](t)(startOld(s, name))
-	check(t, p.employees.Insert(ctx, current(1)))
+	before := harness.Must[*program](t)(startOld(s, name))
+	harness.Check(t, p.employees.Insert(ctx, current(1)))
 	key := keyOf("Sales", 1)
 	was := stored(t, p.table, key)
 	_, get := before.v1.Get(ctx, key)
@@ -74,15 +74,15 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 	if err := before.v1.Insert(ctx, old(1)); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("Insert is %v", err)
 	}
-	if v := must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
+	if v := harness.Must[any](t)(before.registry.Get(ctx, key)); text(v) != "bag empid_000001 Employee@3 7" {
 		t.Errorf("the registry reads %s", text(v))
 	}
 	if now := stored(t, p.table, key); now != was {
 		t.Errorf("stored is\n%s", now)
 	}
 	// What it knows of the entity it may change.
-	check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
-	if e := must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
+	harness.Check(t, before.registry.Modify(ctx, key, func(e *tables.Entity) error { e.Set("Visits", tables.Int64(2)); return nil }))
+	if e := harness.Must[*employee](t)(p.employees.Get(ctx, key)); e.Visits != 2 || e.Email == "" {
 		t.Errorf("there is %s", text(e))
 	}
 }
@@ -96,17 +96,17 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 		t.Fatal("a repository without Meta")
 	}
 	plain := heterogeneous.NewType[employee]("Employee", 1, nil)
-	employees := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) tables.Key {
+	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.table, patterns.Schema[employee]{Key: func(e *employee) tables.Key {
 		return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)}
 	}}, plain))
-	check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	harness.Check(t, employees.Insert(ctx, current(1)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	var version *heterogeneous.VersionError
 	if _, err := employees.Get(ctx, departmentKey("Sales")); !errors.As(err, &version) || version.Stored != "Department@1" {
 		t.Errorf("a department reads as %v", err)
 	}
 	n := 0
 	for e, err := range employees.Query().Partition("Sales").Where(plain.Is()).All(ctx) {
-		if check(t, err); text(e) != text(current(1)) {
+		if harness.Check(t, err); text(e) != text(current(1)) {
 			t.Errorf("read %s", text(e))
 		}
 		n++
@@ -120,21 +120,21 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s, byVisits())
-	before := must[*program](t)(startOld(s, name))
+	before := harness.Must[*program](t)(startOld(s, name))
 	const n = 20
 	for id := range n {
-		check(t, before.v1.Insert(ctx, old(id)))
+		harness.Check(t, before.v1.Insert(ctx, old(id)))
 	}
 	elsewhere := old(1)
 	elsewhere.Department = "Marketing"
-	check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
+	harness.Check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
 	for _, want := range []heterogeneous.UpgradeReport{{Found: n, Upgraded: n}, {}} {
-		if got := must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})); got != want {
+		if got := harness.Must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})); got != want {
 			t.Errorf("the report is %+v, want %+v", got, want)
 		}
 	}
 	for _, want := range []int64{1, 0} {
-		if got := must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, nil)); got.Upgraded != want {
+		if got := harness.Must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, nil)); got.Upgraded != want {
 			t.Errorf("the report of the table is %+v", got)
 		}
 	}
@@ -155,25 +155,25 @@ func TestUpgrade(t *testing.T) {
 func TestUpgradeTagsTheUntagged(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := must[*program](t)(startOld(s, name))
+	before := harness.Must[*program](t)(startOld(s, name))
 	bag := &tables.Entity{Key: keyOf("Sales", 1)}
 	for property, value := range map[string]tables.Value{"Department": tables.String("Sales"), "ID": tables.Int64(1), "FullName": tables.String("June Jones1"), "Visits": tables.Int64(1)} {
 		bag.Set(property, value)
 	}
-	check(t, p.table.Entities().Insert(ctx, bag))
+	harness.Check(t, p.table.Entities().Insert(ctx, bag))
 	if _, err := p.employees.Get(ctx, bag.Key); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("where there are steps it reads as %v", err)
 	}
-	if v := must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
+	if v := harness.Must[any](t)(p.registry.Get(ctx, bag.Key)); text(v) != "bag empid_000001  4" {
 		t.Errorf("where there are steps the registry reads %s", text(v))
 	}
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, RowPrefix: "empid"}, typ)
-	check(t, err)
-	if got := must[heterogeneous.UpgradeReport](t)(typ.Upgrade(ctx, nil)); got != (heterogeneous.UpgradeReport{Found: 1, Upgraded: 1}) {
+	harness.Check(t, err)
+	if got := harness.Must[heterogeneous.UpgradeReport](t)(typ.Upgrade(ctx, nil)); got != (heterogeneous.UpgradeReport{Found: 1, Upgraded: 1}) {
 		t.Errorf("the report is %+v", got)
 	}
-	if e := must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
+	if e := harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
 		t.Errorf("it reads as %s", text(e))
 	}
 }
@@ -197,16 +197,16 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			name, p := newTable(t, s)
-			before := must[*program](t)(startOld(s, name))
-			check(t, before.v1.Insert(ctx, old(1)))
+			before := harness.Must[*program](t)(startOld(s, name))
+			harness.Check(t, before.v1.Insert(ctx, old(1)))
 			var writers atomic.Int32
 			faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.Always(storagetest.Before("concurrent writer", func() {
 				writers.Add(1)
-				check(t, c.concurrent(p, before))
+				harness.Check(t, c.concurrent(p, before))
 			})))))
-			upgrading := must[*program](t)(start(faulty, name))
+			upgrading := harness.Must[*program](t)(start(faulty, name))
 			report, err := upgrading.employee.Upgrade(ctx, nil)
-			check(t, err)
+			harness.Check(t, err)
 			if report.Found != 1 || report.Upgraded != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
 				t.Errorf("the report is %+v, with %d concurrent writers", report, writers.Load())
 			}
@@ -222,10 +222,10 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 func TestStepsThatRefuse(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name, p := newTable(t, s)
-	before := must[*program](t)(startOld(s, name))
+	before := harness.Must[*program](t)(startOld(s, name))
 	e := old(1)
 	e.FullName = "Cher"
-	check(t, before.v1.Insert(ctx, e))
+	harness.Check(t, before.v1.Insert(ctx, e))
 	_, get := p.registry.Get(ctx, keyOf("Sales", 1))
 	_, upgrade := p.employee.Upgrade(ctx, nil)
 	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*tables.Entity) error { return nil })
@@ -234,7 +234,7 @@ func TestStepsThatRefuse(t *testing.T) {
 			t.Errorf("it is %v", err)
 		}
 	}
-	if e := must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
+	if e := harness.Must[*employeeV1](t)(before.v1.Get(ctx, keyOf("Sales", 1))); e.FullName != "Cher" {
 		t.Errorf("there is %s", text(e))
 	}
 }
@@ -243,8 +243,8 @@ func TestStepsThatRefuse(t *testing.T) {
 func TestBagSteps(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := s.TableName(t)
-	table := must[*tables.Table](t)(tableOf(s, name))
-	check(t, table.Create(ctx))
+	table := harness.Must[*tables.Table](t)(tableOf(s, name))
+	harness.Check(t, table.Create(ctx))
 	type note struct {
 		PartitionKey, RowKey string
 		Text                 string
@@ -262,25 +262,25 @@ func TestBagSteps(t *testing.T) {
 		}),
 		heterogeneous.From(2, func(old *note) (*kept, error) { return &kept{Body: old.RowKey + ": " + old.Text}, nil }),
 	}})
-	repo := must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) tables.Key {
+	repo := harness.Must[*patterns.Repository[kept]](t)(patterns.NewRepository(table, patterns.Schema[kept]{Key: func(k *kept) tables.Key {
 		if k.Keys == nil {
 			return tables.Key{}
 		}
 		return tables.Key{Partition: k.PartitionKey, Row: k.RowKey}
 	}}, typ))
-	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
+	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typ))
 	bag := &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}}
 	bag.Set(heterogeneous.EntityType, tables.String("Note"))
 	bag.Set("Color", tables.String("red"))
-	check(t, table.Entities().Insert(ctx, bag))
+	harness.Check(t, table.Entities().Insert(ctx, bag))
 	for range 2 {
-		one, other := must[*kept](t)(repo.Get(ctx, bag.Key)), must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
+		one, other := harness.Must[*kept](t)(repo.Get(ctx, bag.Key)), harness.Must[any](t)(registry.Get(ctx, bag.Key)).(*kept)
 		for _, k := range []*kept{one, other} {
 			if color, _ := k.Rest["Color"].Text(); k.Body != "r: from r" || color != "red" || k.PartitionKey != "p" || len(k.Rest) != 1 {
 				t.Errorf("%+v", k)
 			}
 		}
-		check(t, repo.Replace(ctx, other))
+		harness.Check(t, repo.Replace(ctx, other))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +34,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 				}
 			}
 		})
-		if _, err := must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
+		if _, err := harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +54,7 @@ func TestDropSaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := noon.AddDate(0, 0, -29)
-	planned := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
+	planned := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, &highvolumedelete.DropOptions{DryRun: true, Count: true}))
 	if len(planned.Tables) != 60 || planned.Rows != int64(60*users*3) || planned.Instead != int64(60*(users+1)) || planned.Requests != 2 {
 		t.Errorf("the dry run plans %d tables, %d rows, %d requests instead, with %d of its own", len(planned.Tables), planned.Rows, planned.Instead, planned.Requests)
 	}
@@ -63,14 +64,14 @@ func TestDropSaves(t *testing.T) {
 		t.Errorf("deleting the rows of 3 days took %d requests, and of 60 it was said to be %d", got, planned.Instead)
 	}
 	requests.Reset()
-	report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, noGrace()))
+	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, before, noGrace()))
 	if len(report.Tables) != 60 || requests.CountOf(storagetest.DeleteTable) != 60 || requests.Count() != 63 || report.Requests != 63 {
 		t.Errorf("%d tables, with %v; it reports %d", len(report.Tables), requests.Kinds(), report.Requests)
 	}
 	if want := noon.AddDate(0, 0, -29).Truncate(24 * time.Hour); !report.Mark.Equal(want) {
 		t.Errorf("the mark is %v, want %v", report.Mark, want)
 	}
-	if got := must[[]string](t)(logins.List(ctx)); len(got) != 30 {
+	if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 30 {
 		t.Errorf("%d days are left", len(got))
 	}
 	t.Logf("%d rows: %d requests; by transactions %d", planned.Rows, report.Requests, planned.Instead)
@@ -80,7 +81,7 @@ func TestDropSaves(t *testing.T) {
 func deleteRows(t testing.TB, logins *highvolumedelete.Tables[login], days int) (requests int) {
 	t.Helper()
 	for day := range days {
-		repo := must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
+		repo := harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon.AddDate(0, 0, day-89)))
 		rows := map[string][]tables.Key{}
 		token, first := "", true
 		for first || token != "" {
@@ -121,21 +122,21 @@ func TestDropRefuses(t *testing.T) {
 	if _, err := logins.Drop(ctx, noon.AddDate(0, 0, 1), noGrace()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Drop with the present day: %v, want ErrInvalid", err)
 	}
-	if at := must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a mark of %v", at)
 	}
-	planned := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, &highvolumedelete.DropOptions{DryRun: true}))
-	if labels(planned.Tables, name) != "[D20140821]" || len(must[[]string](t)(logins.List(ctx))) != 3 {
+	planned := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, &highvolumedelete.DropOptions{DryRun: true}))
+	if labels(planned.Tables, name) != "[D20140821]" || len(harness.Must[[]string](t)(logins.List(ctx))) != 3 {
 		t.Errorf("the dry run plans %v", planned.Tables)
 	}
-	if at := must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
+	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.IsZero() {
 		t.Errorf("a dry run leaves a mark of %v", at)
 	}
-	if report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); labels(report.Tables, name) != "[D20140821]" {
+	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); labels(report.Tables, name) != "[D20140821]" {
 		t.Errorf("dropped are %v", report.Tables)
 	}
 	// The mark never goes back, and an earlier Drop says which one holds.
-	report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
+	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon.AddDate(-1, 0, 0), noGrace()))
 	if want := noon.Truncate(24 * time.Hour); !report.Mark.Equal(want) || len(report.Tables) != 0 {
 		t.Errorf("an earlier Drop reports a mark of %v and %v", report.Mark, report.Tables)
 	}
@@ -168,13 +169,13 @@ func TestMarkIsRead(t *testing.T) {
 	if err := logins.Control().Entities().Upsert(ctx, row); err != nil {
 		t.Fatal(err)
 	}
-	if at := must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
+	if at := harness.Must[time.Time](t)(logins.Mark(ctx)); !at.Equal(time.Date(2014, 8, 20, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the mark is %v", at)
 	}
 	if _, err := logins.Drop(ctx, noon, noGrace()); err != nil {
 		t.Fatal(err)
 	}
-	stored := must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
+	stored := harness.Must[*tables.Entity](t)(logins.Control().Entities().Get(ctx, row.Key))
 	if got, want := stored.Get("Before"), tables.String("D20140822"); got != want {
 		t.Errorf("the stored mark is %v, want %v", got, want)
 	}
@@ -204,7 +205,7 @@ func TestConcurrentDrops(t *testing.T) {
 			dropped[name]++
 		}
 	}
-	if len(dropped) != 5 || len(must[[]string](t)(logins.List(t.Context()))) != 1 {
+	if len(dropped) != 5 || len(harness.Must[[]string](t)(logins.List(t.Context()))) != 1 {
 		t.Errorf("dropped are %v", dropped)
 	}
 }
@@ -217,7 +218,7 @@ func TestGraceIsWaited(t *testing.T) {
 		insert(t, logins, "june", noon.AddDate(0, 0, -1))
 		ctx, cancel := context.WithTimeout(t.Context(), highvolumedelete.DefaultGrace-time.Second)
 		defer cancel()
-		if _, err := logins.Drop(ctx, noon, nil); !errors.Is(err, context.DeadlineExceeded) || len(must[[]string](t)(logins.List(t.Context()))) != 1 {
+		if _, err := logins.Drop(ctx, noon, nil); !errors.Is(err, context.DeadlineExceeded) || len(harness.Must[[]string](t)(logins.List(t.Context()))) != 1 {
 			t.Errorf("a second short of the grace: %v", err)
 		}
 		start := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -69,7 +70,7 @@ func start(s *storagetest.Service, schema highvolumedelete.Schema[login]) (*high
 
 func mustStart(t testing.TB, s *storagetest.Service, schema highvolumedelete.Schema[login]) *highvolumedelete.Tables[login] {
 	t.Helper()
-	return must[*highvolumedelete.Tables[login]](t)(start(s, schema))
+	return harness.Must[*highvolumedelete.Tables[login]](t)(start(s, schema))
 }
 
 // nameOf is a name for the tables of a test.
@@ -111,16 +112,6 @@ func times(ctx context.Context, all iter.Seq2[*login, error]) ([]string, error) 
 func surelyNot(err error) bool {
 	return err != nil && !errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, storagetest.ErrDied) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 // labels are the ends of table names.

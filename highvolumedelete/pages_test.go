@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -30,12 +31,12 @@ func TestBetweenOverCutPages(t *testing.T) {
 				return q.PageSize(9)
 			}}
 			s.SetChaos(storagetest.Chaos{})
-			want := must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
+			want := harness.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
 			if n := map[string]int{"scan": 4, "one": 1, "some": 2}[name] * (days*each - 3); len(want) != n {
 				t.Errorf("%s: %d entities, want %d", name, len(want), n)
 			}
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3, PartitionPages: 0.5, NoNextRowKey: 0.3})
-			got := must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
+			got := harness.Must[[]string](t)(times(ctx, logins.Between(ctx, from, to, o)))
 			if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) { // of one time, they have no order
 				t.Errorf("newest %v, %s: %d entities over cut pages, %d over whole ones", newest, name, len(got), len(want))
 			}

@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // the locations must be the same on every machine
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,14 +17,14 @@ import (
 
 func location(t testing.TB, name string) *time.Location {
 	t.Helper()
-	return must[*time.Location](t)(time.LoadLocation(name))
+	return harness.Must[*time.Location](t)(time.LoadLocation(name))
 }
 
 // TestGoldenNames pins the names of tables: those that exist must be found for ever.
 func TestGoldenNames(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	berlin, samoa, kolkata := location(t, "Europe/Berlin"), location(t, "Pacific/Apia"), location(t, "Asia/Kolkata")
-	at := func(text string) time.Time { return must[time.Time](t)(time.Parse(time.RFC3339Nano, text)) }
+	at := func(text string) time.Time { return harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)) }
 	for _, c := range []struct {
 		unit     highvolumedelete.Unit
 		location *time.Location
@@ -75,7 +76,7 @@ func TestNamesSort(t *testing.T) {
 			logins := mustStart(t, s, schema)
 			last, names := "", 0
 			for at := time.Date(2011, 12, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2013; at = at.Add(30 * time.Minute) {
-				name := must[string](t)(logins.TableName(at))
+				name := harness.Must[string](t)(logins.TableName(at))
 				if name < last {
 					t.Fatalf("%v in %s: %v has %s, and what is before it %s", unit, place, at, name, last)
 				}
@@ -96,16 +97,16 @@ func TestListTakesItsOwn(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	name := nameOf(t, s)
 	logins := mustStart(t, s, schemaOf(name, func() time.Time { return noon }))
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for _, label := range []string{"D20140820", "D20140819", "D20140230", "D2014081", "D201408190", "H2014081900", "W20140818", "M201408", "D20140822", "D20140101x", "DD20140101", "Other"} {
 		if err := account.Table(name + label).Create(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := must[[]string](t)(logins.List(ctx)); labels(got, name) != "[D20140819 D20140820 D20140822]" {
+	if got := harness.Must[[]string](t)(logins.List(ctx)); labels(got, name) != "[D20140819 D20140820 D20140822]" {
 		t.Errorf("the tables are %v", got)
 	}
-	report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace()))
+	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace()))
 	if labels(report.Tables, name) != "[D20140819 D20140820]" {
 		t.Errorf("dropped are %v", report.Tables)
 	}

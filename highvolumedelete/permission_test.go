@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -37,7 +38,7 @@ func TestStandsStillBeforeTheCreation(t *testing.T) {
 	if !found || err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("under a lease: %v, and the insert is %v", found, err)
 	}
-	if tables := must[[]string](t)(logins.List(t.Context())); len(tables) != 0 {
+	if tables := harness.Must[[]string](t)(logins.List(t.Context())); len(tables) != 0 {
 		t.Errorf("%v was made, by requests %v", tables, requests.Kinds())
 	}
 }
@@ -50,7 +51,7 @@ func TestPermissionLasts(t *testing.T) {
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Always(slow))))
 			logins := mustStart(t, faulty, schemaOf("Logins", func() time.Time { return noon }))
 			err := logins.Insert(t.Context(), &login{User: "june", At: noon})
-			if tables := must[[]string](t)(mustStart(t, s, schemaOf("Logins", nil)).List(t.Context())); len(tables) != made || (err == nil) != (made == 1) {
+			if tables := harness.Must[[]string](t)(mustStart(t, s, schemaOf("Logins", nil)).List(t.Context())); len(tables) != made || (err == nil) != (made == 1) {
 				t.Errorf("after %v: %v are there, and the insert is %v", under, tables, err)
 			}
 		})

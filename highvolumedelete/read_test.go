@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -26,7 +27,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 	back := time.Date(2010, 11, 7, 2, 31, 0, 0, time.UTC)
 	all := []time.Time{back.Add(-2 * time.Minute), back.Add(-30 * time.Second), back.Add(time.Minute), back.Add(time.Hour), back.Add(30 * time.Hour)}
 	insert(t, logins, "june", all...)
-	if got := labels(must[[]string](t)(logins.List(t.Context())), schema.Name); got != "[D20101106 D20101107 D20101108]" {
+	if got := labels(harness.Must[[]string](t)(logins.List(t.Context())), schema.Name); got != "[D20101106 D20101107 D20101108]" {
 		t.Errorf("the tables are %s", got)
 	}
 	for i, from := range all {
@@ -36,7 +37,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 				want = append(want, "june "+at.Format("02T15:04"))
 			}
 			for _, newest := range []bool{false, true} {
-				got := must[[]string](t)(times(t.Context(), logins.Between(t.Context(), from, to, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}, Newest: newest})))
+				got := harness.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), from, to, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}, Newest: newest})))
 				if newest {
 					slices.Reverse(got)
 				}
@@ -47,7 +48,7 @@ func TestBetweenOverRewoundMidnight(t *testing.T) {
 		}
 	}
 	requests.Reset()
-	must[[]string](t)(times(t.Context(), logins.Between(t.Context(), back.Add(time.Hour), back.Add(2*time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}})))
+	harness.Must[[]string](t)(times(t.Context(), logins.Between(t.Context(), back.Add(time.Hour), back.Add(2*time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}})))
 	if n := requests.Count(); n != 1 {
 		t.Errorf("%d requests for an hour of one day", n)
 	}
@@ -95,7 +96,7 @@ func TestBetween(t *testing.T) {
 			}
 			for _, process := range []*highvolumedelete.Tables[login]{logins, unordered} {
 				requests.Reset()
-				got := must[[]string](t)(times(ctx, process.Between(ctx, c.from, c.to, options)))
+				got := harness.Must[[]string](t)(times(ctx, process.Between(ctx, c.from, c.to, options)))
 				if !slices.Equal(got, want) {
 					t.Errorf("%s, newest %v: %v, want %v", c.name, newest, got, want)
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -62,7 +63,7 @@ func TestCountOfATableThatGoes(t *testing.T) {
 	if _, err := mustStart(t, denied, later).Drop(ctx, noon.AddDate(0, 0, 1), &highvolumedelete.DropOptions{Count: true, UnsafeGrace: -1}); !errors.Is(err, tables.ErrDenied) {
 		t.Errorf("a count that is denied: %v", err)
 	}
-	if got := labels(must[[]string](t)(concurrent.List(ctx)), "Logins"); got != "[D20140822]" {
+	if got := labels(harness.Must[[]string](t)(concurrent.List(ctx)), "Logins"); got != "[D20140822]" {
 		t.Errorf("left are %s", got)
 	}
 }
@@ -74,7 +75,7 @@ func TestForgottenTime(t *testing.T) {
 	if err := logins.Insert(t.Context(), &login{User: "june"}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Insert: %v", err)
 	}
-	if left := must[[]string](t)(logins.List(t.Context())); len(left) != 0 {
+	if left := harness.Must[[]string](t)(logins.List(t.Context())); len(left) != 0 {
 		t.Errorf("there are %v", left)
 	}
 }

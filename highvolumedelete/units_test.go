@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -47,7 +48,7 @@ func TestUnits(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Simulator(t, nil)
 			var at []time.Time
 			for _, text := range c.at {
-				at = append(at, must[time.Time](t)(time.Parse(time.RFC3339Nano, text)))
+				at = append(at, harness.Must[time.Time](t)(time.Parse(time.RFC3339Nano, text)))
 			}
 			schema := schemaOf("Logins", func() time.Time { return at[2] })
 			schema.Unit, schema.Location = c.unit, location(t, c.place)
@@ -55,7 +56,7 @@ func TestUnits(t *testing.T) {
 			if err := logins.Prepare(ctx, at[0], at[2]); err != nil {
 				t.Fatal(err)
 			}
-			if got := labels(must[[]string](t)(logins.List(ctx)), "Logins"); got != c.want {
+			if got := labels(harness.Must[[]string](t)(logins.List(ctx)), "Logins"); got != c.want {
 				t.Errorf("the tables are %s, want %s", got, c.want)
 			}
 			insert(t, logins, "june", at...)
@@ -75,8 +76,8 @@ func TestUnits(t *testing.T) {
 					t.Errorf("newest %v: %v", newest, got)
 				}
 			}
-			report := must[highvolumedelete.DropReport](t)(logins.Drop(ctx, at[2], noGrace()))
-			if !report.Mark.Equal(must[time.Time](t)(time.Parse(time.RFC3339, c.boundary))) || len(report.Tables) != 2 {
+			report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, at[2], noGrace()))
+			if !report.Mark.Equal(harness.Must[time.Time](t)(time.Parse(time.RFC3339, c.boundary))) || len(report.Tables) != 2 {
 				t.Errorf("the mark is %v, dropped are %v", report.Mark.UTC(), report.Tables)
 			}
 			if err := logins.Insert(ctx, &login{User: "late", At: report.Mark.Add(-100)}); !errors.Is(err, highvolumedelete.ErrLate) {

@@ -41,8 +41,8 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, requests := counted(storagetest.Simulator(t, nil))
-			account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-			queue := must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
+			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 			if err := queue.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -98,10 +99,10 @@ func TestRules(t *testing.T) {
 				return
 			}
 			want := schema.Name + "D" + l.At.Format("20060102")
-			if got := must[[]string](t)(logins.List(ctx)); len(got) != 1 || got[0] != want {
+			if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 1 || got[0] != want {
 				t.Errorf("it went to %v, want %s", got, want)
 			}
-			if got := must[*login](t)(logins.Get(ctx, l.At, keyOf(l))); !got.At.Equal(l.At) {
+			if got := harness.Must[*login](t)(logins.Get(ctx, l.At, keyOf(l))); !got.At.Equal(l.At) {
 				t.Errorf("read back as %v", got.At)
 			}
 		})
@@ -132,7 +133,7 @@ func TestConcurrentCreates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := must[[]string](t)(logins.List(t.Context())); count != 12 || len(got) != 1 {
+	if got := harness.Must[[]string](t)(logins.List(t.Context())); count != 12 || len(got) != 1 {
 		t.Errorf("%d entities in %v", count, got)
 	}
 }
@@ -147,7 +148,7 @@ func TestTableIsGone(t *testing.T) {
 	if err := logins.Insert(ctx, june); err != nil {
 		t.Fatal(err)
 	}
-	repo := must[*patterns.Repository[login]](t)(logins.Repository(noon))
+	repo := harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
 	if err := repo.Table().Drop(ctx); err != nil { // by hand: the mark does not know
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestTableIsGone(t *testing.T) {
 			t.Errorf("process %d, Prepare passes closed periods over: %v", i, err)
 		}
 	}
-	if got := must[[]string](t)(logins.List(ctx)); len(got) != 0 {
+	if got := harness.Must[[]string](t)(logins.List(ctx)); len(got) != 0 {
 		t.Errorf("%v came back", got)
 	}
 	if err := logins.Prepare(ctx, noon, noon.AddDate(3, 0, 0)); !errors.Is(err, tables.ErrInvalid) {

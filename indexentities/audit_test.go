@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,7 +25,7 @@ func TestAudit(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			wanted := map[string]map[string]int{"Sales": {}, "Marketing": {}, "": {}}
 			for department, of := range wanted {
 				for id, name := range []string{"Jones", "Jones", "Smith", ""} {
@@ -33,7 +34,7 @@ func TestAudit(t *testing.T) {
 					if err := p.repo.Insert(ctx, e); err != nil {
 						t.Fatal(err)
 					}
-					facts := must[[]driver.Fact](t)(p.audit().Expected(e))
+					facts := harness.Must[[]driver.Fact](t)(p.audit().Expected(e))
 					if len(facts) != map[bool]int{true: 1}[name != ""] {
 						t.Fatalf("%s has facts %+v", name, facts)
 					}
@@ -70,13 +71,13 @@ func TestAudit(t *testing.T) {
 func TestRemove(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inPartition}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for id := range 3 {
 		if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plain := must[*tables.Rows[struct{ PartitionKey, RowKey, LastName string }]](t)(tables.RowsOf[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
+	plain := harness.Must[*tables.Rows[struct{ PartitionKey, RowKey, LastName string }]](t)(tables.RowsOf[struct{ PartitionKey, RowKey, LastName string }](p.repo.Table()))
 	for id, name := range []string{"Kwok", "Smith"} { // by a program without the index
 		row := struct{ PartitionKey, RowKey, LastName string }{"Sales", at(id).Row, name}
 		if err := plain.MergeUnconditional(ctx, &row); err != nil {
@@ -128,7 +129,7 @@ func TestRemove(t *testing.T) {
 	if err := p.audit().Remove(ctx, place, at(2), func(context.Context) (bool, error) { return false, nil }); err != nil {
 		t.Fatal(err)
 	}
-	e := must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write repairs
+	e := harness.Must[*employee](t)(p.repo.Get(ctx, at(0))) // her new list misses her, which her next write repairs
 	if err := p.repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestRemove(t *testing.T) {
 func TestRemoveUnderFaults(t *testing.T) {
 	storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := (&world{option: inPartition}).open(t, s)
-		p := must[*process](t)(w.start(s))
+		p := harness.Must[*process](t)(w.start(s))
 		for id := range 2 {
 			if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
 				t.Fatal(err)
@@ -186,7 +187,7 @@ func TestUnreadableLists(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			if err := w.spoil(ctx, p); err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +252,7 @@ func TestMissingContainer(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inBlobs}).open(t, s)
 	w.container = s.ContainerName(t)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	var e *tables.Error
 	if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
 		t.Errorf("Keys: %v", err)
@@ -259,10 +260,10 @@ func TestMissingContainer(t *testing.T) {
 	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
-	if n := must[int](t)(p.queue.Length(ctx)); n != 1 {
+	if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 1 {
 		t.Errorf("%d messages", n)
 	}
-	_ = must[container.CreateResponse](t)(p.account.Container(w.container).Create(ctx, nil))
+	_ = harness.Must[container.CreateResponse](t)(p.account.Container(w.container).Create(ctx, nil))
 	if err := drainNow(ctx, p); err != nil {
 		t.Fatal(err)
 	}

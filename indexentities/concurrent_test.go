@@ -20,7 +20,7 @@ func TestTwentyWriters(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			together := func(change func(id int) error) {
 				t.Helper()
 				var running sync.WaitGroup
@@ -41,7 +41,7 @@ func TestTwentyWriters(t *testing.T) {
 				}
 			}
 			together(func(id int) error { return p.repo.Insert(ctx, with(id, "Jones")) })
-			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String("Jones"))); len(keys) != writers {
+			if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String("Jones"))); len(keys) != writers {
 				t.Fatalf("%d keys", len(keys))
 			}
 			together(func(id int) error {
@@ -56,8 +56,8 @@ func TestTwentyWriters(t *testing.T) {
 func TestLostRaces(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inPartition, attempts: 1}).open(t, s)
-	p := must[*process](t)(w.start(s))
-	concurrent := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
+	concurrent := harness.Must[*process](t)(w.start(s))
 	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}

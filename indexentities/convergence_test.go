@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -38,9 +39,9 @@ func TestConcurrentWritersConverge(t *testing.T) {
 			t.Run(fmt.Sprint(writers, " at ", takes), func(t *testing.T) {
 				storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 					w := (&world{option: outside}).open(t, s)
-					p := must[*process](t)(w.start(s.WithTransport(func(inner policy.Transporter) policy.Transporter { return &distant{inner, takes} })))
+					p := harness.Must[*process](t)(w.start(s.WithTransport(func(inner policy.Transporter) policy.Transporter { return &distant{inner, takes} })))
 					ctx, cancel := context.WithCancel(t.Context())
-					worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, nil))
+					worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, nil))
 					ended := make(chan error, 1)
 					go func() { ended <- worker.Run(ctx) }()
 					began := time.Now()
@@ -53,15 +54,15 @@ func TestConcurrentWritersConverge(t *testing.T) {
 						})
 					}
 					running.Wait()
-					written, left := time.Since(began), must[int](t)(p.queue.Length(ctx))
+					written, left := time.Since(began), harness.Must[int](t)(p.queue.Length(ctx))
 					least := time.Duration(writers) * takes
 					most := 4*least + 10*time.Second
-					for time.Since(began) < most && must[int](t)(p.queue.Length(ctx)) > 0 {
+					for time.Since(began) < most && harness.Must[int](t)(p.queue.Length(ctx)) > 0 {
 						time.Sleep(100 * time.Millisecond)
 					}
 					t.Logf("%d concurrent writers, requests of %v: written in %v, %d left to the worker, converged in %v, at least %v; %+v",
 						writers, takes, written.Round(time.Millisecond), left, time.Since(began).Round(time.Millisecond), least, worker.Stats())
-					if n := must[int](t)(p.queue.Length(ctx)); n != 0 || worker.Stats().Poisoned != 0 {
+					if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 0 || worker.Stats().Poisoned != 0 {
 						t.Errorf("after %v %d intents are on the queue and %d on the poison queue", most, n, worker.Stats().Poisoned)
 					}
 					cancel()

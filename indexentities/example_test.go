@@ -7,8 +7,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,15 +30,15 @@ func lastName(e *Employee) compoundkey.Part { return compoundkey.String(e.LastNa
 
 // Lists in the entities' own partition, the guide's option 2: never out of step, and no queue is needed.
 func Example() {
-	ctx, account := context.Background(), storage()
+	ctx, store := context.Background(), newStore("employees")
 	byName := indexentities.NewInPartition("lastname", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.LastName)
 	})
-	employees, err := patterns.NewRepository(account.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := employees.Table().Create(ctx); err != nil {
+	if err := store.Create(ctx); err != nil { // the table
 		log.Fatal(err)
 	}
 	hire(ctx, employees)
@@ -137,22 +137,9 @@ func hire(ctx context.Context, employees *patterns.Repository[Employee]) {
 
 // newStore opens a store on the service that the tests share.
 func newStore(name string) *patterns.Store {
-	store, err := patterns.NewStore(storage(), name, nil)
+	store, err := patterns.NewStore(harness.ExampleAccount(), name, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	return store
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

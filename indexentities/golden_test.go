@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -73,9 +74,9 @@ func TestGoldenRows(t *testing.T) {
 			s := storagetest.Open(t)
 			w := c.world
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			goldenStaff(t, p)
-			if got := must[string](t)(rawRow(t.Context(), p.lists, c.key)); got != c.want {
+			if got := harness.Must[string](t)(rawRow(t.Context(), p.lists, c.key)); got != c.want {
 				t.Errorf("the stored format has changed:\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -96,13 +97,13 @@ func TestGoldenBlobs(t *testing.T) {
 			s := storagetest.Open(t)
 			w := c.world
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			goldenStaff(t, p)
 			answer, err := p.account.Container(w.container).NewBlobClient(c.blob).DownloadStream(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := must[[]byte](t)(io.ReadAll(answer.Body))
+			text := harness.Must[[]byte](t)(io.ReadAll(answer.Body))
 			answer.Body.Close()
 			var count, home string
 			for name, value := range answer.Metadata {
@@ -125,7 +126,7 @@ func TestGoldenPlaces(t *testing.T) {
 	for _, o := range []option{outside, inBlobs} {
 		s := storagetest.Open(t)
 		w := (&world{option: o}).open(t, s)
-		p := must[*process](t)(w.start(s))
+		p := harness.Must[*process](t)(w.start(s))
 		x, err := p.repo.Explain(t.Context(), driver.ChangeInsert, with(1, "O'Brien/Ng"))
 		if err != nil {
 			t.Fatal(err)

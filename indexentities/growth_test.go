@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,7 +27,7 @@ func TestGrowth(t *testing.T) {
 			requests := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
-			p := must[*process](t)(w.start(&counted))
+			p := harness.Must[*process](t)(w.start(&counted))
 			if err := w.fill(ctx, p, before); err != nil {
 				t.Fatal(err)
 			}
@@ -39,13 +40,13 @@ func TestGrowth(t *testing.T) {
 				added = append(added, e)
 			}
 			requests.Reset()
-			want := rowsOf(must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))))
+			want := rowsOf(harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))))
 			if n := requests.Count(); n != 1 || len(want) != before+20 || !slices.IsSorted(want) || want[2] != at(2).Row {
 				t.Fatalf("%d requests for %d keys, the third of which is %q", n, len(want), want[2])
 			}
 			w.checkRows(t, p, "Jones", "Jones!0001")
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3})
-			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
+			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
 				t.Fatalf("%d keys where pages are cut", len(got))
 			}
 			for v, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
@@ -63,7 +64,7 @@ func TestGrowth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(got) != before+10 {
+			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(got) != before+10 {
 				t.Errorf("%d keys are left", len(got))
 			}
 			w.checkRows(t, p, "Jones", "Smith")

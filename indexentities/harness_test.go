@@ -78,7 +78,7 @@ func (w *world) String() string {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.lists, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	_, err := p.account.Container(w.container).Create(t.Context(), nil)
 	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.lists).Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {
@@ -253,14 +253,4 @@ func idsOf(t testing.TB, found iter.Seq2[*employee, error]) []int {
 		ids = append(ids, e.ID)
 	}
 	return ids
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,7 +24,7 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 	if w.option == inBlobs {
 		blob := p.account.Container(w.container).NewBlockBlobClient("lastname/Sales/Jones")
 		there, err := blob.GetProperties(ctx, nil)
-		must[any](t)(nil, err)
+		harness.Must[any](t)(nil, err)
 		text := strconv.Itoa(count)
 		for name := range there.Metadata {
 			if strings.EqualFold(name, "tpcount") {
@@ -31,16 +32,16 @@ func (w *world) writeList(t testing.TB, p *process, lines []string, count int) {
 			}
 		}
 		_, err = blob.Upload(ctx, streaming.NopCloser(strings.NewReader(strings.Join(lines, "\n")+"\n")), &blockblob.UploadOptions{Metadata: there.Metadata})
-		must[any](t)(nil, err)
+		harness.Must[any](t)(nil, err)
 		return
 	}
 	key := map[option]tables.Key{inPartition: {Partition: "Sales", Row: "lastname_Jones"}, outside: {Partition: "lastname_Sales", Row: "Jones"}}[w.option]
 	client := p.account.TableService().NewClient(p.lists.Name())
-	row := must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
+	row := harness.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key))
 	raw := `{"PartitionKey":"` + key.Partition + `","RowKey":"` + key.Row + `","Count":` + strconv.Itoa(count) + `,"Keys":` + strconv.Quote(strings.Join(lines, "\n")) + `}`
 	_, err := client.UpdateEntity(ctx, []byte(raw), nil)
-	must[any](t)(nil, err)
-	if again := must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
+	harness.Must[any](t)(nil, err)
+	if again := harness.Must[*tables.Entity](t)(p.lists.Entities().Get(ctx, key)); again.ETag == row.ETag {
 		t.Fatal("the list was not written")
 	}
 }
@@ -52,11 +53,11 @@ func TestForgedLists(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			elsewhere := with(4, "Jones")
 			elsewhere.Department = "Works"
 			for _, e := range []*employee{with(1, "Jones"), with(2, "Smith"), with(3, ""), elsewhere} {
-				must[any](t)(nil, p.repo.Insert(ctx, e))
+				harness.Must[any](t)(nil, p.repo.Insert(ctx, e))
 			}
 			line := func(partition, row string) string {
 				if o == inPartition {
@@ -101,9 +102,9 @@ func TestValuesOfAnotherTable(t *testing.T) {
 	w := (&world{option: inBlobs}).open(t, s)
 	other := *w
 	other.table = s.TableName(t)
-	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
-	must[any](t)(nil, q.account.Table(other.table).Create(ctx))
-	must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
+	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
+	harness.Must[any](t)(nil, q.account.Table(other.table).Create(ctx))
+	harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
 	for v, err := range q.index.Values(ctx, "Sales", compoundkey.All()) {
 		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("a value of the other table's: %+v, %v", v, err)

@@ -28,7 +28,7 @@ func TestLifeOfEntities(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			lists := func(want map[string][]int) {
 				t.Helper()
 				if err := drainNow(ctx, p); err != nil {
@@ -39,7 +39,7 @@ func TestLifeOfEntities(t *testing.T) {
 				}
 				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
 					ids := want[name]
-					got := must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String(name)))
+					got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String(name)))
 					rows := []string{}
 					for _, id := range ids {
 						rows = append(rows, at(id).Row)
@@ -103,7 +103,7 @@ func TestSeveralValues(t *testing.T) {
 				return values
 			}}
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			e := with(1, "go")
 			e.Tags = []string{"Go", "GO", "azure", "go."}
 			other := with(2, "")
@@ -126,7 +126,7 @@ func TestSeveralValues(t *testing.T) {
 				}
 			}
 			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
-			if got := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
+			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
 				t.Errorf("the tuple's list has %v", got)
 			}
 		})
@@ -140,7 +140,7 @@ func TestHostileValues(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			for _, department := range []string{"", "Inc.", "..", "R&D 'x'"} {
 				for i, name := range names {
 					e := with(i, name)
@@ -154,7 +154,7 @@ func TestHostileValues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					values = append(values, must[string](t)(v.Text()))
+					values = append(values, harness.Must[string](t)(v.Text()))
 				}
 				slices.Sort(values)
 				if want := slices.Sorted(slices.Values(names)); !slices.Equal(values, want) {
@@ -182,7 +182,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
 			w := (&world{option: o}).open(t, s)
-			p := must[*process](t)(w.start(&counted))
+			p := harness.Must[*process](t)(w.start(&counted))
 			bad := with(1, strings.Repeat("x", map[option]int{inPartition: 500, outside: 509}[o])) // no room for the number of a further row
 			if o == inBlobs {
 				bad.Department = strings.Repeat("y", 512)
@@ -211,8 +211,8 @@ func TestBadInputSendsNothing(t *testing.T) {
 // TestAttach: what would fail or find nothing later is refused when it is declared.
 func TestAttach(t *testing.T) {
 	s := storagetest.Open(t)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
 	for want, c := range map[string]struct {
 		x       patterns.Pattern[employee]
 		intents any
@@ -233,7 +233,7 @@ func TestAttach(t *testing.T) {
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for where, x := range map[option]reader{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewInTable("lastname", byLastName, nil, nil),

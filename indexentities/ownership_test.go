@@ -38,33 +38,33 @@ func TestForgedPlaces(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
-			p := must[*process](t)(w.start(s))
-			must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
+			p := harness.Must[*process](t)(w.start(s))
+			harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
 			content := "Sales\tempid_000001\n"
 			count := "1"
 			blob := p.account.Container(w.container).NewBlockBlobClient("other/Sales/Jones")
 			_, err := blob.Upload(ctx, streaming.NopCloser(strings.NewReader(content)), &blockblob.UploadOptions{Metadata: map[string]*string{"tpcount": &count}})
-			must[any](t)(nil, err)
+			harness.Must[any](t)(nil, err)
 			rows := p.account.Table(w.table).Entities()
 			foreign := &tables.Entity{Key: tables.Key{Partition: "other_Sales", Row: "Jones"}}
 			foreign.Set("IDs", tables.String(content))
-			must[any](t)(nil, rows.Insert(ctx, foreign))
+			harness.Must[any](t)(nil, rows.Insert(ctx, foreign))
 			for _, place := range places {
 				body := map[string]any{"id": "FORGED", "repository": w.table, "partition": "Sales", "row": "empid_000009", "outside": map[string][]string{"lastname": {place}}}
-				text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
+				text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
 				_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(ctx, base64.StdEncoding.EncodeToString(text), nil)
-				must[any](t)(nil, err)
+				harness.Must[any](t)(nil, err)
 			}
-			must[any](t)(nil, harness.PoisonAll(ctx, s, p.queue))
-			if poison := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32)); len(poison) != len(places) {
+			harness.Must[any](t)(nil, harness.PoisonAll(ctx, s, p.queue))
+			if poison := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32)); len(poison) != len(places) {
 				t.Errorf("%d entries on the poison queue, want %d", len(poison), len(places))
 			}
 			answer, err := blob.DownloadStream(ctx, nil)
-			must[any](t)(nil, err)
-			if got := must[[]byte](t)(io.ReadAll(answer.Body)); !bytes.Equal(got, []byte(content)) {
+			harness.Must[any](t)(nil, err)
+			if got := harness.Must[[]byte](t)(io.ReadAll(answer.Body)); !bytes.Equal(got, []byte(content)) {
 				t.Errorf("the other index's list is %q", got)
 			}
-			if e := must[*tables.Entity](t)(rows.Get(ctx, foreign.Key)); e.ETag != foreign.ETag {
+			if e := harness.Must[*tables.Entity](t)(rows.Get(ctx, foreign.Key)); e.ETag != foreign.ETag {
 				t.Error("the other index's row was written")
 			}
 		})
@@ -77,9 +77,9 @@ func TestListOfAnotherTable(t *testing.T) {
 	w := (&world{option: inBlobs}).open(t, s)
 	other := *w
 	other.table = s.TableName(t)
-	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
-	must[any](t)(nil, q.account.Table(other.table).Create(ctx))
-	must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
+	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
+	harness.Must[any](t)(nil, q.account.Table(other.table).Create(ctx))
+	harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
 	if keys, err := q.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the other table's list is read: %v, %v", keys, err)
 	}

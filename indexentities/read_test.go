@@ -22,7 +22,7 @@ func staff(t *testing.T, w *world, n int) *process {
 	t.Helper()
 	s := storagetest.Open(t)
 	w.open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for id := range n {
 		if err := p.repo.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestStaleLists(t *testing.T) {
 		t.Run(string(o), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o, async: true}).open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			for id := range 3 {
 				if err := p.repo.Insert(ctx, with(id, "Jones")); err != nil {
 					t.Fatal(err)
@@ -102,7 +102,7 @@ func TestStaleLists(t *testing.T) {
 			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 3 {
+			if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 3 {
 				t.Fatalf("%d keys", len(keys))
 			}
 			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{2}) {
@@ -118,7 +118,7 @@ func TestValues(t *testing.T) {
 		t.Run(w.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w.open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			for i, name := range []string{"Abbott", "Jones", "Jones", "Kwok", "Jo", "Jones Smith"} {
 				if err := p.repo.Insert(ctx, with(i, name)); err != nil {
 					t.Fatal(err)
@@ -138,7 +138,7 @@ func TestValues(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got = append(got, fmt.Sprintf("%s:%d", must[string](t)(v.Text()), v.Count))
+					got = append(got, fmt.Sprintf("%s:%d", harness.Must[string](t)(v.Text()), v.Count))
 				}
 				if fmt.Sprint(got) != c.want {
 					t.Errorf("%s: %s, want %s", what, got, c.want)
@@ -163,14 +163,14 @@ func TestValues(t *testing.T) {
 func TestForeignClients(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{option: inBlobs}).open(t, s)
-	p := must[*process](t)(w.start(s))
-	c := must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
+	p := harness.Must[*process](t)(w.start(s))
+	c := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	x := indexentities.NewInBlobs("lastname", byLastName, c, nil)
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: "foreign", Key: keyOf}, x))
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: "foreign", Key: keyOf}, x))
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
-	if keys := must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
+	if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
 	if _, err := x.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrInvalid) {

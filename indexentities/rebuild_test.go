@@ -69,8 +69,8 @@ func TestRepairOfOneList(t *testing.T) {
 // withoutList makes a world whose employees were written by a program without the index.
 func (w *world) withoutList(t *testing.T, s *storagetest.Service) *process {
 	t.Helper()
-	p := must[*process](t)(w.open(t, s).start(s))
-	bare := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}))
+	p := harness.Must[*process](t)(w.open(t, s).start(s))
+	bare := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}))
 	for id := range sharing {
 		if err := bare.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)

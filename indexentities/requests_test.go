@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -28,7 +29,7 @@ func TestRequestCounts(t *testing.T) {
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), requests)
 			w := c.world
 			w.open(t, s)
-			p := must[*process](t)(w.start(&counted))
+			p := harness.Must[*process](t)(w.start(&counted))
 			for _, e := range []*employee{with(1, "Jones"), with(2, "Jones"), with(3, "Smith")} {
 				if err := p.repo.Insert(ctx, e); err != nil {
 					t.Fatal(err)
@@ -52,7 +53,7 @@ func TestRequestCounts(t *testing.T) {
 				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); return nil }},
 				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
 				{"Read", 1, func() error {
-					_, _, err := p.audit().Read(ctx, must[string](t)(w.placeOf("Jones"), nil), at(1))
+					_, _, err := p.audit().Read(ctx, harness.Must[string](t)(w.placeOf("Jones"), nil), at(1))
 					return err
 				}},
 				{"Values", 1, func() error {

@@ -36,7 +36,7 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	rng := mathrand.New(mathrand.NewPCG(harness.ScheduleSeed(), 0))
 	r.open(t, s)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, visibility, map[string]bool{}
-	p := must[*process](t)(r.start(s))
+	p := harness.Must[*process](t)(r.start(s))
 	for id := range r.entities {
 		if err := p.repo.Insert(t.Context(), with(id, pick(rng, scheduleNames()))); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := w
 		w.open(t, s)
-		p := must[*process](t)(w.start(s))
+		p := harness.Must[*process](t)(w.start(s))
 		there := []*employee{with(1, "Jones"), with(2, "Kwok")}
 		if before != nil {
 			copied := *before

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -17,7 +18,7 @@ func TestKeyOfADeadHolder(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := &walked{kind: kind{async: true}, walkScene: sceneHandOver}
 	w.stage(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	if err := moves(1, "b")(ctx, p.repo); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestKeyOfADeadHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 200 {
-		worker := must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, nil))
+		worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(p.queue, nil, nil))
 		if _, err := worker.Drain(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func TestKeyOfADeadHolder(t *testing.T) {
 		}
 		s.Wait(time.Second)
 	}
-	if _, err := checkRows(must[[]map[string]string](t)(rawRows(ctx, p))); err != nil {
+	if _, err := checkRows(harness.Must[[]map[string]string](t)(rawRows(ctx, p))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -48,7 +49,7 @@ func TestGoldenReservation(t *testing.T) {
 	g := &goldenRows{}
 	watched := *s
 	watched.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), g)
-	p := must[*process](t)(w.start(&watched))
+	p := harness.Must[*process](t)(w.start(&watched))
 	e := jones()
 	e.Badge = ""
 	if err := p.repo.Insert(t.Context(), e); err != nil {
@@ -71,7 +72,7 @@ func TestGoldenReservation(t *testing.T) {
 func TestOldReservationIsRead(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{unique: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	if err := p.repo.Insert(t.Context(), jones()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -16,7 +17,7 @@ func second(email, badge string) *employee {
 func TestExchangeOfKeys(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{async: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	june, otto := jones(), second("otto@contoso.com", "B-2")
 	for _, e := range []*employee{june, otto} {
 		if err := p.repo.Insert(ctx, e); err != nil {
@@ -45,7 +46,7 @@ func TestExchangeOfKeys(t *testing.T) {
 func TestTakenKeyHoldsNothingElseUp(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	otto := second("otto@contoso.com", "B-2")
 	for _, e := range []*employee{jones(), otto} {
 		if err := p.repo.Insert(ctx, e); err != nil {

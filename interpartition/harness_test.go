@@ -53,7 +53,7 @@ func (w *world) visibility() time.Duration { return cmp.Or(w.hidden, visibility)
 func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 	t.Helper()
 	w := &world{kind: k, table: s.TableName(t), badges: s.TableName(t), queue: s.QueueName(t)}
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for _, err := range []error{p.repo.Table().Create(t.Context()), p.badges.Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {
 			t.Fatal(err)
@@ -221,14 +221,4 @@ func lines(m map[string]string) string {
 		fmt.Fprintf(&b, "\t%s: %s\n", key, m[key])
 	}
 	return b.String()
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }

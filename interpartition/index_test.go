@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -20,7 +21,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			wantCopies := func(want string) {
 				t.Helper()
 				if k.async {
@@ -84,7 +85,7 @@ func TestTakenKey(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := newWorld(t, s, k)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			if err := p.repo.Insert(ctx, jones()); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func TestTakenKey(t *testing.T) {
 func TestSecondOwnerOfAKey(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := newWorld(t, s, kind{})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	first := jones()
 	if err := p.repo.Insert(ctx, first); err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestSecondOwnerOfAKey(t *testing.T) {
 func TestVerifiedReads(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := newWorld(t, s, kind{async: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := jones()
 	if err := p.repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
@@ -194,7 +195,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[*process](t)(w.start(&counted))
+	p := harness.Must[*process](t)(w.start(&counted))
 	for name, bad := range map[string]*employee{
 		"index key too long":     {Department: "Sales", ID: 1, Email: strings.Repeat("x", 600)},
 		"property too long":      {Department: "Sales", ID: 1, Name: strings.Repeat("x", 40_000)},

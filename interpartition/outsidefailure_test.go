@@ -56,9 +56,9 @@ type build struct {
 func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async bool) *build {
 	t.Helper()
 	b := &build{log: &logged{}}
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
 		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(b.log, nil))}))
-	b.queue = must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
+	b.queue = harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: w.visibility()}))
 	b.badges = account.Table(w.badges)
 	var indexes []patterns.Pattern[employee]
 	if !older {
@@ -71,7 +71,7 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async 
 	}
 	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
 	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: async}
-	b.repo = must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, append(indexes, b.email)...))
+	b.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, append(indexes, b.email)...))
 	return b
 }
 
@@ -93,7 +93,7 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.If(func(call storagetest.Call) bool { return call.Resource == w.badges }, storagetest.Throttled))
 			if c.missing {
 				faulty = s
-				if err := must[*process](t)(w.start(s)).badges.Drop(ctx); err != nil {
+				if err := harness.Must[*process](t)(w.start(s)).badges.Drop(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -105,9 +105,9 @@ func TestFailureOutsideIsSeen(t *testing.T) {
 			if len(written) != 1 {
 				t.Errorf("%d lines of the writer name the table and what to do:\n%s", len(written), b.log.text.String())
 			}
-			worker := must[*eventual.Worker](t)(eventual.NewWorker(b.queue, nil, &eventual.WorkerOptions{RetryDelay: func(int) time.Duration { return 0 }}))
+			worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(b.queue, nil, &eventual.WorkerOptions{RetryDelay: func(int) time.Duration { return 0 }}))
 			for range 10 {
-				must[int](t)(worker.Drain(ctx))
+				harness.Must[int](t)(worker.Drain(ctx))
 				s.Wait(w.visibility()) // a request without an answer leaves the message hidden that long
 			}
 			if n := worker.Stats().Poisoned; n != 1 {
@@ -135,7 +135,7 @@ func TestFailureOutsideIsSeenByDefault(t *testing.T) {
 	defer slog.SetDefault(before)
 	s := storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	if err := errors.Join(p.badges.Drop(context.Background()), p.repo.Insert(context.Background(), jones())); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 						t.Fatal(err)
 					}
 					b := older(t, s, w)
-					worker := must[*eventual.Worker](t)(eventual.NewWorker(b.queue, nil, nil))
+					worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(b.queue, nil, nil))
 					ended := make(chan error, 1)
 					go func() { ended <- worker.Run(ctx) }()
 					time.Sleep(5*time.Hour + 50*time.Minute)
@@ -192,7 +192,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 						return
 					}
 					time.Sleep(6 * time.Minute)
-					if worker := must[*eventual.Worker](t)(eventual.NewWorker(newer.queue, nil, nil)); must[int](t)(worker.Drain(context.Background())) != 1 {
+					if worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(newer.queue, nil, nil)); harness.Must[int](t)(worker.Drain(context.Background())) != 1 {
 						t.Errorf("the newer build's worker: %+v", worker.Stats())
 					}
 					if _, err := newer.badge.Get(context.Background(), interpartition.Global, compoundkey.String(jones().Badge)); err != nil {

@@ -61,7 +61,7 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 	const n = 150
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for i := range n {
 		if err := p.repo.Insert(ctx, &employee{Department: "Sales", ID: n - i, Email: fmt.Sprintf("e%03d", i)}); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 	}
 	for _, fails := range []storagetest.Kind{storagetest.QueryEntities, storagetest.GetEntity} {
 		faulty, _ := s.Faulty(storagetest.On(fails, storagetest.Always(storagetest.NotSent)))
-		broken := must[*process](t)(w.start(faulty.WithRetries(0)))
+		broken := harness.Must[*process](t)(w.start(faulty.WithRetries(0)))
 		if errs := errorsOf(broken.email.Verified().Range(ctx, "Sales", compoundkey.All())); len(errs) != 1 {
 			t.Errorf("%v fails: %v", fails, errs)
 		}
@@ -109,12 +109,12 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	shared := p.badges
 	global := func(*employee) string { return interpartition.Global }
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
 		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid"}, mail, byDepartment))
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,7 +28,7 @@ func openCounted(t *testing.T, k kind) *counted {
 	c := &counted{requests: &storagetest.RequestCounter{}}
 	s.ClientOptions.PerRetryPolicies = append(slices.Clip(s.ClientOptions.PerRetryPolicies), c.requests)
 	c.world = newWorld(t, &s, k)
-	c.process = must[*process](t)(c.start(&s))
+	c.process = harness.Must[*process](t)(c.start(&s))
 	return c
 }
 

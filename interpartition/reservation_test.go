@@ -48,13 +48,13 @@ func repairOnce(ctx context.Context, t *testing.T, p *process) (found []patterns
 // many employees have the email then, what the writer was told, and what another one was told who inserted an employee with it.
 func slowInsert(t *testing.T, s *storagetest.Service, during func(p *process)) (owners int, writer, concurrent error) {
 	w := newWorld(t, s, kind{unique: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	slow := *s
 	slow.ClientOptions.PerCallPolicies = append(slow.ClientOptions.PerCallPolicies, &slowCommit{table: w.table, during: func() {
 		during(p)
 		concurrent = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email})
 	}})
-	writer = must[*process](t)(w.start(&slow)).repo.Insert(t.Context(), jones())
+	writer = harness.Must[*process](t)(w.start(&slow)).repo.Insert(t.Context(), jones())
 	time.Sleep(2 * visibility)
 	if err := w.drainNow(t.Context(), p); err != nil {
 		t.Error(err)

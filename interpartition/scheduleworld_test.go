@@ -55,7 +55,7 @@ func (r *scheduleWorld) stage(t testing.TB, s *storagetest.Service) explore.Stag
 	}
 	r.world = *newWorld(t, s, r.kind)
 	r.Network, r.Visibility, r.refused = s.ClientOptions.Transport, visibility, map[string]bool{}
-	p := must[*process](t)(r.start(s))
+	p := harness.Must[*process](t)(r.start(s))
 	for id := range r.entities {
 		if rng.IntN(4) == 0 {
 			continue

@@ -58,7 +58,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 	synctest.Test(t, func(t *testing.T) {
 		s := storagetest.Simulator(t, nil)
 		w := newWorld(t, s, c.kind)
-		if err := must[*process](t)(w.start(s)).repo.Insert(t.Context(), jones()); err != nil {
+		if err := harness.Must[*process](t)(w.start(s)).repo.Insert(t.Context(), jones()); err != nil {
 			t.Fatal(err)
 		}
 		faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(before+more, storagetest.DiesAfter))
@@ -66,7 +66,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 			for _, act := range []func(context.Context, *patterns.Repository[employee]) error{nil, c.concurrent} {
 				s.Wait(visibility + time.Second)
 				time.Sleep(visibility + time.Second)
-				other := must[*process](t)(w.start(s))
+				other := harness.Must[*process](t)(w.start(s))
 				if err := w.drainNow(t.Context(), other); err != nil {
 					t.Error(err)
 				}
@@ -81,7 +81,7 @@ func (c stalledChange) run(t *testing.T, before, more int) (calls int, err error
 		faulty.ClientOptions.PerCallPolicies = append(faulty.ClientOptions.PerCallPolicies, p)
 		alive, cancel := faults.Context(lease.Waive(t.Context(), c.waive))
 		defer cancel()
-		_ = updateJones(alive, must[*process](t)(w.start(faulty)).repo)
+		_ = updateJones(alive, harness.Must[*process](t)(w.start(faulty)).repo)
 		calls = len(faults.Calls())
 		if err = w.drain(t.Context(), s); err == nil {
 			_, err = w.check(t.Context(), s)

@@ -21,7 +21,7 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 	return storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newWorld(t, s, k)
 		if before != nil {
-			p, copied := must[*process](t)(w.start(s)), *before
+			p, copied := harness.Must[*process](t)(w.start(s)), *before
 			if err := p.repo.Insert(t.Context(), &copied); err != nil {
 				t.Fatal(err)
 			}

@@ -36,13 +36,13 @@ func TestSweepAtOnce(t *testing.T) {
 	begin := func(name string, injector storagetest.Injector) (*unfinished, *storagetest.Faults) {
 		u := &unfinished{name: name, world: newWorld(t, s, kind{unique: true})}
 		u.hidden = 2 * time.Second
-		if err := must[*process](t)(u.start(s)).repo.Insert(ctx, jones()); err != nil {
+		if err := harness.Must[*process](t)(u.start(s)).repo.Insert(ctx, jones()); err != nil {
 			t.Fatal(err)
 		}
 		faulty, faults := s.WithRetries(0).Faulty(injector)
 		alive, cancel := faults.Context(ctx)
 		defer cancel()
-		u.said.Add(updateJones(alive, must[*process](t)(u.start(faulty)).repo))
+		u.said.Add(updateJones(alive, harness.Must[*process](t)(u.start(faulty)).repo))
 		return u, faults
 	}
 	u, faults := begin("no fault", nil)
@@ -88,11 +88,11 @@ func TestSweepAtOnce(t *testing.T) {
 
 // empty has a worker handle what is visible, and reports whether that was all.
 func (u *unfinished) empty(ctx context.Context, t *testing.T, s *storagetest.Service) bool {
-	p := must[*process](t)(u.start(s))
+	p := harness.Must[*process](t)(u.start(s))
 	if err := u.drainNow(ctx, p); err != nil {
 		t.Fatalf("%s: %v", u.name, err)
 	}
-	return must[int](t)(p.queue.Length(ctx)) == 0
+	return harness.Must[int](t)(p.queue.Length(ctx)) == 0
 }
 
 func (u *unfinished) checkRows(ctx context.Context, s *storagetest.Service) error {

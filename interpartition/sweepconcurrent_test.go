@@ -74,7 +74,7 @@ func (r interrupted) sweep() storagetest.SweepCase {
 	return storagetest.SweepCase{Faults: []storagetest.Fault{concurrent}, Callers: []storagetest.Caller{storagetest.CallerGivesUp},
 		World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 			w, outside, said = newWorld(t, s, r.kind), s, nil
-			if err := must[*process](t)(w.start(s)).repo.Insert(t.Context(), jones()); err != nil {
+			if err := harness.Must[*process](t)(w.start(s)).repo.Insert(t.Context(), jones()); err != nil {
 				t.Fatal(err)
 			}
 			return storagetest.World{
@@ -118,7 +118,7 @@ func TestSweepFindsNoReread(t *testing.T) {
 		storagetest.Sweep(t, interrupted{concurrent: writerRenames, waive: lease.Reread}.sweep())
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestSweepFindsNoReread$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), harness.Must[string](t)(os.Executable()), "-test.run=^TestSweepFindsNoReread$", "-test.v")
 	cmd.Env = append(os.Environ(), carelessRule+"=1")
 	out, err := cmd.CombinedOutput()
 	said := regexp.MustCompile(`sweep TestSweepFindsNoReread: \d+ points, ([1-9]\d*) divergences`).FindString(string(out))
@@ -141,7 +141,7 @@ func TestSweepWorker(t *testing.T) {
 			t.Run(name+"/"+k.String(), func(t *testing.T) {
 				storagetest.Sweep(t, storagetest.SweepCase{Floor: floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 					w := newWorld(t, s, k)
-					p := must[*process](t)(w.start(s))
+					p := harness.Must[*process](t)(w.start(s))
 					if err := p.repo.Insert(t.Context(), jones()); err != nil {
 						t.Fatal(err)
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -38,10 +39,10 @@ func TestTwiceThePut(t *testing.T) {
 				return time.Since(began) < 16*time.Second
 			}, storagetest.Throttled),
 		))
-		writer := must[*process](t)(w.start(faulty))
-		other := must[*process](t)(w.start(s))
+		writer := harness.Must[*process](t)(w.start(faulty))
+		other := harness.Must[*process](t)(w.start(s))
 		ctx, cancel := context.WithCancel(t.Context())
-		worker := must[*eventual.Worker](t)(eventual.NewWorker(other.queue, nil, &eventual.WorkerOptions{MaxPoll: time.Second}))
+		worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(other.queue, nil, &eventual.WorkerOptions{MaxPoll: time.Second}))
 		var done sync.WaitGroup
 		done.Go(func() { worker.Run(ctx) })
 		var errA, errB error
@@ -70,7 +71,7 @@ func TestTwiceThePut(t *testing.T) {
 func TestRefusedInsertHidesNoCopy(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		w := newWorld(t, s, kind{unique: true})
-		p := must[*process](t)(w.start(s))
+		p := harness.Must[*process](t)(w.start(s))
 		if err := p.repo.Insert(t.Context(), jones()); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.Always(storagetest.After("look", func() {
 			_, seen = p.email.Get(context.Background(), "Sales", compoundkey.String("jonesj@contoso.com"))
 		}))))
-		q := must[*process](t)(w.start(faulty))
+		q := harness.Must[*process](t)(w.start(faulty))
 		err := q.repo.Insert(t.Context(), jones())
 		if !errors.Is(err, tables.ErrExists) {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 			t.Errorf("while an insert is refused (%v), the entity that is there cannot be found: %v", err, seen)
 		}
 		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.DiesBefore))
-		q = must[*process](t)(w.start(dying))
+		q = harness.Must[*process](t)(w.start(dying))
 		_ = q.repo.Insert(t.Context(), jones())
 		if _, err := p.email.Verified().Get(t.Context(), "Sales", compoundkey.String("jonesj@contoso.com")); err != nil {
 			t.Errorf("after a crash: %v", err)
@@ -103,7 +104,7 @@ func TestReservationIsNotTakenOver(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			w := newWorld(t, s, kind{unique: true})
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			e := jones()
 			e.Email = "old@contoso.com"
 			if err := p.repo.Insert(t.Context(), e); err != nil {
@@ -130,8 +131,8 @@ func TestReservationIsNotTakenOver(t *testing.T) {
 				}
 				errF = p.repo.Insert(t.Context(), concurrent)
 			})))))
-			a := must[*process](t)(w.start(slow))
-			v := must[*employee](t)(a.repo.Get(t.Context(), keyOf(e)))
+			a := harness.Must[*process](t)(w.start(slow))
+			v := harness.Must[*employee](t)(a.repo.Get(t.Context(), keyOf(e)))
 			v.Email = "new@contoso.com"
 			errA := a.repo.Replace(t.Context(), v)
 			t.Logf("B: %v", errB)
@@ -147,14 +148,14 @@ func TestReservationIsNotTakenOver(t *testing.T) {
 func TestReservationIsNotFilledByOthers(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{unique: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := jones()
 	if err := p.repo.Insert(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	at, goOn, ended := make(chan bool), make(chan bool), make(chan error)
 	slow, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.Batch }, storagetest.Once(storagetest.Always(storagetest.Before("stale", func() { at <- true; <-goOn })))))
-	m := must[*process](t)(w.start(slow))
+	m := harness.Must[*process](t)(w.start(slow))
 	go func() {
 		v, err := m.repo.Get(t.Context(), keyOf(e))
 		if err == nil {
@@ -176,7 +177,7 @@ func TestReservationIsNotFilledByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errF error
-	x := must[*process](t)(w.start(must1(s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.ReplaceEntity }, storagetest.Once(storagetest.Always(storagetest.Before("x", func() {
+	x := harness.Must[*process](t)(w.start(must1(s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.ReplaceEntity }, storagetest.Once(storagetest.Always(storagetest.Before("x", func() {
 		goOn <- true
 		t.Log("stale writer:", <-ended)
 		errF = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: e.Email, Badge: "B-2"})
@@ -195,7 +196,7 @@ func must1(s *storagetest.Service, _ *storagetest.Faults) *storagetest.Service {
 func TestRetakenKeyStays(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := newWorld(t, s, kind{unique: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := jones()
 	if err := p.repo.Insert(t.Context(), e); err != nil {
 		t.Fatal(err)
@@ -223,7 +224,7 @@ func TestRetakenKeyStays(t *testing.T) {
 				errF = p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: e.Email, Badge: "B-2"})
 			}})).Inject(c)
 	}))
-	m := must[*process](t)(w.start(slow))
+	m := harness.Must[*process](t)(w.start(slow))
 	errM := change(m, "between@contoso.com")
 	t.Logf("M: %v, X: %v, F: %v", errM, errX, errF)
 	v, _ := p.repo.Get(t.Context(), keyOf(e))

@@ -111,7 +111,7 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.Interleavin
 	t.Helper()
 	w.table, w.queue = "Employees", "intents"
 	w.came, w.gone = map[string]bool{}, map[string]error{}
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	poison := p.queue.Account().Queue(w.queue + "-poison")
 	_, err := poison.Create(t.Context(), nil)
 	for _, err := range []error{err, p.repo.Table().Create(t.Context()), p.queue.Create(t.Context())} {
@@ -126,9 +126,9 @@ func (w *walked) stage(t testing.TB, s *storagetest.Service) explore.Interleavin
 		}
 	}
 	if w.async {
-		must[int](t)(w.work(t.Context(), p))
+		harness.Must[int](t)(w.work(t.Context(), p))
 	}
-	rows := must[[]map[string]string](t)(rawRows(t.Context(), p))
+	rows := harness.Must[[]map[string]string](t)(rawRows(t.Context(), p))
 	if entities, err := checkRows(rows); err != nil || len(entities) != len(w.entities) {
 		t.Fatalf("%d entities, %v", len(entities), err)
 	}

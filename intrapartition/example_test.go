@@ -7,9 +7,9 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -58,7 +58,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 
 func Example() {
 	ctx := context.Background()
-	account := storage()
+	account := harness.ExampleAccount()
 	if err := hire(ctx, account); err != nil {
 		log.Fatal(err)
 	}
@@ -74,22 +74,9 @@ func Example() {
 	// empid_000223 june@contoso.com
 }
 
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
-}
-
 // staff opens a new table with the given indexes and three employees in it.
 func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employee]) *patterns.Repository[Employee] {
-	employees, err := patterns.NewRepository(storage().Table(table), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(harness.ExampleAccount().Table(table), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},

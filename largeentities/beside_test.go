@@ -66,7 +66,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 	t.Helper()
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{inIndex: true, outIndex: true}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for id := range 3 {
 		e := with(id)
 		e.Email, e.Photo = []string{"a", "jonesj", "z"}[id], large("a")
@@ -78,7 +78,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 		met = true
 		ok(t, change(ctx, p))
 	}))))
-	if err := run(ctx, must[*process](t)(w.start(faulty))); err != nil {
+	if err := run(ctx, harness.Must[*process](t)(w.start(faulty))); err != nil {
 		t.Fatalf("change after request %d: %v", i, err)
 	}
 	ok(t, w.drain(ctx, s), maintenance["Verify"](ctx, p))
@@ -93,7 +93,7 @@ func besideAt(t *testing.T, i int, run, change func(context.Context, *process) e
 func TestStaleCopyOfABlob(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{outIndex: true}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	insert := func(id int, email string) {
 		e := with(id)
 		e.Email, e.Photo = email, large("a")
@@ -102,9 +102,9 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	for id, email := range []string{"stays", "moves", "goes"} {
 		insert(id, email)
 	}
-	before := must[map[string]string](t)(w.blobsIn(ctx, p))
+	before := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
 	insert(3, "lost")
-	for name := range must[map[string]string](t)(w.blobsIn(ctx, p)) {
+	for name := range harness.Must[map[string]string](t)(w.blobsIn(ctx, p)) {
 		if _, old := before[name]; !old {
 			_, err := p.blobs.NewBlobClient(name).Delete(ctx, nil)
 			ok(t, err)
@@ -112,9 +112,9 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	}
 	without := *w
 	without.outIndex = false // what it changes leaves the copies outside as an intent that waits does
-	writer := must[*process](t)(without.start(s))
+	writer := harness.Must[*process](t)(without.start(s))
 	for id, email := range []string{"stays", "moved"} {
-		e := must[*employee](t)(writer.repo.Get(ctx, at(id)))
+		e := harness.Must[*employee](t)(writer.repo.Get(ctx, at(id)))
 		e.Photo, e.Email = large("b"), email
 		ok(t, writer.repo.Replace(ctx, e))
 	}
@@ -142,7 +142,7 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	if found != 1 {
 		t.Errorf("the range has %d", found)
 	}
-	query := must[tables.Query[employee]](t)(p.byEmail.Query(compoundkey.Prefix("stays")))
+	query := harness.Must[tables.Query[employee]](t)(p.byEmail.Query(compoundkey.Prefix("stays")))
 	for e, err := range query.Partition(p.byEmail.PartitionKey("Sales")).Select("Photo").All(ctx) {
 		if ok(t, err); short(e.Photo) != "b74" || e.Note != "" {
 			t.Errorf("selected: %s, note %q", short(e.Photo), e.Note)

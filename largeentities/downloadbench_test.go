@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -20,7 +21,7 @@ func BenchmarkDownload(b *testing.B) {
 		size = 64 << 20
 	}
 	ctx := context.Background()
-	server := must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
+	server := harness.Must[*storagetest.AzuriteServer](b)(storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Location: b.TempDir()}))
 	defer func() { ok(b, server.Stop()) }()
 	p := transferWorld(b, server.Service())
 	e := with(1)

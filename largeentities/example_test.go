@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -51,7 +51,7 @@ func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Em
 // A photo and a video are written with their employee, and read.
 func Example() {
 	ctx := context.Background()
-	employees, photo, err := open(ctx, storage())
+	employees, photo, err := open(ctx, harness.ExampleAccount())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,17 +91,4 @@ func Example() {
 	// 40000 bytes of photo; video/mp4 in a blob: true
 	// "Package"
 	// 0 photos are left
-}
-
-// storage is an account in memory. A program has tables.NewAccount, or one of its like, here.
-func storage() *tables.Account {
-	s, err := storagetest.NewSimulator(nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	acct, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return acct
 }

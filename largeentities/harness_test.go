@@ -68,7 +68,7 @@ type world struct {
 func (w *world) open(t testing.TB, s *storagetest.Service) *world {
 	t.Helper()
 	w.table, w.copies, w.queue, w.container = s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	_, err := p.blobs.Create(t.Context(), nil)
 	for _, err := range []error{err, p.account.Table(w.table).Create(t.Context()), p.account.Table(w.copies).Create(t.Context()), p.queue.Create(t.Context())} {
 		if err != nil {
@@ -266,16 +266,6 @@ func readAll(ctx context.Context, s largeentities.Stream) ([]byte, error) {
 	var b bytes.Buffer
 	_, err := s.Download(ctx, &b, nil)
 	return b.Bytes(), err
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 func ok(t testing.TB, errs ...error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -14,11 +15,11 @@ import (
 func TestMessagesHoldNoValue(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{async: true}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	ok(t, p.repo.Insert(ctx, withAll(1)))
 	peeked, err := p.account.Queue(p.queue.Name()).PeekMessage(ctx, nil)
 	ok(t, err)
-	text := must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText))
+	text := harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(*peeked.Messages[0].MessageText))
 	if !strings.Contains(string(text), w.table+"/Photo/") {
 		t.Errorf("the message names no blob of the photo: %s", text)
 	}

@@ -27,7 +27,7 @@ import (
 func (p *process) forge(t testing.TB, repository string, entity tables.Key, outside map[string][]string) {
 	t.Helper()
 	body := map[string]any{"id": "FORGED", "repository": repository, "partition": entity.Partition, "row": entity.Row, "outside": outside}
-	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
+	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.intent", "sent": time.Now(), "body": body}))
 	_, err := p.account.Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)
 	ok(t, err)
 }
@@ -51,12 +51,12 @@ func withAll(id int) *employee {
 func TestForgedIntentDeletesNothing(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	victim, own := withAll(1), withAll(2)
 	ok(t, p.repo.Insert(ctx, victim), p.repo.Insert(ctx, own))
 	p.putRaw(t, "backup/2026", []byte("a backup"), nil)
 	var ownPrefix string
-	for name := range must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
+	for name := range harness.Must[map[string]string](t)(pointersIn(ctx, p.account.Table(w.table))) {
 		if strings.HasPrefix(name, w.table+"/Photo/"+ownerHash(t, p, own)+"/") {
 			ownPrefix = name[:strings.LastIndex(name, "/")+1]
 		}
@@ -66,16 +66,16 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 	}
 	p.putRaw(t, ownPrefix+"FOREIGN", []byte("put here by another program"), nil)
 	p.putRaw(t, ownPrefix+"OTHERS", []byte("another entity's by its metadata"), metaOf(t, p, victim))
-	all := must[map[string]string](t)(w.blobsIn(ctx, p))
+	all := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
 	for _, name := range append(slices.Sorted(maps.Keys(all)), ownPrefix+"../../../backup/2026", "", "/", ownPrefix, ownPrefix+".") {
 		p.forge(t, w.table, at(2), map[string][]string{"Photo": {name}})
 		p.forge(t, w.table, at(99), map[string][]string{"Photo": {name}})
 	}
 	ok(t, harness.PoisonAll(ctx, s, p.queue))
-	if left := must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
+	if left := harness.Must[map[string]string](t)(w.blobsIn(ctx, p)); !maps.Equal(left, all) {
 		t.Errorf("forged intents changed the container; before:\n%safter:\n%s", lines(all), lines(left))
 	}
-	poison := must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	poison := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
 	if len(poison) == 0 {
 		t.Error("no forged intent is on the poison queue")
 	}
@@ -89,7 +89,7 @@ func TestForgedIntentDeletesNothing(t *testing.T) {
 // ownerHash returns the part of a blob's name that stands for the entity.
 func ownerHash(t testing.TB, p *process, e *employee) string {
 	t.Helper()
-	for name := range must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+	for name := range harness.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
 		props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
 		ok(t, err)
 		for key, value := range props.Metadata {
@@ -106,7 +106,7 @@ func ownerHash(t testing.TB, p *process, e *employee) string {
 func metaOf(t testing.TB, p *process, e *employee) map[string]*string {
 	t.Helper()
 	hash := ownerHash(t, p, e)
-	for name := range must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
+	for name := range harness.Must[map[string]string](t)(pointersIn(t.Context(), p.account.Table(p.repo.Table().Name()))) {
 		if strings.Split(name, "/")[2] == hash {
 			props, err := p.blobs.NewBlobClient(name).GetProperties(t.Context(), nil)
 			ok(t, err)
@@ -138,25 +138,25 @@ func TestForgedPointer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := (&world{}).open(t, s)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			ok(t, p.repo.Insert(ctx, withAll(1)), p.repo.Insert(ctx, withAll(2)), p.repo.Insert(ctx, withAll(3)), p.repo.Insert(ctx, withAll(4)))
 			rows := p.account.Table(w.table).Entities()
-			stored := must[*tables.Entity](t)(rows.Get(ctx, at(1)))
+			stored := harness.Must[*tables.Entity](t)(rows.Get(ctx, at(1)))
 			victims := map[string]string{}
 			for _, property := range []string{"Photo", "CV", "Video"} {
 				victims[strings.Fields(textIn(stored.Get(property)))[3]] = ""
 			}
 			for id := 2; id <= 4; id++ {
-				own := must[*tables.Entity](t)(rows.Get(ctx, at(id)))
+				own := harness.Must[*tables.Entity](t)(rows.Get(ctx, at(id)))
 				forge(rows, stored, own)
 				client := p.account.TableService().NewClient(w.table)
-				_, err := client.UpdateEntity(ctx, must[[]byte](t)(json.Marshal(rawOf(own))), nil)
+				_, err := client.UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(rawOf(own))), nil)
 				ok(t, err)
 			}
 			reads := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), reads)
-			q := must[*process](t)(w.start(&counted))
+			q := harness.Must[*process](t)(w.start(&counted))
 			if e, err := q.repo.Get(ctx, at(2)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Get of a forged row gives %v, %v", e, err)
 			}
@@ -182,17 +182,17 @@ func TestForgedPointer(t *testing.T) {
 			if err := p.repo.DeleteUnconditional(ctx, at(4)); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("DeleteUnconditional of a forged row: %v", err)
 			}
-			repaired := must[*employee](t)(p.repo.Get(ctx, at(2)))
+			repaired := harness.Must[*employee](t)(p.repo.Get(ctx, at(2)))
 			repaired.Photo = large("n")
 			ok(t, p.repo.Replace(ctx, repaired), p.repo.Delete(ctx, repaired))
 			ok(t, w.drain(ctx, s))
-			left := must[map[string]string](t)(w.blobsIn(ctx, p))
+			left := harness.Must[map[string]string](t)(w.blobsIn(ctx, p))
 			for blob := range victims {
 				if _, there := left[blob]; !there {
 					t.Errorf("blob %s of the victim is gone", blob)
 				}
 			}
-			if e := must[*employee](t)(p.repo.Get(ctx, at(1))); !bytes.Equal(e.Photo, large("a")) {
+			if e := harness.Must[*employee](t)(p.repo.Get(ctx, at(1))); !bytes.Equal(e.Photo, large("a")) {
 				t.Errorf("the victim's photo is %q", e.Photo)
 			}
 		})
@@ -205,16 +205,16 @@ func TestSharedPrefix(t *testing.T) {
 	w := (&world{options: largeentities.Options{Prefix: "shared"}}).open(t, s)
 	other := *w
 	other.table = s.TableName(t)
-	p, q := must[*process](t)(w.start(s)), must[*process](t)(other.start(s))
+	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
 	photo := func(letter string) *employee {
 		e := with(1)
 		e.Photo = large(letter)
 		return e
 	}
 	ok(t, q.account.Table(other.table).Create(ctx), p.repo.Insert(ctx, photo("p")), q.repo.Insert(ctx, photo("q")))
-	stored := must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
+	stored := harness.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
 	forged := map[string]any{"PartitionKey": stored.Key.Partition, "RowKey": stored.Key.Row, "Photo": textIn(stored.Get("Photo"))}
-	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, must[[]byte](t)(json.Marshal(forged)), nil)
+	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(forged)), nil)
 	ok(t, err)
 	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a blob of another table is read: %v, %v", e, err)

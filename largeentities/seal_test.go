@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -26,18 +27,18 @@ type keys struct{ registry *encryption.Registry }
 func newKeys(t testing.TB) keys {
 	t.Helper()
 	s := storagetest.Simulator(t, nil)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	wrapper := must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	wrapper := harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", make([]byte, 32)))
 	table := account.Table("keys")
 	ok(t, table.Create(t.Context()))
-	k := keys{must[*encryption.Registry](t)(encryption.NewRegistry(table, wrapper, nil))}
-	must[encryption.DataKeyID](t)(k.registry.CreateDataKey(t.Context()))
+	k := keys{harness.Must[*encryption.Registry](t)(encryption.NewRegistry(table, wrapper, nil))}
+	harness.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(t.Context()))
 	return k
 }
 
 func (k keys) stream(t testing.TB, scope string) encryption.Stream {
 	t.Helper()
-	return must[encryption.Stream](t)(encryption.NewStream(k.registry, &encryption.StreamOptions{Scope: scope}))
+	return harness.Must[encryption.Stream](t)(encryption.NewStream(k.registry, &encryption.StreamOptions{Scope: scope}))
 }
 
 // sealedOptions are those of a property with a sealer: the tests' own threshold would leave values in clear.
@@ -48,7 +49,7 @@ func (k keys) options(t testing.TB) largeentities.Options {
 // rowOf is the row of an employee as it is stored.
 func rowOf(t testing.TB, p *process, w *world, id int) *tables.Entity {
 	t.Helper()
-	return must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
+	return harness.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(t.Context(), at(id)))
 }
 
 // pointerOf is the stored pointer of a property, in its five fields.
@@ -71,7 +72,7 @@ func blobOf(t testing.TB, p *process, name string) []byte {
 	answer, err := p.blobs.NewBlobClient(name).DownloadStream(t.Context(), nil)
 	ok(t, err)
 	defer answer.Body.Close()
-	return must[[]byte](t)(io.ReadAll(answer.Body))
+	return harness.Must[[]byte](t)(io.ReadAll(answer.Body))
 }
 
 // TestSealed: values of every kind come back, from the entity and from its copies; nothing of them is in row or blob, not
@@ -79,7 +80,7 @@ func blobOf(t testing.TB, p *process, name string) []byte {
 func TestSealed(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{inIndex: true, outIndex: true, options: k.options(t)}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	secret := bytes.Repeat([]byte("top secret "), 20_000)
 	sum := sha256.Sum256(secret)
 	contents := map[string]bool{}
@@ -98,9 +99,9 @@ func TestSealed(t *testing.T) {
 			}
 			contents[pointer[2]] = true
 		}
-		byNote := must[*employee](t)(first(p.byNote.Range(ctx, "Sales", compoundkey.All())))
-		byEmail := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String(e.Email)))
-		for _, read := range []*employee{e, must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
+		byNote := harness.Must[*employee](t)(first(p.byNote.Range(ctx, "Sales", compoundkey.All())))
+		byEmail := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String(e.Email)))
+		for _, read := range []*employee{e, harness.Must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
 			video, err := readAll(ctx, read.Video)
 			if err != nil || !bytes.Equal(read.Photo, secret) || read.CV != string(secret) || !bytes.Equal(video, secret) || read.Video.Length() != int64(len(secret)) || read.Video.ContentType() != "video/mp4" {
 				t.Errorf("read %d, %d and %d bytes, %v", len(read.Photo), len(read.CV), len(video), err)
@@ -116,7 +117,7 @@ func TestSealed(t *testing.T) {
 	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("an address of a sealed blob: %v", err)
 	}
-	must[map[tables.Key]string](t)(w.check(ctx, s))
+	harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
 }
 
 // TestSealedRanges: any range of any length comes back as it was, in 2 requests, or 1 for all of it.
@@ -128,14 +129,14 @@ func TestSealedRanges(t *testing.T) {
 	options := k.options(t)
 	options.BlockSize = 50_000
 	w := (&world{options: options}).open(t, s)
-	p := must[*process](t)(w.start(&counted))
+	p := harness.Must[*process](t)(w.start(&counted))
 	const chunk = 64 << 10
 	for id, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk + 5} {
-		content := must[[]byte](t)(io.ReadAll(newNoise(int64(size))))
+		content := harness.Must[[]byte](t)(io.ReadAll(newNoise(int64(size))))
 		e := with(id)
 		e.Video = largeentities.NewStreamBytes(content, nil)
 		ok(t, p.repo.Insert(ctx, e))
-		read := must[*employee](t)(p.repo.Get(ctx, at(id))).Video
+		read := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))).Video
 		for _, r := range [][2]int{{0, size}, {0, 1}, {size / 2, size - size/2}, {size, 0}, {chunk - 1, 2}, {chunk, 1}, {0, chunk}, {size - 1, 1}} {
 			if r[0] < 0 || r[0]+r[1] > size {
 				continue
@@ -143,7 +144,7 @@ func TestSealedRanges(t *testing.T) {
 			requests.Reset()
 			body, err := read.OpenRange(ctx, int64(r[0]), int64(r[1]))
 			ok(t, err)
-			got := must[[]byte](t)(io.ReadAll(body))
+			got := harness.Must[[]byte](t)(io.ReadAll(body))
 			ok(t, body.Close())
 			want := 2
 			if r[1] == size {
@@ -174,7 +175,7 @@ func TestSealedRanges(t *testing.T) {
 func TestSealedUnchanged(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{options: k.options(t)}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), string(large("c")), largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, p.repo.Insert(ctx, e))
@@ -184,7 +185,7 @@ func TestSealedUnchanged(t *testing.T) {
 	before := names()
 	e.Note = "again"
 	ok(t, p.repo.Replace(ctx, e))
-	read := must[*employee](t)(p.repo.Get(ctx, at(1)))
+	read := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	read.Note, read.Photo = "more", bytes.Clone(read.Photo)
 	ok(t, p.repo.Replace(ctx, read))
 	if after := names(); after != before {
@@ -197,10 +198,10 @@ func TestSealedUnchanged(t *testing.T) {
 		t.Errorf("before %v, and after %v", before, after)
 	}
 	ok(t, p.repo.Merge(ctx, read, "Note"))
-	moved := *must[*employee](t)(p.repo.Get(ctx, at(1)))
+	moved := *harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
 	moved.ID, moved.Meta = 2, tables.Meta{}
 	ok(t, p.repo.Insert(ctx, &moved)) // a Stream of another entity
-	found := must[map[tables.Key]string](t)(w.check(ctx, s))
+	found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	if found[at(1)] != found[at(2)] || !strings.HasSuffix(found[at(2)], "video=v74") {
 		t.Errorf("there is %q and %q", found[at(1)], found[at(2)])
 	}
@@ -211,37 +212,37 @@ func TestSealedUnchanged(t *testing.T) {
 func TestReseal(t *testing.T) {
 	ctx, s, k := t.Context(), storagetest.Open(t), newKeys(t)
 	w := (&world{}).open(t, s)
-	unsealed := must[*process](t)(w.start(s))
+	unsealed := harness.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Photo, e.CV, e.Video = large("a"), "short", largeentities.NewStreamBytes(large("v"), nil)
 	ok(t, unsealed.repo.Insert(ctx, e))
-	want := must[map[tables.Key]string](t)(w.check(ctx, s))
+	want := harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
 	w.options = k.options(t)
-	strict := must[*process](t)(w.start(s))
+	strict := harness.Must[*process](t)(w.start(s))
 	for _, err := range []error{second(strict.repo.Get(ctx, at(1))), strict.photo.Reseal(ctx, at(1))} {
 		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("what is in clear is read: %v", err)
 		}
 	}
 	w.options.AcceptPlaintext = true
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	reseal := func() {
 		for _, x := range p.properties() {
 			ok(t, x.Reseal(ctx, at(1)))
 		}
 	}
-	must[*employee](t)(p.repo.Update(ctx, at(1), func(*employee) error { return nil })) // any write seals
+	harness.Must[*employee](t)(p.repo.Update(ctx, at(1), func(*employee) error { return nil })) // any write seals
 	for _, name := range []string{"Photo", "CV", "Video"} {
 		if mark := pointerOf(t, p, w, 1, name)[0]; mark != "tp2" {
 			t.Errorf("%s is written as %s", name, mark)
 		}
 	}
 	w.options.AcceptPlaintext = false
-	if got := must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after Reseal there is %q", got)
 	}
-	next := must[encryption.DataKeyID](t)(k.registry.CreateDataKey(ctx))
-	p = must[*process](t)(w.start(s))
+	next := harness.Must[encryption.DataKeyID](t)(k.registry.CreateDataKey(ctx))
+	p = harness.Must[*process](t)(w.start(s))
 	reseal()
 	for _, name := range []string{"Photo", "CV", "Video"} {
 		id, err := k.stream(t, "").DataKey(blobOf(t, p, pointerOf(t, p, w, 1, name)[3]))
@@ -249,7 +250,7 @@ func TestReseal(t *testing.T) {
 			t.Errorf("%s is under data key %v, %v", name, id, err)
 		}
 	}
-	if got := must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
+	if got := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); got[at(1)] != want[at(1)] {
 		t.Errorf("after another Reseal there is %q", got)
 	}
 	if _, err := unsealed.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {

@@ -25,14 +25,14 @@ import (
 // many that something does.
 func loseIntents(t *testing.T, w *world, s *storagetest.Service, n int) *process {
 	t.Helper()
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	for id := range n {
 		e := with(id)
 		e.Photo = large("a")
 		ok(t, p.repo.Insert(t.Context(), e))
 		faulty, _ := s.Faulty(storagetest.On(storagetest.ReplaceEntity, storagetest.Once(storagetest.DiesBefore)))
 		e.Photo = large("b")
-		if err := must[*process](t)(w.start(faulty)).repo.ReplaceUnconditional(t.Context(), e); !errors.Is(err, storagetest.ErrDied) {
+		if err := harness.Must[*process](t)(w.start(faulty)).repo.ReplaceUnconditional(t.Context(), e); !errors.Is(err, storagetest.ErrDied) {
 			t.Fatalf("%v", err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestSweep(t *testing.T) {
 		{0, nil, "listed 4 young 0 referenced 3 deleted 0 foreign 1"},
 	} {
 		s.Wait(step.wait)
-		r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
+		r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, step.options))
 		got := fmt.Sprintf("listed %d young %d referenced %d deleted %d foreign %d", r.Listed, r.Young, r.Referenced, r.Deleted, r.Foreign)
 		if got != step.want || r.Failed != 0 || r.Bytes != int64(r.Deleted*len(large("b"))) || r.Resume != "" {
 			t.Errorf("%s, want %s: %+v", got, step.want, r)
@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 	}
 	_, err = p.blobs.NewBlobClient(w.table+"/Photo/else").Delete(ctx, nil)
 	ok(t, err)
-	if found := must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
+	if found := harness.Must[map[tables.Key]string](t)(w.check(ctx, s)); len(found) != 3 {
 		t.Error(found)
 	}
 }
@@ -79,7 +79,7 @@ func TestSweep(t *testing.T) {
 func TestSweepMisuse(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	w := (&world{}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	free := largeentities.NewProperty[employee]("Photo", p.blobs, nil)
 	_, unattached := free.Sweep(t.Context(), nil)
 	_, negative := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: -1})
@@ -115,11 +115,11 @@ func TestSweepLeavesUndated(t *testing.T) {
 		}
 	}
 	s.Wait(1000 * time.Hour)
-	if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Undated != 4 || r.Deleted != 0 {
+	if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Listed != 4 || r.Undated != 4 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
 	for id := range 2 {
-		if e := must[*employee](t)(p.repo.Get(ctx, at(id))); short(e.Photo) != "a74" {
+		if e := harness.Must[*employee](t)(p.repo.Get(ctx, at(id))); short(e.Photo) != "a74" {
 			t.Errorf("%d has %s", id, short(e.Photo))
 		}
 	}
@@ -132,7 +132,7 @@ func TestSweepUnreadable(t *testing.T) {
 	loseIntents(t, w, s, 2)
 	s.Wait(grace)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.GetEntity, storagetest.Once(storagetest.Before500)))
-	r := must[largeentities.SweepReport](t)(must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
+	r := harness.Must[largeentities.SweepReport](t)(harness.Must[*process](t)(w.start(faulty.WithRetries(0))).photo.Sweep(ctx, nil))
 	if r.Failed != 2 || r.Deleted != 1 || r.Referenced != 1 || !errors.Is(r.LastFailure, tables.ErrUnavailable) {
 		t.Errorf("%+v", r)
 	}
@@ -142,23 +142,23 @@ func TestSweepUnreadable(t *testing.T) {
 func TestSweepAndStaleCopies(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	w := (&world{async: true, outIndex: true}).open(t, s)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := with(1)
 	e.Email, e.Photo = "jonesj", large("a")
 	ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
 	e.Photo = large("b")
 	ok(t, p.repo.Replace(ctx, e)) // Async: nobody has come to it
 	s.Wait(2 * grace)
-	r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
+	r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil))
 	if r.Held != 1 || r.Referenced != 1 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
-	stale := must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], compoundkey.String("jonesj")))
+	stale := harness.Must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], compoundkey.String("jonesj")))
 	if short(stale.Photo) != "a74" {
 		t.Errorf("the stale copy has %s", short(stale.Photo))
 	}
 	ok(t, drainNow(ctx, p))
-	fresh := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
+	fresh := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
 	if short(fresh.Photo) != "b74" {
 		t.Errorf("the copy has %s", short(fresh.Photo))
 	}
@@ -175,15 +175,15 @@ func TestPoisonIsSwept(t *testing.T) {
 	e.Photo = large("c")
 	async := *w
 	async.async = true
-	a := must[*process](t)(async.start(s))
+	a := harness.Must[*process](t)(async.start(s))
 	ok(t, a.repo.Insert(ctx, e), a.repo.Delete(ctx, e))
 	faulty, _ := s.Faulty(storagetest.On(storagetest.DeleteBlob, storagetest.Always(storagetest.Before500)))
-	f := must[*process](t)(w.start(faulty))
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
+	f := harness.Must[*process](t)(w.start(faulty))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(f.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1}))
 	_, err := worker.Drain(ctx)
 	ok(t, err)
 	s.Wait(2 * grace)
-	if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
+	if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 2 || r.Referenced != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -194,7 +194,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx := t.Context()
 		w := (&world{async: true, outIndex: true}).open(t, s)
-		p := must[*process](t)(w.start(s))
+		p := harness.Must[*process](t)(w.start(s))
 		e := with(1)
 		e.Email, e.Photo = "jonesj", large("a")
 		ok(t, p.repo.Insert(ctx, e), drainNow(ctx, p))
@@ -203,7 +203,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		_, err := p.account.Queue(w.queue).ClearMessages(ctx, nil)
 		ok(t, err)
 		s.Wait(2 * grace)
-		if r := must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
+		if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
 			t.Errorf("%+v", r)
 		}
 		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
@@ -217,7 +217,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy after Repair: %v, %v", v, err)
 		}
-		if v := must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jones"))); short(v.Photo) != "b74" {
+		if v := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jones"))); short(v.Photo) != "b74" {
 			t.Errorf("the copy has %s", short(v.Photo))
 		}
 		_, err = w.check(ctx, s)
@@ -244,7 +244,7 @@ func TestSweepGoesOn(t *testing.T) {
 	s.Wait(grace)
 	paged := *s
 	paged.ClientOptions.PerCallPolicies = append(slices.Clip(paged.ClientOptions.PerCallPolicies), twoPerPage{})
-	p := must[*process](t)(w.start(&paged))
+	p := harness.Must[*process](t)(w.start(&paged))
 	listed, deleted, runs, token := 0, 0, 0, ""
 	for ; runs < 3 && (runs == 0 || token != ""); runs++ {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 		w := w
 		w.open(t, s)
 		if before != nil {
-			p, copied := must[*process](t)(w.start(s)), *before
+			p, copied := harness.Must[*process](t)(w.start(s)), *before
 			ok(t, p.repo.Insert(t.Context(), &copied), drainNow(t.Context(), p))
 		}
 		var said harness.Attempts

@@ -27,19 +27,19 @@ func TestLostAnswers(t *testing.T) {
 					faulty, _ := s.WithRetries(0).Faulty(down)
 					l := newLog(t, faulty, nil)
 					w := newWriter(t, l, o)
-					check(t, w.Write(t.Context(), record(noon(), "before")), w.Flush(t.Context()))
+					harness.Check(t, w.Write(t.Context(), record(noon(), "before")), w.Flush(t.Context()))
 					down.Set(true)
 					err := w.Write(t.Context(), record(noon().Add(1), "during"))
 					if o != nil {
-						check(t, err)
+						harness.Check(t, err)
 						err = w.Flush(t.Context())
 					}
 					down.Set(false)
 					if want := times == 100; want != errors.Is(err, tables.ErrUnknownOutcome) || !want && err != nil {
 						t.Errorf("the answer is %v", err)
 					}
-					check(t, w.Flush(t.Context()))
-					check(t, w.Write(t.Context(), record(noon().Add(2), "after")), w.Close(t.Context()))
+					harness.Check(t, w.Flush(t.Context()))
+					harness.Check(t, w.Write(t.Context(), record(noon().Add(2), "after")), w.Close(t.Context()))
 					wantTexts(t, readDay(t, l), []string{"before", "during", "after"})
 					if blobs := blobsOf(t, l); len(blobs) != 1 || !blobs[0].Final || blobs[0].Records != 3 {
 						t.Errorf("blobs %+v", blobs)
@@ -58,7 +58,7 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(down)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
-	check(t, w.Write(t.Context(), record(noon(), "first")))
+	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	down.Set(true)
 	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	err := w.Write(t.Context(), record(noon().Add(2), "refused"))
@@ -69,7 +69,7 @@ func TestRefusedBehindAnUnknownAppend(t *testing.T) {
 	wantKind(t, w.Flush(t.Context()), tables.ErrUnknownOutcome)
 	wantKind(t, w.Close(t.Context()), tables.ErrUnknownOutcome)
 	down.Set(false)
-	check(t, w.Close(t.Context()))
+	harness.Check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
 	if stats := w.Stats(); stats.Records != 0 || stats.Bytes != 0 || stats.Failures != 4 || stats.LastError == nil {
 		t.Errorf("stats %+v", stats)
@@ -103,7 +103,7 @@ func TestContextEndsOnTheWay(t *testing.T) {
 		t.Errorf("the one on its way: %v", err)
 	}
 	goOn <- true
-	check(t, w.Flush(t.Context()))
+	harness.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"sent"})
 }
 
@@ -113,12 +113,12 @@ func TestConflictOnABlobNumber(t *testing.T) {
 	for _, fault := range []storagetest.Mode{0, storagetest.LostAnswer, storagetest.Applied500, storagetest.Before500} {
 		t.Run(fault.String(), func(t *testing.T) {
 			name := newContainer(t, s)
-			l := must[*logdata.Log](t)(openLog(s, name, nil))
+			l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
 			concurrent := newWriter(t, l, nil)
-			check(t, concurrent.Write(t.Context(), record(noon(), "concurrent writer")))
+			harness.Check(t, concurrent.Write(t.Context(), record(noon(), "concurrent writer")))
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(storagetest.PutBlob, storagetest.Times(2, fault)))
-			w := newWriter(t, must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
-			check(t, w.Write(t.Context(), record(noon().Add(1), "w")), concurrent.Write(t.Context(), record(noon().Add(2), "concurrent writer")))
+			w := newWriter(t, harness.Must[*logdata.Log](t)(openLog(faulty, name, nil)), nil)
+			harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "w")), concurrent.Write(t.Context(), record(noon().Add(2), "concurrent writer")))
 			wantTexts(t, readDay(t, l), []string{"concurrent writer", "w", "concurrent writer"})
 			if blobs := blobsOf(t, l); len(blobs) != 2 {
 				t.Errorf("blobs %v", names(blobs))
@@ -131,7 +131,7 @@ func TestConflictOnABlobNumber(t *testing.T) {
 		l := newLog(t, s, nil)
 		lost := newLog(t, faulty, nil)
 		w := newWriter(t, lost, nil)
-		check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
+		harness.Check(t, w.Write(t.Context(), record(noon(), "x")), newWriter(t, l, nil).Write(t.Context(), record(noon(), "x")))
 		if got := names(blobsOf(t, lost)); !slices.Equal(got, []string{"web/2026/11/20/1200/000001.log"}) {
 			t.Errorf("after %v: %v", fault, got)
 		}
@@ -151,9 +151,9 @@ func TestBlobsThatTakeNoMore(t *testing.T) {
 				faulty, _ := s.WithRetries(0).Faulty(down)
 				l := newLog(t, faulty, nil)
 				w := newWriter(t, l, nil)
-				check(t, w.Write(t.Context(), record(noon(), "one")))
+				harness.Check(t, w.Write(t.Context(), record(noon(), "one")))
 				down.Set(true)
-				check(t, w.Write(t.Context(), record(noon().Add(1), "two")), w.Write(t.Context(), record(noon().Add(2), "three")), w.Close(t.Context()))
+				harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "two")), w.Write(t.Context(), record(noon().Add(2), "three")), w.Close(t.Context()))
 				wantTexts(t, readDay(t, l), []string{"one", "two", "three"})
 				want := 2
 				if first == storagetest.LostAnswer {
@@ -182,7 +182,7 @@ func (f refusal) Meet(_ storagetest.Call, req *http.Request, _ storagetest.Send)
 func TestFullBlobs(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	name := newContainer(t, s)
-	l := must[*logdata.Log](t)(openLog(s, name, nil))
+	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
 	n := 50_002
 	if harness.Shortened() {
@@ -190,9 +190,9 @@ func TestFullBlobs(t *testing.T) {
 		t.Log("10 appends only, because of -short or -race")
 	}
 	for range n {
-		check(t, w.Write(t.Context(), record(noon(), "")))
+		harness.Check(t, w.Write(t.Context(), record(noon(), "")))
 	}
-	check(t, w.Close(t.Context()))
+	harness.Check(t, w.Close(t.Context()))
 	blobs, records := blobsOf(t, l), int64(0)
 	for _, b := range blobs {
 		records += b.Records

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -31,7 +32,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 		const interval = 3 * time.Second
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true, Interval: interval})
 		for i := range 3 { // one a second
-			check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
+			harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), fmt.Sprint(i))))
 			time.Sleep(time.Second - 1)
 			synctest.Wait()
 			if got := readDay(t, l); len(got) != 0 {
@@ -43,7 +44,7 @@ func TestIntervalBoundsTheLoss(t *testing.T) {
 		if got := readDay(t, l); len(got) != 3 { // the first one's interval is over, and takes all with it
 			t.Errorf("after %v: %q", interval, got)
 		}
-		check(t, w.Write(t.Context(), record(noon().Add(5), "5")))
+		harness.Check(t, w.Write(t.Context(), record(noon().Add(5), "5")))
 		time.Sleep(interval - 1)
 		synctest.Wait()
 		if got := readDay(t, l); len(got) != 3 {
@@ -68,7 +69,7 @@ func TestBufferBoundsTheLoss(t *testing.T) {
 				o.Buffered, o.Interval = true, time.Hour
 				w := newWriter(t, l, &o)
 				for i := range 5 {
-					check(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%010d", i))))
+					harness.Check(t, w.Write(t.Context(), record(noon(), fmt.Sprintf("%010d", i))))
 				}
 				synctest.Wait()
 				if got := readDay(t, l); len(got) != 5 {
@@ -113,14 +114,14 @@ func TestErrorsInTheBackground(t *testing.T) {
 	bubble(t, func(t *testing.T, l *logdata.Log, down *storagetest.Toggle) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		down.Set(true)
-		check(t, w.Write(t.Context(), record(noon(), "kept")))
+		harness.Check(t, w.Write(t.Context(), record(noon(), "kept")))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		err := w.Write(t.Context(), record(noon().Add(1), "refused"))
 		if err == nil || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("the next Write: %v", err)
 		}
-		check(t, w.Write(t.Context(), record(noon().Add(2), "accepted")))
+		harness.Check(t, w.Write(t.Context(), record(noon().Add(2), "accepted")))
 		if err := w.Flush(t.Context()); err == nil {
 			t.Error("Flush has no error")
 		}
@@ -128,7 +129,7 @@ func TestErrorsInTheBackground(t *testing.T) {
 			t.Error("Close has no error")
 		}
 		down.Set(false)
-		check(t, w.Close(t.Context()))
+		harness.Check(t, w.Close(t.Context()))
 		wantTexts(t, readDay(t, l), []string{"kept", "accepted"})
 	})
 }
@@ -138,16 +139,16 @@ func TestMadeGood(t *testing.T) {
 	bubble(t, func(t *testing.T, l *logdata.Log, down *storagetest.Toggle) {
 		w := newWriter(t, l, &logdata.WriterOptions{Buffered: true})
 		down.Set(true)
-		check(t, w.Write(t.Context(), record(noon(), "kept")))
+		harness.Check(t, w.Write(t.Context(), record(noon(), "kept")))
 		time.Sleep(1100 * time.Millisecond)
 		down.Set(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		check(t, w.Write(t.Context(), record(noon().Add(1), "next")))
+		harness.Check(t, w.Write(t.Context(), record(noon().Add(1), "next")))
 		if stats := w.Stats(); stats.Failures != 1 || stats.LastError == nil || stats.Records != 1 {
 			t.Errorf("stats %+v", stats)
 		}
-		check(t, w.Close(t.Context()))
+		harness.Check(t, w.Close(t.Context()))
 		wantTexts(t, readDay(t, l), []string{"kept", "next"})
 	})
 }
@@ -177,11 +178,11 @@ func TestCloseThatFails(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(down)
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BlobAppends: 1})
-	check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
+	harness.Check(t, w.Write(t.Context(), record(noon(), "1")), w.Write(t.Context(), record(noon().Add(1), "2"))) // a blob that cannot be made final is no error of theirs
 	wantKind(t, w.Close(t.Context()), tables.ErrUnavailable)
 	wantTexts(t, readDay(t, l), []string{"1", "2"})
 	down.Set(false)
-	check(t, w.Close(t.Context()))
+	harness.Check(t, w.Close(t.Context()))
 	for _, b := range blobsOf(t, l) {
 		if !b.Final {
 			t.Errorf("blob %+v", b)

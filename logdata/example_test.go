@@ -7,23 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
-}
 
 // openWeb opens the log of the web servers, with its container.
 func openWeb(ctx context.Context, account *tables.Account, containerName string) *logdata.Log {
@@ -41,7 +28,7 @@ func openWeb(ctx context.Context, account *tables.Account, containerName string)
 // All records of two minutes, out of a day's.
 func Example() {
 	ctx := context.Background()
-	web := openWeb(ctx, storage(), "example-logs")
+	web := openWeb(ctx, harness.ExampleAccount(), "example-logs")
 	w, err := web.NewWriter(nil) // Write returns when the record is stored
 	if err != nil {
 		log.Fatal(err)
@@ -77,7 +64,7 @@ func Example() {
 // The program's own log, sent once a second. A crash loses a second of it.
 func ExampleWriter_Handler() {
 	ctx := context.Background()
-	web := openWeb(ctx, storage(), "example-slog")
+	web := openWeb(ctx, harness.ExampleAccount(), "example-slog")
 	w, err := web.NewWriter(&logdata.WriterOptions{Buffered: true})
 	if err != nil {
 		log.Fatal(err)

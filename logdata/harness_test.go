@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -31,8 +32,8 @@ func containerOf(s *storagetest.Service, name string) (*container.Client, error)
 func newContainer(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.ContainerName(t)
-	_, err := must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)
-	check(t, err)
+	_, err := harness.Must[*container.Client](t)(containerOf(s, name)).Create(t.Context(), nil)
+	harness.Check(t, err)
 	return name
 }
 
@@ -47,17 +48,17 @@ func openLog(s *storagetest.Service, containerName string, o *logdata.Options) (
 
 func newLog(t testing.TB, s *storagetest.Service, o *logdata.Options) *logdata.Log {
 	t.Helper()
-	return must[*logdata.Log](t)(openLog(s, newContainer(t, s), o))
+	return harness.Must[*logdata.Log](t)(openLog(s, newContainer(t, s), o))
 }
 
 // newWriter makes a writer that is closed with the test.
 func newWriter(t testing.TB, l *logdata.Log, o *logdata.WriterOptions) *logdata.Writer {
 	t.Helper()
-	w := must[*logdata.Writer](t)(l.NewWriter(o))
+	w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		check(t, w.Close(ctx))
+		harness.Check(t, w.Close(ctx))
 	})
 	return w
 }
@@ -87,7 +88,7 @@ func read(ctx context.Context, l *logdata.Log, from, to time.Time) ([]string, er
 func readDay(t testing.TB, l *logdata.Log) []string {
 	t.Helper()
 	from, to := day()
-	return must[[]string](t)(read(t.Context(), l, from, to))
+	return harness.Must[[]string](t)(read(t.Context(), l, from, to))
 }
 
 func blobsOf(t testing.TB, l *logdata.Log) []logdata.Blob {
@@ -95,7 +96,7 @@ func blobsOf(t testing.TB, l *logdata.Log) []logdata.Blob {
 	var all []logdata.Blob
 	from, to := day()
 	for b, err := range l.Blobs(t.Context(), from, to) {
-		check(t, err)
+		harness.Check(t, err)
 		all = append(all, b)
 	}
 	return all
@@ -129,20 +130,5 @@ func wantKind(t testing.TB, err, kind error) {
 	var e *tables.Error
 	if !errors.Is(err, kind) || !errors.As(err, &e) {
 		t.Errorf("%v, want a tables.Error that is %v", err, kind)
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		check(t, err)
-		return v
 	}
 }

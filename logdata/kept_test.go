@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -46,7 +47,7 @@ func TestGivenUpAndThenRefused(t *testing.T) {
 		t.Errorf("stats %+v", stats)
 	}
 	down.Set(false)
-	check(t, w.Close(t.Context()))
+	harness.Check(t, w.Close(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"mine"})
 }
 
@@ -60,7 +61,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	faulty, _ := s.WithRetries(0).Faulty(storagetest.First(lost, sealed, refused))
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, nil)
-	check(t, w.Write(t.Context(), record(noon(), "first")))
+	harness.Check(t, w.Write(t.Context(), record(noon(), "first")))
 	lost.Set(true)
 	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "unknown")), tables.ErrUnknownOutcome)
 	lost.Set(false)
@@ -75,7 +76,7 @@ func TestUnknownThenMovedThenRefused(t *testing.T) {
 	}
 	sealed.Set(false)
 	refused.Set(false)
-	check(t, w.Flush(t.Context()))
+	harness.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"first", "unknown"})
 }
 
@@ -90,7 +91,7 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 	l := newLog(t, faulty, nil)
 	w := newWriter(t, l, &logdata.WriterOptions{BufferRecords: 2, Interval: time.Hour})
 	next := noon().Add(10 * time.Minute)
-	check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
+	harness.Check(t, w.Write(t.Context(), record(next, "one")), w.Write(t.Context(), record(noon(), "zero")))
 	lost.Set(true)
 	wantKind(t, w.Write(t.Context(), record(noon().Add(1), "kept")), tables.ErrUnknownOutcome)
 	lost.Set(false)
@@ -100,12 +101,12 @@ func TestKeptRecordsHoldUpNoOthers(t *testing.T) {
 		t.Error("Flush is nil")
 	}
 	for i := range 3 {
-		check(t, w.Write(t.Context(), record(next.Add(time.Duration(i+1)), "more")))
+		harness.Check(t, w.Write(t.Context(), record(next.Add(time.Duration(i+1)), "more")))
 		if stats := w.Stats(); stats.Records != 1 || stats.Failures != 2 {
 			t.Errorf("stats %+v", stats)
 		}
 	}
 	noBlobs.Set(false)
-	check(t, w.Flush(t.Context()))
+	harness.Check(t, w.Flush(t.Context()))
 	wantTexts(t, readDay(t, l), []string{"zero", "kept", "one", "more", "more", "more"})
 }

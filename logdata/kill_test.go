@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -38,7 +39,7 @@ func TestKilledWriters(t *testing.T) {
 	storagetest.AzuriteOnly(t)
 	s := storagetest.Azurite(t)
 	name := newContainer(t, s)
-	l := must[*logdata.Log](t)(openLog(s, name, nil))
+	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
 	began := time.Now()
 	var victims []*victim
 	for n := range 6 {
@@ -53,11 +54,11 @@ func TestKilledWriters(t *testing.T) {
 		v.kill(t)
 	}
 	survivor := newWriter(t, l, nil)
-	check(t, survivor.Write(t.Context(), logdata.Record{Data: []byte("survivor/0/0")}))
+	harness.Check(t, survivor.Write(t.Context(), logdata.Record{Data: []byte("survivor/0/0")}))
 
 	stored := map[string]int{}
 	for r, err := range l.Query(t.Context(), began.Add(-time.Second), time.Now().Add(time.Second), nil) {
-		check(t, err)
+		harness.Check(t, err)
 		if stored[string(r.Data)]++; stored[string(r.Data)] > 1 {
 			t.Errorf("%s is there %d times", r.Data, stored[string(r.Data)])
 		}
@@ -109,12 +110,12 @@ func (v *victim) judge(t *testing.T, stored map[string]int) {
 func beWriter(t *testing.T, names string) {
 	var container, name, mode string
 	fmt.Sscan(names, &container, &name, &mode)
-	l := must[*logdata.Log](t)(openLog(storagetest.Azurite(t), container, nil))
+	l := harness.Must[*logdata.Log](t)(openLog(storagetest.Azurite(t), container, nil))
 	o, sources := &logdata.WriterOptions{BlobAppends: 20}, killSources
 	if mode != durableMode {
 		o.Buffered, o.BufferRecords, o.Interval, sources = true, killRecords, 50*time.Millisecond, 1
 	}
-	w := must[*logdata.Writer](t)(l.NewWriter(o))
+	w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
 	var all sync.WaitGroup
 	for source := range sources {
 		all.Go(func() {
@@ -176,11 +177,11 @@ func (v *victim) said() int {
 func startVictim(t *testing.T, connection, container, name, mode string) *victim {
 	t.Helper()
 	v := &victim{name: name, mode: mode, more: make(chan struct{}, 1)}
-	v.cmd = exec.Command(must[string](t)(os.Executable()), "-test.run=^TestKilledWriters$", "-test.timeout=2m")
+	v.cmd = exec.Command(harness.Must[string](t)(os.Executable()), "-test.run=^TestKilledWriters$", "-test.timeout=2m")
 	v.cmd.Env = append(os.Environ(), killVariable+"="+container+" "+name+" "+mode, storagetest.ConnectionStringVariable+"="+connection)
 	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = v, &v.stderr, 10*time.Second
-	v.stdin = must[io.WriteCloser](t)(v.cmd.StdinPipe())
-	check(t, v.cmd.Start())
+	v.stdin = harness.Must[io.WriteCloser](t)(v.cmd.StdinPipe())
+	harness.Check(t, v.cmd.Start())
 	t.Cleanup(func() { v.stdin.Close() })
 	return v
 }

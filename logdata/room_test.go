@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,7 +20,7 @@ func TestWritesWaitForRoom(t *testing.T) {
 		down := storagetest.NewToggle(storagetest.On(storagetest.AppendBlock, storagetest.Always(storagetest.NotSent)))
 		faulty, _ := storagetest.Simulator(t, nil).WithRetries(0).Faulty(storagetest.First(down, slow))
 		l := newLog(t, faulty, nil)
-		w := must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BufferRecords: 2, BlockBytes: 100, Interval: time.Hour}))
+		w := harness.Must[*logdata.Writer](t)(l.NewWriter(&logdata.WriterOptions{Buffered: true, BufferRecords: 2, BlockBytes: 100, Interval: time.Hour}))
 		write := func(text string) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- w.Write(t.Context(), record(noon(), text)) }()
@@ -28,11 +29,11 @@ func TestWritesWaitForRoom(t *testing.T) {
 		}
 		began := time.Now()
 		one, two, three := write("one, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("two, of which a block takes one only: xxxxxxxxxxxxxxxx"), write("three")
-		check(t, <-one, <-two, <-three)
+		harness.Check(t, <-one, <-two, <-three)
 		if took := time.Since(began); took != time.Minute {
 			t.Errorf("the third was accepted after %v", took)
 		}
-		check(t, w.Flush(t.Context()))
+		harness.Check(t, w.Flush(t.Context()))
 		if took := time.Since(began); took != 2*time.Minute && took != 3*time.Minute {
 			t.Errorf("all were stored after %v", took)
 		}
@@ -40,21 +41,21 @@ func TestWritesWaitForRoom(t *testing.T) {
 			t.Errorf("stored are %q", got)
 		}
 		down.Set(true)
-		check(t, <-write("four"))
+		harness.Check(t, <-write("four"))
 		refused := func(why string) {
 			if err := <-write("refused"); err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 				t.Errorf("%s: %v", why, err)
 			}
 		}
 		refused("the error of the append that failed")
-		check(t, <-write("five"))
+		harness.Check(t, <-write("five"))
 		began = time.Now()
 		refused("no room until the next append fails")
 		if took := time.Since(began); took < time.Hour/2 || took > 2*time.Hour {
 			t.Errorf("the Write without room ended after %v", took)
 		}
 		down.Set(false)
-		check(t, w.Close(t.Context()))
+		harness.Check(t, w.Close(t.Context()))
 		if got := readDay(t, l); len(got) != 5 {
 			t.Errorf("stored are %q", got)
 		}
@@ -74,7 +75,7 @@ func TestNoBlobTakesIt(t *testing.T) {
 		t.Errorf("%v, %+v", err, w.Stats())
 	}
 	full.Set(false)
-	check(t, w.Write(t.Context(), record(noon(), "stored")))
+	harness.Check(t, w.Write(t.Context(), record(noon(), "stored")))
 	wantTexts(t, readDay(t, l), []string{"stored"})
 	if blobs := blobsOf(t, l); len(blobs) != 1 { // the others are empty
 		t.Errorf("blobs %v", names(blobs))

@@ -76,9 +76,9 @@ type process struct {
 }
 
 func (w *sweepWorld) writeConcurrently(t testing.TB, s *storagetest.Service) {
-	l := must[*logdata.Log](t)(openLog(s, w.container, nil))
+	l := harness.Must[*logdata.Log](t)(openLog(s, w.container, nil))
 	concurrent := newWriter(t, l, nil)
-	check(t, concurrent.Write(t.Context(), record(sweepTime(0).Add(100), "concurrent writer")))
+	harness.Check(t, concurrent.Write(t.Context(), record(sweepTime(0).Add(100), "concurrent writer")))
 	w.concurrent = true
 }
 

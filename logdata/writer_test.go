@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -28,19 +29,19 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			w := newWriter(t, l, o)
 			texts := []string{"", "plain", "two\nlines\n", "\x1e2026-11-20T12:00:00.000000000Z 1 00000000 x\n", "\x10r\x10\x1e\x1e", "größer\x00\xff", strings.Repeat("\x1e", 5000)}
 			for i, text := range texts {
-				check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), text)))
+				harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)), text)))
 			}
-			check(t, w.Flush(t.Context()))
+			harness.Check(t, w.Flush(t.Context()))
 			wantTexts(t, readDay(t, l), texts)
 			var times []time.Time
 			for r, err := range l.Query(t.Context(), noon(), noon().Add(3), nil) {
-				check(t, err)
+				harness.Check(t, err)
 				times = append(times, r.Time)
 			}
 			if !slices.Equal(times, []time.Time{noon(), noon().Add(1), noon().Add(2)}) {
 				t.Errorf("times %v", times)
 			}
-			check(t, w.Close(t.Context()), w.Close(t.Context()))
+			harness.Check(t, w.Close(t.Context()), w.Close(t.Context()))
 			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrInvalid)
 			blobs := blobsOf(t, l)
 			if len(blobs) != 1 || blobs[0].Name != "web/2026/11/20/1200/000001.log" || !blobs[0].Final || blobs[0].Records != int64(len(texts)) ||
@@ -56,9 +57,9 @@ func TestRecordsOfNow(t *testing.T) {
 	l := newLog(t, storagetest.Open(t), nil)
 	w := newWriter(t, l, nil)
 	began := time.Now()
-	check(t, w.Write(t.Context(), logdata.Record{Data: []byte("now")}))
-	check(t, w.Write(t.Context(), record(time.Now().In(time.FixedZone("east", 7200)), "there")))
-	wantTexts(t, must[[]string](t)(read(t.Context(), l, began, time.Now().Add(time.Nanosecond))), []string{"now", "there"})
+	harness.Check(t, w.Write(t.Context(), logdata.Record{Data: []byte("now")}))
+	harness.Check(t, w.Write(t.Context(), record(time.Now().In(time.FixedZone("east", 7200)), "there")))
+	wantTexts(t, harness.Must[[]string](t)(read(t.Context(), l, began, time.Now().Add(time.Nanosecond))), []string{"now", "there"})
 }
 
 // TestRolls: each limit begins another blob, and the one before is made final.
@@ -76,10 +77,10 @@ func TestRolls(t *testing.T) {
 			w := newWriter(t, l, &c.o)
 			texts := numbered("record ", 9)
 			for i, text := range texts {
-				check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*c.step), text)))
+				harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*c.step), text)))
 			}
 			wantTexts(t, readDay(t, l), texts)
-			check(t, w.Close(t.Context()))
+			harness.Check(t, w.Close(t.Context()))
 			blobs := blobsOf(t, l)
 			records := int64(0)
 			for i, b := range blobs {
@@ -168,7 +169,7 @@ func TestLateRecords(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		at := noon().Add(time.Minute + time.Duration(i)*time.Second)
-		check(t, w.Write(t.Context(), record(at, fmt.Sprintf("b%02d", i))), w.Write(t.Context(), record(at.Add(-30*time.Second), fmt.Sprintf("a%02d", i))))
+		harness.Check(t, w.Write(t.Context(), record(at, fmt.Sprintf("b%02d", i))), w.Write(t.Context(), record(at.Add(-30*time.Second), fmt.Sprintf("a%02d", i))))
 		want = append(want, fmt.Sprintf("a%02d", i))
 	}
 	for i := range 20 {
@@ -189,7 +190,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	faulty, _ := s.Faulty(counter)
 	c, err := containerOf(faulty, "nowhere")
-	check(t, err)
+	harness.Check(t, err)
 	for _, prefix := range []string{"", "/a", "a/", "a//b", "a\x00", `a\b`, "a.", "./a", "\xff", strings.Repeat("a", 901)} {
 		_, err := logdata.New(c, prefix, nil)
 		wantKind(t, err, tables.ErrInvalid)
@@ -200,7 +201,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 		_, err := logdata.New(c, "a", &logdata.Options{Period: period})
 		wantKind(t, err, tables.ErrInvalid)
 	}
-	l := must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
+	l := harness.Must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
 	for _, o := range []logdata.WriterOptions{{BufferBytes: -1}, {BufferRecords: -1}, {Interval: -1}, {BlobBytes: -1}, {BlobAppends: 50_001}, {BlockBytes: 100<<20 + 1}} {
 		_, err := l.NewWriter(&o)
 		wantKind(t, err, tables.ErrInvalid)
@@ -224,7 +225,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {
 		wantKind(t, err, tables.ErrInvalid)
 	}
-	check(t, w.Flush(t.Context()), w.Close(t.Context()))
+	harness.Check(t, w.Flush(t.Context()), w.Close(t.Context()))
 	if n := counter.Count(); n != 0 {
 		t.Errorf("%d requests: %v", n, counter.Kinds())
 	}
@@ -233,7 +234,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 // TestContainerIsMissing: the error says so, and the record is surely not stored.
 func TestContainerIsMissing(t *testing.T) {
 	s := storagetest.Open(t)
-	l := must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
+	l := harness.Must[*logdata.Log](t)(openLog(s, s.ContainerName(t), nil))
 	w := newWriter(t, l, nil)
 	err := w.Write(t.Context(), record(noon(), "x"))
 	wantKind(t, err, tables.ErrMissingResource)
@@ -249,16 +250,16 @@ func TestContainerIsMissing(t *testing.T) {
 func TestDeletedWhileWritten(t *testing.T) {
 	s := storagetest.Open(t)
 	name := newContainer(t, s)
-	l := must[*logdata.Log](t)(openLog(s, name, nil))
+	l := harness.Must[*logdata.Log](t)(openLog(s, name, nil))
 	w := newWriter(t, l, nil)
-	check(t, w.Write(t.Context(), record(noon(), "gone")))
+	harness.Check(t, w.Write(t.Context(), record(noon(), "gone")))
 	c, err := containerOf(s, name)
-	check(t, err)
+	harness.Check(t, err)
 	_, err = c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)
-	check(t, err, w.Write(t.Context(), record(noon().Add(1), "here")))
+	harness.Check(t, err, w.Write(t.Context(), record(noon().Add(1), "here")))
 	wantTexts(t, readDay(t, l), []string{"here"})
 	_, err = c.NewBlobClient(blobsOf(t, l)[0].Name).Delete(t.Context(), nil)
-	check(t, err, w.Close(t.Context()))
+	harness.Check(t, err, w.Close(t.Context()))
 }
 
 // TestNoGoroutineIsLeft: Close ends the writer's, whether its context had ended or not, and a query its own.
@@ -267,9 +268,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	l := newLog(t, s, nil)
 	before := goleak.IgnoreCurrent()
 	for name, o := range modes() {
-		w := must[*logdata.Writer](t)(l.NewWriter(o))
+		w := harness.Must[*logdata.Writer](t)(l.NewWriter(o))
 		for i := range 50 {
-			check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*time.Minute), name)))
+			harness.Check(t, w.Write(t.Context(), record(noon().Add(time.Duration(i)*time.Minute), name)))
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -277,7 +278,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			t.Log("closed although the context had ended")
 		}
 		goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-		check(t, w.Close(t.Context()))
+		harness.Check(t, w.Close(t.Context()))
 	}
 	from, to := day()
 	for range l.Query(t.Context(), from, to, nil) {

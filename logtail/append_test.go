@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,7 +25,7 @@ func TestOneTick(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 100))); !slices.Equal(got, down(19, 20)) {
+	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 100))); !slices.Equal(got, down(19, 20)) {
 		t.Errorf("the clock stands still, and the entries come as %v", got)
 	}
 	for _, id := range []string{"b", "a", "c"} {
@@ -32,7 +33,7 @@ func TestOneTick(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
+	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "7", 9)); len(got) != 3 || got[0].LogID != "a" || !got[2].LoggedAt.Equal(day) {
 		t.Errorf("three entries of one tick are %v", got)
 	}
 }
@@ -104,7 +105,7 @@ func TestAppendAgain(t *testing.T) {
 	if err := l.Append(ctx, v); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("an entry of the same time and id and another amount: %v, want ErrExists", err)
 	}
-	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, []int{2}) {
+	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, []int{2}) {
 		t.Errorf("the log holds %v", got)
 	}
 	c.pass(time.Hour) // far too late for a new entry; this one is there
@@ -130,7 +131,7 @@ type loose struct {
 // map then, whose members have another order.
 func TestAppendAgainOfWhatIsReadAsAnother(t *testing.T) {
 	s, c := storagetest.Open(t), &clock{day}
-	l := must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
+	l := harness.Must[*logtail.Log[loose]](t)(logtail.New(accountOf(t, s).Table(s.TableName(t)), logtail.Schema[loose]{Partition: func(v *loose) string { return v.User }, Now: c.now}))
 	if err := l.Table().Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestOutsideWindow(t *testing.T) {
 			t.Errorf("%v away: %v", distance, err)
 		}
 	}
-	if got := must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 2 {
+	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 2 {
 		t.Errorf("%d entries, want 2", len(got))
 	}
 	// An import goes through the repository.
@@ -195,7 +196,7 @@ func TestNewRefuses(t *testing.T) {
 	account := accountOf(t, storagetest.Open(t))
 	table := account.Table("Claims")
 	partition := func(*claim) string { return "p" }
-	cosmos := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
+	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	for name, f := range map[string]func() error{
 		"no table":     func() error { _, err := logtail.New(nil, schemaAt(nil)); return err },
 		"no partition": func() error { _, err := logtail.New(table, logtail.Schema[claim]{}); return err },

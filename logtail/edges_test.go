@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,7 +20,7 @@ func TestFollowAllWaits(t *testing.T) {
 		counted, requests := counted(s)
 		l := openLog(t, counted, nil)
 		writer := openTable(t, s, l.Table().Name(), schemaAt(nil))
-		f := must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: 10 * time.Second}))
+		f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: 10 * time.Second}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		go func() {

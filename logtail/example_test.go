@@ -6,8 +6,9 @@ import (
 	"log"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
-	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -20,8 +21,8 @@ type ExpenseClaim struct {
 }
 
 // openClaims opens the log in the guide's table.
-func openClaims(account *tables.Account) (*logtail.Log[ExpenseClaim], error) {
-	return logtail.New(account.Table("EmployeeExpense"), logtail.Schema[ExpenseClaim]{
+func openClaims(store *patterns.Store) (*logtail.Log[ExpenseClaim], error) {
+	return logtail.New(store.Table("EmployeeExpense"), logtail.Schema[ExpenseClaim]{
 		Partition: func(c *ExpenseClaim) string { return c.EmployeeID },
 	})
 }
@@ -29,11 +30,15 @@ func openClaims(account *tables.Account) (*logtail.Log[ExpenseClaim], error) {
 // The ten most recent expense claims of an employee, and a program that follows them.
 func Example() {
 	ctx := context.Background()
-	claims, err := openClaims(storage())
+	store, err := patterns.NewStore(harness.ExampleAccount(), "claims", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := claims.Table().CreateIfMissing(ctx); err != nil {
+	claims, err := openClaims(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	for amount := 1; amount <= 12; amount++ {
@@ -70,11 +75,15 @@ func Example() {
 // An entry that must not be appended twice, whatever crashes, is stamped and saved first.
 func ExampleLog_Stamp() {
 	ctx := context.Background()
-	claims, err := openClaims(storage())
+	store, err := patterns.NewStore(harness.ExampleAccount(), "claims", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := claims.Table().CreateIfMissing(ctx); err != nil {
+	claims, err := openClaims(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	c := &ExpenseClaim{EmployeeID: "000007", Amount: 80}
@@ -100,17 +109,4 @@ func ExampleInvertedTicks() {
 	at, err := logtail.ParseInvertedTicks(key)
 	fmt.Println(key, at, err)
 	// Output: 2519936321679999999 2014-08-22 00:50:32 +0000 UTC <nil>
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,7 +18,7 @@ import (
 // follower is one that begins at a cursor, as a new process does.
 func follower(t testing.TB, l *logtail.Log[claim], cursor string) *logtail.Follower[claim] {
 	t.Helper()
-	return must[*logtail.Follower[claim]](t)(l.Follower("223", cursor, nil))
+	return harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", cursor, nil))
 }
 
 // write puts an entry of a time into the log without asking how late it is.
@@ -60,7 +61,7 @@ func TestFollow(t *testing.T) {
 	g := follower(t, l, f.Cursor())
 	poll(g, 6)
 	poll(follower(t, l, g.Cursor()))
-	from := must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{From: c.at.Add(time.Second)}))
+	from := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{From: c.at.Add(time.Second)}))
 	poll(from, 5, 6)
 }
 
@@ -96,7 +97,7 @@ func TestFollowWindow(t *testing.T) {
 	poll()
 	write(t, l, 7, c.at.Add(-logtail.DefaultWindow))
 	poll(7)
-	if got := amountsOf(must[[]*claim](t)(l.Latest(t.Context(), "223", 10))); !slices.Equal(got, []int{6, 7, 2, 5, 1, 3, 4}) {
+	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 10))); !slices.Equal(got, []int{6, 7, 2, 5, 1, 3, 4}) {
 		t.Errorf("Latest sees %v", got)
 	}
 }
@@ -242,7 +243,7 @@ func TestFollowAll(t *testing.T) {
 	l := openLog(t, storagetest.Open(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f := must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: time.Millisecond}))
+	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", &logtail.FollowOptions{Interval: time.Millisecond}))
 	if err := l.Append(ctx, &claim{Employee: "223"}); err != nil {
 		t.Fatal(err)
 	}

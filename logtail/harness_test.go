@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -34,7 +35,7 @@ func (c *clock) pass(d time.Duration) { c.at = c.at.Add(d) }
 
 func accountOf(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
-	return must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 }
 
 func schemaAt(now func() time.Time) logtail.Schema[claim] {
@@ -53,7 +54,7 @@ func openLog(t testing.TB, s *storagetest.Service, now func() time.Time) *logtai
 
 func openTable(t testing.TB, s *storagetest.Service, table string, schema logtail.Schema[claim]) *logtail.Log[claim] {
 	t.Helper()
-	return must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
+	return harness.Must[*logtail.Log[claim]](t)(logtail.New(accountOf(t, s).Table(table), schema, byCategory()))
 }
 
 func byCategory() *intrapartition.Index[claim] {
@@ -107,16 +108,6 @@ func fill(t testing.TB, l *logtail.Log[claim], employee string, n int) {
 	})
 	if p, err := l.Repository().BulkInsertNonAtomic(t.Context(), all, nil); err != nil || p.Written != int64(n) {
 		t.Fatal(p.Written, err)
-	}
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,18 +25,18 @@ func TestLatestIsOneRequest(t *testing.T) {
 			fill(t, l, "2231", 20)
 			for _, n := range []int{1, 10, 100, 1000} {
 				requests.Reset()
-				latest := must[[]*claim](t)(l.Latest(t.Context(), "223", n))
+				latest := harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", n))
 				if got := amountsOf(latest); !slices.Equal(got, down(size, min(n, size))) || requests.Count() != 1 {
 					t.Errorf("the latest %d of %d: %d entries with %d requests, want 1", n, size, len(got), requests.Count())
 				}
 			}
 			if size > 1000 {
 				requests.Reset()
-				if got := must[[]*claim](t)(l.Latest(t.Context(), "223", 2500)); len(got) != 2500 || requests.Count() != 3 {
+				if got := harness.Must[[]*claim](t)(l.Latest(t.Context(), "223", 2500)); len(got) != 2500 || requests.Count() != 3 {
 					t.Errorf("the latest 2,500: %d with %d requests, want 3", len(got), requests.Count())
 				}
 			}
-			if got := must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)); len(got) != 0 {
+			if got := harness.Must[[]*claim](t)(l.Latest(t.Context(), "nobody", 10)); len(got) != 0 {
 				t.Errorf("nobody has %v", got)
 			}
 			if _, err := l.Latest(t.Context(), "223", 0); !errors.Is(err, tables.ErrInvalid) {
@@ -82,7 +83,7 @@ func TestBetween(t *testing.T) {
 		t.Errorf("from the year 10001: %v, want ErrInvalid", last)
 	}
 	query := l.Query("223", at(10), at(40))
-	if plan := must[tables.Plan](t)(query.Plan()); plan.Class != tables.RangeQuery {
+	if plan := harness.Must[tables.Plan](t)(query.Plan()); plan.Class != tables.RangeQuery {
 		t.Errorf("the class is %v", plan.Class)
 	}
 	if got := amounts(t, query.Where(tables.Gt("Amount", 35)).Select("Amount").All(t.Context())); !slices.Equal(got, down(39, 4)) {
@@ -96,7 +97,7 @@ func TestIndexesCompose(t *testing.T) {
 	categories := byCategory()
 	table := accountOf(t, s).Table(s.TableName(t))
 	c := &clock{day}
-	l := must[*logtail.Log[claim]](t)(logtail.New(table, schemaAt(c.now), categories))
+	l := harness.Must[*logtail.Log[claim]](t)(logtail.New(table, schemaAt(c.now), categories))
 	if err := table.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestIndexesCompose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := amountsOf(must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, down(5, 6)) {
+	if got := amountsOf(harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10))); !slices.Equal(got, down(5, 6)) {
 		t.Errorf("the latest are %v", got)
 	}
 	travel := compoundkey.Exactly(compoundkey.String("Travel"))
@@ -138,7 +139,7 @@ func TestUnorderedIsRefused(t *testing.T) {
 	if !errors.Is(last, tables.ErrGarbled) {
 		t.Errorf("Between ends with %v, want ErrGarbled", last)
 	}
-	f := must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
+	f := harness.Must[*logtail.Follower[claim]](t)(l.Follower("223", "", nil))
 	last = nil
 	for _, err := range f.Poll(t.Context()) {
 		last = err

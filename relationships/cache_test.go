@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -37,7 +38,7 @@ type cached struct {
 func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOptions) *cached {
 	t.Helper()
 	w := newWorld(t, s, inParent)
-	c := &cached{stored: must[*process](t)(w.start(s)).departments}
+	c := &cached{stored: harness.Must[*process](t)(w.start(s)).departments}
 	faulty, _ := s.Faulty(storagetest.First(&c.counter, storagetest.InjectorFunc(func(storagetest.Call) storagetest.Fault {
 		switch hold := c.hold; {
 		case c.broken.Load():
@@ -49,10 +50,10 @@ func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOption
 	})))
 	faulty.ClientOptions.Retry.MaxRetries = -1
 	o.Now = c.clock.now
-	departments := must[*process](t)(w.start(faulty)).departments
+	departments := harness.Must[*process](t)(w.start(faulty)).departments
 	var err error
 	c.Cache, err = relationships.NewCache(departments, departments.Query().Partition("Sales"), &o)
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -60,13 +61,13 @@ func newCached(t *testing.T, s *storagetest.Service, o relationships.CacheOption
 // budget is what the cache has of department A.
 func (c *cached) budget(t *testing.T) int {
 	t.Helper()
-	return must[*department](t)(c.Get(t.Context(), departmentKey("Sales", "A"))).Budget
+	return harness.Must[*department](t)(c.Get(t.Context(), departmentKey("Sales", "A"))).Budget
 }
 
 func (c *cached) spend(t *testing.T, budget int) {
 	t.Helper()
 	_, err := c.stored.Update(t.Context(), departmentKey("Sales", "A"), func(d *department) error { d.Budget = budget; return nil })
-	check(t, err)
+	harness.Check(t, err)
 }
 
 // TestCacheAges: fresh, stale while it is read again, and too old.
@@ -95,7 +96,7 @@ func TestCacheAges(t *testing.T) {
 			t.Errorf("one that is too old gives %d, after %d requests", got, c.counter.Count())
 		}
 		c.spend(t, 8)
-		check(t, c.Refresh(t.Context()))
+		harness.Check(t, c.Refresh(t.Context()))
 		if got := c.budget(t); got != 8 || c.counter.Count() != 4 {
 			t.Errorf("after Refresh it gives %d, after %d requests", got, c.counter.Count())
 		}
@@ -175,7 +176,7 @@ func TestCacheReadsOnce(t *testing.T) {
 		if !errors.Is(errs[0], context.Canceled) {
 			t.Errorf("who has left got %v", errs[0])
 		}
-		check(t, errs[1:]...)
+		harness.Check(t, errs[1:]...)
 		if got := c.counter.Count(); got != 1 {
 			t.Errorf("%d requests", got)
 		}
@@ -213,7 +214,7 @@ func TestCacheIsShared(t *testing.T) {
 	}
 	for budget := range 10 {
 		c.spend(t, budget)
-		check(t, c.Refresh(t.Context()))
+		harness.Check(t, c.Refresh(t.Context()))
 		if got := c.budget(t); got != budget {
 			t.Errorf("after Refresh it gives %d, want %d", got, budget)
 		}
@@ -242,16 +243,16 @@ func TestCacheIsBounded(t *testing.T) {
 	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no repository: %v", err)
 	}
-	scanning := must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))
+	scanning := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))
 	defer scanning.Close()
 	if _, err := scanning.Get(ctx, departmentKey("Sales", "A")); !errors.Is(err, tables.ErrTableScan) {
 		t.Errorf("a scan without leave: %v", err)
 	}
 	var names []string
-	whole := must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, query, nil))
+	whole := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, query, nil))
 	defer whole.Close()
 	for d, err := range whole.All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		names = append(names, d.Name)
 	}
 	if fmt.Sprint(names) != "[A B]" {

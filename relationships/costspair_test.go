@@ -3,6 +3,7 @@ package relationships_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -16,13 +17,13 @@ func TestRequestCountsOfPairs(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[*process](t)(w.start(&counted))
-	photos := must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{RowPrefix: "photo",
+	p := harness.Must[*process](t)(w.start(&counted))
+	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{RowPrefix: "photo",
 		Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
-	pair := must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
+	pair := harness.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		check(t, err)
+		harness.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}

@@ -22,7 +22,7 @@ func TestConcurrentWriters(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			const n = 10
 			together := func(change func(id int) error) {
 				t.Helper()
@@ -32,12 +32,12 @@ func TestConcurrentWriters(t *testing.T) {
 					running.Go(func() { errs[id] = change(id) })
 				}
 				running.Wait()
-				check(t, errs...)
+				harness.Check(t, errs...)
 				if f == members {
-					check(t, drainNow(ctx, p.queue))
+					harness.Check(t, drainNow(ctx, p.queue))
 				}
 				_, err := w.check(ctx, s)
-				check(t, err)
+				harness.Check(t, err)
 			}
 			together(func(id int) error {
 				return p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id, Project: "P"})
@@ -61,42 +61,42 @@ func TestCountsThatAreWrong(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
-			p := must[*process](t)(w.start(s))
+			p := harness.Must[*process](t)(w.start(s))
 			right := func() {
 				t.Helper()
 				_, err := w.check(ctx, s)
-				check(t, err)
+				harness.Check(t, err)
 			}
 			for id := range 3 {
-				check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id}))
+				harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: id}))
 			}
 			if f == ownRow {
 				right() // it counts them itself as long as there is no row
-				check(t, p.employees.Insert(ctx, jones()))
+				harness.Check(t, p.employees.Insert(ctx, jones()))
 				right()
-				check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 5}))
+				harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 5}))
 				n, was, err := p.count.Recount(ctx, "Sales")
-				if check(t, err); n != 5 || was != 4 {
+				if harness.Check(t, err); n != 5 || was != 4 {
 					t.Errorf("counted %d after %d", n, was)
 				}
 				for id := range 6 {
-					check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+					harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
 				}
 			} else {
 				n, was, err := p.parents.Recount(ctx, departmentKey("Sales", "A"))
-				if check(t, err); n != 3 || was != 0 {
+				if harness.Check(t, err); n != 3 || was != 0 {
 					t.Errorf("counted %d after %d", n, was)
 				}
 				right()
 				for id := range 3 {
-					check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
+					harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 10 + id}))
 				}
 			}
 			for e, err := range p.employees.Query().Partition("Sales").All(ctx) {
-				check(t, err, p.employees.Delete(ctx, e)) // more than were counted
+				harness.Check(t, err, p.employees.Delete(ctx, e)) // more than were counted
 			}
 			right()
-			check(t, recount(ctx, p))
+			harness.Check(t, recount(ctx, p))
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestCountsThatAreWrong(t *testing.T) {
 func TestParents(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, inParent)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	e := jones()
 	e.Group = "none"
 	var failed *tables.Error
@@ -116,15 +116,15 @@ func TestParents(t *testing.T) {
 		t.Fatalf("it was written: %v", err)
 	}
 	e.Group = "A"
-	check(t, p.employees.Insert(ctx, e))
-	stale := must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
-	check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
+	harness.Check(t, p.employees.Insert(ctx, e))
+	stale := harness.Must[*department](t)(p.departments.Get(ctx, departmentKey("Sales", "A")))
+	harness.Check(t, p.employees.Insert(ctx, &employee{Site: "Sales", Group: "A", ID: 2}))
 	if err := p.departments.Delete(ctx, stale); !errors.Is(err, tables.ErrConflict) {
 		t.Fatalf("a parent is deleted that got a child meanwhile: %v", err)
 	}
-	check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
+	harness.Check(t, p.departments.DeleteUnconditional(ctx, departmentKey("Sales", "A")))
 	e.Group = ""
-	check(t, p.employees.Replace(ctx, e))
+	harness.Check(t, p.employees.Replace(ctx, e))
 }
 
 // TestRequestCounts holds what the package's comment says of requests.
@@ -136,15 +136,15 @@ func TestRequestCounts(t *testing.T) {
 			counter := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-			p := must[*process](t)(w.start(&counted))
+			p := harness.Must[*process](t)(w.start(&counted))
 			cost := func(i int, what string, err error) {
 				t.Helper()
-				check(t, err)
+				harness.Check(t, err)
 				if got := counter.Count(); got != want[i] {
 					t.Errorf("%s: %d requests, want %d: %v", what, got, want[i], counter.Kinds())
 				}
 				if f == async {
-					check(t, drainNow(ctx, must[*process](t)(w.start(s)).queue))
+					harness.Check(t, drainNow(ctx, harness.Must[*process](t)(w.start(s)).queue))
 				}
 				counter.Reset()
 			}
@@ -195,17 +195,17 @@ func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit, recon
 func TestGolden(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"},
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"},
 		count, relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
-	check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
+	harness.Check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
 	e.Project = "Q"
-	check(t, repo.Replace(ctx, e))
+	harness.Check(t, repo.Replace(ctx, e))
 	e.Name = "Kwok"
-	check(t, repo.Replace(ctx, e))
+	harness.Check(t, repo.Replace(ctx, e))
 	said := []string{`map["members":["projects\tP"]]`, `map["members":["projects\tP"]]`, `map["members":["projects\tQ" "projects\tP"]]`}
 	if !slices.Equal(r.said, said) {
 		t.Errorf("intents say %q", r.said)
@@ -213,7 +213,7 @@ func TestGolden(t *testing.T) {
 	var rows []string
 	for _, table := range []*tables.Table{p.employees.Table(), p.other} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-			check(t, err)
+			harness.Check(t, err)
 			if row.Properties.Has("Name") {
 				continue // an employee or a department
 			}
@@ -240,9 +240,9 @@ func TestGolden(t *testing.T) {
 func repairAll(t testing.TB, p *process) []patterns.Finding {
 	t.Helper()
 	found, err := harness.Findings(t.Context(), p.employees.Repair, &patterns.JobOptions{Lag: 1})
-	check(t, err)
+	harness.Check(t, err)
 	for _, f := range found {
-		check(t, f.NotRepaired)
+		harness.Check(t, f.NotRepaired)
 	}
 	return found
 }
@@ -251,8 +251,8 @@ func repairAll(t testing.TB, p *process) []patterns.Finding {
 func TestMembersAreRepaired(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, members)
-	p := must[*process](t)(w.start(s))
-	check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}), p.employees.Insert(ctx, jones()),
+	p := harness.Must[*process](t)(w.start(s))
+	harness.Check(t, p.plain.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}), p.employees.Insert(ctx, jones()),
 		p.plain.DeleteUnconditional(ctx, employeeKey("Sales", 223)), p.employees.Insert(ctx, &employee{Site: "Sales", ID: 3, Project: "Q"}))
 	var found []string
 	for _, f := range repairAll(t, p) {
@@ -263,7 +263,7 @@ func TestMembersAreRepaired(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 	// A row that was removed by hand, and entered again, has counted twice.
-	check(t, p.other.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
+	harness.Check(t, p.other.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "projects", Row: "members_P!_Sales!_empid^1000001"}))
 	repairAll(t, p)
 	for _, before := range []int64{2, 1} {
 		if n, was, err := p.members.Recount(ctx, projectKey("P")); n != 1 || was != before || err != nil {
@@ -274,21 +274,21 @@ func TestMembersAreRepaired(t *testing.T) {
 		t.Errorf("of no members %d, and it was %d, %v", n, was, err)
 	}
 	_, err := w.check(ctx, s)
-	check(t, err)
+	harness.Check(t, err)
 }
 
 // TestDeclarationsAreRefused: by NewRepository, before anything is read or written.
 func TestDeclarationsAreRefused(t *testing.T) {
 	s := storagetest.Open(t)
 	w := newWorld(t, s, inParent)
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	attach := func(kept patterns.Pattern[employee]) error {
 		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"}, kept)
 		return err
 	}
-	elsewhere := must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
+	elsewhere := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))
 	none := func(*department) (tables.Key, bool) { return tables.Key{}, false }
-	outgoing := must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[department]{Key: p.departments.KeyOf},
+	outgoing := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[department]{Key: p.departments.KeyOf},
 		relationships.NewMembers("sites", nil, none)))
 	for what, kept := range map[string]patterns.Pattern[employee]{
 		"a count named as the prefix":  relationships.NewCount[employee]("empid", nil),
@@ -327,11 +327,11 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		}
 	}
 	there := relationships.NewParentCount("count", p.departments, func(*employee) (tables.Key, bool) { return departmentKey("Other", "A"), true }, countOf)
-	repo := must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.employees.Table(), patterns.Schema[employee]{Key: p.employees.KeyOf}, there))
 	if err := repo.Insert(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a parent in another partition: %v", err)
 	}
-	long := must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
+	long := harness.Must[*process](t)((&world{form: members, table: w.table, other: w.other, queue: w.queue}).start(s))
 	tooLong := jones()
 	tooLong.Project = fmt.Sprintf("%0500d", 1)
 	if err := long.employees.Insert(ctx, tooLong); !errors.Is(err, tables.ErrInvalid) {

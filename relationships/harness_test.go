@@ -63,13 +63,13 @@ type world struct {
 func newWorld(t testing.TB, s *storagetest.Service, f form) *world {
 	t.Helper()
 	w := &world{form: f, table: s.TableName(t), other: s.TableName(t), queue: s.QueueName(t), attempts: 60}
-	p := must[*process](t)(w.start(s))
-	check(t, p.employees.Table().Create(t.Context()))
+	p := harness.Must[*process](t)(w.start(s))
+	harness.Check(t, p.employees.Table().Create(t.Context()))
 	if f == members || f == async {
-		check(t, p.other.Create(t.Context()), p.queue.Create(t.Context()))
+		harness.Check(t, p.other.Create(t.Context()), p.queue.Create(t.Context()))
 	}
 	for _, name := range []string{"A", "B"} {
-		check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
+		harness.Check(t, p.departments.Insert(t.Context(), &department{Site: "Sales", Name: name, Budget: 5}))
 	}
 	return w
 }
@@ -214,21 +214,4 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 		}
 	}
 	return found, nil
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

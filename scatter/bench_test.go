@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -24,7 +25,7 @@ func BenchmarkBucket(b *testing.B) {
 
 // BenchmarkMeter is one count, among as many partitions as a meter tells apart by itself.
 func BenchmarkMeter(b *testing.B) {
-	m := must[*scatter.Meter](b)(scatter.NewMeter(nil))
+	m := harness.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
 	names := make([]string, 1024)
 	for i := range names {
 		names[i] = fmt.Sprintf("access_%03d", i)
@@ -41,20 +42,20 @@ func BenchmarkMeter(b *testing.B) {
 // insert takes less.
 func BenchmarkInsert(b *testing.B) {
 	s := storagetest.Simulator(b, nil)
-	a := must[*tables.Account](b)(account(s))
+	a := harness.Must[*tables.Account](b)(account(s))
 	handles := make([]*tables.Table, 3)
 	for i := range handles {
 		handles[i] = a.Table(fmt.Sprintf("Events%d", i))
-		check(b, handles[i].Create(b.Context()))
+		harness.Check(b, handles[i].Create(b.Context()))
 	}
 	start := s.Clock.Now()
 	of := func(i int) *access {
 		return &access{Department: "Sales", Employee: i % 100, At: start.Add(time.Duration(i) * time.Microsecond), ID: i % 1e8, Resource: "printer"}
 	}
-	meter := must[*scatter.Meter](b)(scatter.NewMeter(nil))
-	p := must[*scatter.Spread[access]](b)(scatter.New(handles[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
+	meter := harness.Must[*scatter.Meter](b)(scatter.NewMeter(nil))
+	p := harness.Must[*scatter.Spread[access]](b)(scatter.New(handles[0], scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: 16},
 		&scatter.Options{Meter: meter, Now: s.Clock.Now}))
-	plain := must[*patterns.Repository[access]](b)(patterns.NewRepository(handles[1], patterns.Schema[access]{Key: func(a *access) tables.Key {
+	plain := harness.Must[*patterns.Repository[access]](b)(patterns.NewRepository(handles[1], patterns.Schema[access]{Key: func(a *access) tables.Key {
 		return tables.Key{Partition: "access_000", Row: a.row()}
 	}}))
 	client := handles[2].Client()
@@ -79,7 +80,7 @@ func BenchmarkInsert(b *testing.B) {
 			runtime.GC()
 			began := time.Now()
 			for i := range turn {
-				check(b, insert(next+i))
+				harness.Check(b, insert(next+i))
 			}
 			took[side] += time.Since(began)
 		}

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -25,7 +26,7 @@ func rowOfEvent(at time.Time, id int) string {
 	return compoundkey.Join("event", compoundkey.Time(at), compoundkey.Int(id, 8))
 }
 
-// openEvents opens the events of an account. Every program that writes or reads them does this.
+// openEvents opens the events of a table. Every program that writes or reads them does this.
 func openEvents(table *tables.Table, options *scatter.Options) (*scatter.Spread[Event], error) {
 	return scatter.New(table, scatter.Schema[Event]{
 		Order:      scatter.ByTime("event", time.Minute),
@@ -39,12 +40,15 @@ func openEvents(table *tables.Table, options *scatter.Options) (*scatter.Spread[
 func Example() {
 	ctx := context.Background()
 	now := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
-	table := storage().Table("ExampleEvents")
-	events, err := openEvents(table, &scatter.Options{Now: func() time.Time { return now }})
+	store, err := patterns.NewStore(harness.ExampleAccount(), "events", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	events, err := openEvents(store.Table("ExampleEvents"), &scatter.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	log4 := func(from int) {
@@ -85,8 +89,11 @@ func ExampleNewNatural() {
 	employee := func(id int) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String("Sales"), compoundkey.Int(id, 6))
 	}
-	table := storage().Table("ExampleAccesses")
-	accesses, err := scatter.NewNatural(table, scatter.NaturalSchema[access]{
+	store, err := patterns.NewStore(harness.ExampleAccount(), "accesses", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	accesses, err := scatter.NewNatural(store.Table("ExampleAccesses"), scatter.NaturalSchema[access]{
 		Name:      "event",
 		RowPrefix: "access",
 		Partition: func(a *access) compoundkey.Part { return employee(a.Employee) },
@@ -95,7 +102,7 @@ func ExampleNewNatural() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	if err := store.Create(ctx); err != nil {
 		log.Fatal(err)
 	}
 	nine := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
@@ -133,17 +140,4 @@ func ExampleMeter() {
 	// Output:
 	// event_000: 1900 in a second, 95 % of the target
 	// enough: 3
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -54,7 +55,7 @@ func open(s *storagetest.Service, table string, schema scatter.Schema[event], op
 func newTable(t testing.TB, s *storagetest.Service) string {
 	t.Helper()
 	name := s.TableName(t)
-	check(t, must[*tables.Account](t)(account(s)).Table(name).Create(t.Context()))
+	harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(name).Create(t.Context()))
 	return name
 }
 
@@ -137,23 +138,6 @@ func rowsOf(events iter.Seq2[*event, error]) ([]string, error) {
 		rows = append(rows, e.Key().Row)
 	}
 	return rows, nil
-}
-
-func must[V any](t testing.TB) func(V, error) V {
-	return func(v V, err error) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func wantKind(t testing.TB, err, kind error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,14 +25,14 @@ func TestEpochsHaveALimit(t *testing.T) {
 	record := &tables.Entity{Key: tables.Key{Partition: "scatter_event", Row: "epochs"}, Properties: tables.Properties{
 		{Name: "Version", Value: tables.Int32(1)}, {Name: "Order", Value: tables.String("number:6")},
 		{Name: "Horizon", Value: tables.Int64(2000)}, {Name: "Epochs", Value: tables.String(strings.Join(lines, "\n"))}}}
-	check(t, must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
-	p := must[spread](t)(open(s, table, numbered(10, 3), nil))
+	harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(table).Entities().Insert(ctx, record))
+	p := harness.Must[spread](t)(open(s, table, numbered(10, 3), nil))
 	_, err := p.Resize(ctx, 5)
 	wantKind(t, err, tables.ErrTooLarge)
 	for _, number := range []int64{0, 1, 998, 1999, 2000} {
-		check(t, p.Insert(ctx, &event{Number: number}))
+		harness.Check(t, p.Insert(ctx, &event{Number: number}))
 	}
-	if rows := must[[]string](t)(placed(ctx, s, table, numbered(10, 3))); len(rows) != 5 {
+	if rows := harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 3))); len(rows) != 5 {
 		t.Errorf("rows %v", rows)
 	}
 }
@@ -41,8 +42,8 @@ func TestEpochsHaveALimit(t *testing.T) {
 func TestConflictsOnTheRecord(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		ctx, table, schema := t.Context(), newTable(t, s), numbered(10, 2)
-		check(t, must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
-		concurrent := must[spread](t)(open(s, table, schema, nil))
+		harness.Check(t, harness.Must[spread](t)(open(s, table, schema, nil)).Insert(ctx, &event{Number: 1}))
+		concurrent := harness.Must[spread](t)(open(s, table, schema, nil))
 		n, slow := 2, make(chan bool)
 		comes := storagetest.On(storagetest.ReplaceEntity, storagetest.Always(storagetest.Before("a concurrent writer", func() {
 			n++
@@ -56,7 +57,7 @@ func TestConflictsOnTheRecord(t *testing.T) {
 		})))
 		faulty, _ := s.Faulty(comes)
 		schema.MaxAttempts = 3
-		p := must[spread](t)(open(faulty, table, schema, nil))
+		p := harness.Must[spread](t)(open(faulty, table, schema, nil))
 		moved := make(chan error)
 		go func() { moved <- p.Insert(ctx, &event{Number: 50}) }()
 		<-slow
@@ -71,7 +72,7 @@ func TestConflictsOnTheRecord(t *testing.T) {
 		if n != 5 {
 			t.Errorf("%d attempts", n-2)
 		}
-		if rows := must[[]string](t)(placed(ctx, s, table, numbered(10, 2))); len(rows) != 1 {
+		if rows := harness.Must[[]string](t)(placed(ctx, s, table, numbered(10, 2))); len(rows) != 1 {
 			t.Errorf("rows %v", rows)
 		}
 	})
@@ -82,7 +83,7 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newStopwatch()
 	meter := w.meter(t, scatter.MeterOptions{Target: 1})
-	p := must[spread](t)(open(s, newTable(t, s), numbered(0, 2), &scatter.Options{Meter: meter}))
+	p := harness.Must[spread](t)(open(s, newTable(t, s), numbered(0, 2), &scatter.Options{Meter: meter}))
 	all := func(yield func(*event, error) bool) {
 		for n := range int64(20) {
 			if !yield(&event{Number: n}, nil) {
@@ -90,9 +91,9 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, all, nil))
-	check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
+	harness.Must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, all, nil))
+	harness.Check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
+	harness.Must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
 	}, &tables.BulkOptions{Resume: "1"}))
 	total := 0
@@ -108,7 +109,7 @@ func TestVerbsThatAreMetered(t *testing.T) {
 	for e, err := range p.GetMany(ctx, nil, nil) {
 		t.Errorf("of no rows: %v, %v", e, err)
 	}
-	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	for _, err := range missing.GetMany(ctx, []string{rowOf(1, "")}, nil) {
 		wantKind(t, err, tables.ErrMissingResource)
 	}

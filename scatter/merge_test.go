@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -84,14 +85,14 @@ func TestMergeStops(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[spread](t)(open(&counted, newTable(t, s), numbered(0, 4), nil))
+	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(0, 4), nil))
 	for n := range int64(400) {
-		check(t, p.Insert(ctx, &event{Number: n}))
+		harness.Check(t, p.Insert(ctx, &event{Number: n}))
 	}
 	counter.Reset()
 	seen := int64(0)
 	for e, err := range p.Range(ctx, compoundkey.All(), &scatter.ReadOptions{PageSize: 5}) {
-		check(t, err)
+		harness.Check(t, err)
 		if e.Number != seen {
 			t.Fatalf("%d comes after %d", e.Number, seen-1)
 		}
@@ -108,8 +109,8 @@ func TestMergeStops(t *testing.T) {
 // TestCosmosIsRefused: there, queries come back in no order.
 func TestCosmosIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	a := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
-	n := must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", RowPrefix: "event",
+	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
+	n := harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", RowPrefix: "event",
 		Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil))
 	read := 0
 	for _, err := range n.Range(t.Context(), []compoundkey.Part{compoundkey.String("a")}, compoundkey.All(), nil) {

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,7 +27,7 @@ func (w *stopwatch) pass(d time.Duration) { w.now = w.now.Add(d) }
 func (w *stopwatch) meter(t testing.TB, o scatter.MeterOptions) *scatter.Meter {
 	t.Helper()
 	o.Now = func() time.Time { return w.now }
-	return must[*scatter.Meter](t)(scatter.NewMeter(&o))
+	return harness.Must[*scatter.Meter](t)(scatter.NewMeter(&o))
 }
 
 func TestMeter(t *testing.T) {
@@ -132,7 +133,7 @@ func TestMeterFindsHotPartitions(t *testing.T) {
 }
 
 func TestMeterIsSafe(t *testing.T) {
-	m := must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Seconds: 600, Partitions: 3}))
+	m := harness.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Seconds: 600, Partitions: 3}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,8 +34,8 @@ func (a *access) row() string {
 
 func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *scatter.Natural[access] {
 	t.Helper()
-	table := must[*tables.Account](t)(account(s)).Table(newTable(t, s))
-	return must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
+	table := harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
+	return harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
 		Name: "access", RowPrefix: "access",
 		Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) },
 		Row:       (*access).row,
@@ -45,11 +46,11 @@ func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *s
 func TestNatural(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
-	meter := must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})) // all writes are of one second
+	meter := harness.Must[*scatter.Meter](t)(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }})) // all writes are of one second
 	n := naturals(t, storagetest.Open(t), &scatter.Options{Meter: meter})
 	start := time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)
 	for i := range 30 {
-		check(t, n.Insert(ctx, &access{Department: "Sales", Employee: i % 3, At: start.Add(time.Duration(i) * time.Minute), ID: i}))
+		harness.Check(t, n.Insert(ctx, &access{Department: "Sales", Employee: i % 3, At: start.Add(time.Duration(i) * time.Minute), ID: i}))
 	}
 	read := func(span compoundkey.Span, o *scatter.ReadOptions, employees ...int) (ids []int) {
 		t.Helper()
@@ -58,7 +59,7 @@ func TestNatural(t *testing.T) {
 			keys = append(keys, natural("Sales", e))
 		}
 		for a, err := range n.Range(ctx, keys, span, o) {
-			check(t, err)
+			harness.Check(t, err)
 			ids = append(ids, a.ID)
 		}
 		return ids
@@ -70,11 +71,11 @@ func TestNatural(t *testing.T) {
 		t.Errorf("of two employees: %v", got)
 	}
 	last := &access{Department: "Sales", Employee: 2, At: start.Add(29 * time.Minute), ID: 29}
-	found := must[*access](t)(n.Update(ctx, natural("Sales", 2), last.row(), func(a *access) error { a.Resource = "printer"; return nil }))
-	if again := must[*access](t)(n.Get(ctx, natural("Sales", 2), last.row())); again.Resource != "printer" || again.ETag != found.ETag {
+	found := harness.Must[*access](t)(n.Update(ctx, natural("Sales", 2), last.row(), func(a *access) error { a.Resource = "printer"; return nil }))
+	if again := harness.Must[*access](t)(n.Get(ctx, natural("Sales", 2), last.row())); again.Resource != "printer" || again.ETag != found.ETag {
 		t.Errorf("read again: %+v", again)
 	}
-	check(t, n.Delete(ctx, found))
+	harness.Check(t, n.Delete(ctx, found))
 	if got := read(compoundkey.All(), nil, 0, 1, 2); len(got) != 29 {
 		t.Errorf("%d left", len(got))
 	}
@@ -99,7 +100,7 @@ func TestNaturalRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	other := must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", RowPrefix: "other", Partition: part, Row: row}, nil))
+	other := harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", RowPrefix: "other", Partition: part, Row: row}, nil))
 	wantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
 	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
 	for _, c := range []struct {

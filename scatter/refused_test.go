@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -19,7 +20,7 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), counter)
-	p := must[spread](t)(open(&counted, newTable(t, s), numbered(10, 4), nil))
+	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(10, 4), nil))
 	large := func() *event { return &event{Number: 999_990, Text: strings.Repeat("x", 40_000)} }
 	for name, verb := range map[string]func() error{
 		"Insert":  func() error { return p.Insert(ctx, large()) },
@@ -37,8 +38,8 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 			t.Errorf("%s: %d requests, %v", name, n, err)
 		}
 	}
-	epoch := must[scatter.Epoch](t)(p.Resize(ctx, 8))
-	check(t, p.Insert(ctx, &event{Number: 1}))
+	epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 8))
+	harness.Check(t, p.Insert(ctx, &event{Number: 1}))
 	if epoch.Number != 0 {
 		t.Errorf("nothing is stored, and the new n begins at %d", epoch.Number)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/scatter"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -16,10 +17,10 @@ func TestRequestCounts(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	table, schema := newTable(t, s), numbered(100, 4)
-	p, other := must[spread](t)(open(&counted, table, schema, nil)), must[spread](t)(open(&counted, table, schema, nil))
+	p, other := harness.Must[spread](t)(open(&counted, table, schema, nil)), harness.Must[spread](t)(open(&counted, table, schema, nil))
 	cost := func(want int, what string, err error) {
 		t.Helper()
-		check(t, err)
+		harness.Check(t, err)
 		if got := counter.Reset(); got != want {
 			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}
@@ -46,7 +47,7 @@ func TestRequestCounts(t *testing.T) {
 	_, err = other.Update(ctx, rowOf(5, ""), func(*event) error { return nil })
 	cost(2, "Update", err)
 	cost(2, "Upsert", p.Upsert(ctx, &event{Number: 5}))
-	e := must[*event](t)(p.Get(ctx, rowOf(6, "")))
+	e := harness.Must[*event](t)(p.Get(ctx, rowOf(6, "")))
 	counter.Reset()
 	cost(1, "Merge", p.Merge(ctx, e))
 	cost(1, "Delete", p.Delete(ctx, e))
@@ -61,14 +62,14 @@ func TestRequestCounts(t *testing.T) {
 	cost(4, "Range below the last change of n", read(p, below, nil, 98))
 	cost(1+6, "Range behind it", read(p, compoundkey.AtLeast(compoundkey.Int(200, numberDigits)), nil, 1))
 	cost(4, "Range with a Limit", read(p, below, &scatter.ReadOptions{Limit: 3}, 3))
-	must[*event](t)(must[spread](t)(open(&counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
+	harness.Must[*event](t)(harness.Must[spread](t)(open(&counted, table, schema, nil)).Get(ctx, rowOf(8, "")))
 	cost(2, "the first Get", nil)
 	cost(1, "Sync", p.Sync(ctx))
 	_, err = p.Epochs(ctx)
 	cost(1, "Epochs", err)
 	_, err = p.Partitions(ctx)
 	cost(1, "Partitions", err)
-	stale := must[spread](t)(open(&counted, table, schema, nil))
+	stale := harness.Must[spread](t)(open(&counted, table, schema, nil))
 	rows := []string{rowOf(8, ""), rowOf(90_000, ""), rowOf(9, ""), rowOf(90_001, ""), rowOf(90_002, "")}
 	found, err := rowsOf(stale.GetMany(ctx, rows, nil))
 	if len(found) != 2 {
@@ -83,7 +84,7 @@ func TestOneAsksForAll(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
-	p := must[spread](t)(open(&counted, newTable(t, s), numbered(16, 4), nil))
+	p := harness.Must[spread](t)(open(&counted, newTable(t, s), numbered(16, 4), nil))
 	for _, from := range []int64{0, 16} {
 		var all sync.WaitGroup
 		errs := make([]error, 16)
@@ -91,7 +92,7 @@ func TestOneAsksForAll(t *testing.T) {
 			all.Go(func() { errs[i] = p.Insert(ctx, &event{Number: from + int64(i)}) })
 		}
 		all.Wait()
-		check(t, errs...)
+		harness.Check(t, errs...)
 		if got := counter.Reset(); got != 16+2 {
 			t.Errorf("%d requests for 16 inserts from %d on", got, from)
 		}
@@ -106,12 +107,12 @@ func TestLostAnswers(t *testing.T) {
 		storagetest.On(storagetest.GetEntity, storagetest.OnIndex(1, storagetest.NotSent)), // by which the first would be cleared up
 		storagetest.On(storagetest.ReplaceEntity, storagetest.Times(2, storagetest.LostAnswer)))
 	faulty, faults := s.WithRetries(0).Faulty(lost)
-	p := must[spread](t)(open(faulty, table, schema, nil))
-	check(t, p.Insert(ctx, &event{Number: 1}), p.Insert(ctx, &event{Number: 12}))
-	if epoch := must[scatter.Epoch](t)(p.Resize(ctx, 9)); epoch.Number != 20 || len(faults.Met()) != 4 {
+	p := harness.Must[spread](t)(open(faulty, table, schema, nil))
+	harness.Check(t, p.Insert(ctx, &event{Number: 1}), p.Insert(ctx, &event{Number: 12}))
+	if epoch := harness.Must[scatter.Epoch](t)(p.Resize(ctx, 9)); epoch.Number != 20 || len(faults.Met()) != 4 {
 		t.Errorf("9 partitions from %v, after %v", epoch, faults.Met())
 	}
-	if rows := must[[]string](t)(placed(ctx, s, table, schema)); len(rows) != 2 {
+	if rows := harness.Must[[]string](t)(placed(ctx, s, table, schema)); len(rows) != 2 {
 		t.Errorf("there are %v", rows)
 	}
 }

@@ -21,28 +21,28 @@ type spread = *scatter.Spread[event]
 func TestVerbs(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 4)
-	p := must[spread](t)(open(s, table, schema, nil))
-	fresh := func() spread { return must[spread](t)(open(s, table, schema, nil)) }
+	p := harness.Must[spread](t)(open(s, table, schema, nil))
+	fresh := func() spread { return harness.Must[spread](t)(open(s, table, schema, nil)) }
 	e := &event{Number: 7, Tag: "a", Text: "1"}
-	check(t, p.Insert(ctx, e))
+	harness.Check(t, p.Insert(ctx, e))
 	wantKind(t, fresh().Insert(ctx, &event{Number: 7, Tag: "a"}), tables.ErrExists)
 	e.Text = "2"
-	check(t, fresh().Replace(ctx, must[*event](t)(fresh().Get(ctx, e.row()))))
+	harness.Check(t, fresh().Replace(ctx, harness.Must[*event](t)(fresh().Get(ctx, e.row()))))
 	wantKind(t, p.Replace(ctx, e), tables.ErrConflict)
-	e = must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
+	e = harness.Must[*event](t)(fresh().Update(ctx, e.row(), func(e *event) error { e.Text = "3"; return nil }))
 	e.Text = "4"
 	other, f := fresh(), fresh()
-	read := must[*event](t)(other.Get(ctx, e.row()))
+	read := harness.Must[*event](t)(other.Get(ctx, e.row()))
 	read.Text = "4"
-	check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
-	if got := must[*event](t)(p.Get(ctx, e.row())); got.Text != "5" {
+	harness.Check(t, other.Merge(ctx, read, "Text"), f.Upsert(ctx, &event{Number: 7, Tag: "a", Text: "5"}))
+	if got := harness.Must[*event](t)(p.Get(ctx, e.row())); got.Text != "5" {
 		t.Errorf("the text is %s", got.Text)
 	}
-	check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
-	if got := must[[]string](t)(placed(ctx, s, table, schema)); !slices.Equal(got, []string{rowOf(17, "b")}) {
+	harness.Check(t, f.Upsert(ctx, &event{Number: 17, Tag: "b"}), fresh().DeleteUnconditional(ctx, e.row()))
+	if got := harness.Must[[]string](t)(placed(ctx, s, table, schema)); !slices.Equal(got, []string{rowOf(17, "b")}) {
 		t.Errorf("left: %v", got)
 	}
-	check(t, p.Delete(ctx, must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
+	harness.Check(t, p.Delete(ctx, harness.Must[*event](t)(p.Get(ctx, rowOf(17, "b")))))
 	_, err := p.Get(ctx, rowOf(17, "b"))
 	wantKind(t, err, tables.ErrNotFound)
 	_, err = fresh().Get(ctx, rowOf(99_999, "b"))
@@ -53,48 +53,48 @@ func TestVerbs(t *testing.T) {
 func TestResize(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	table, schema := newTable(t, s), numbered(10, 3)
-	p, old := must[spread](t)(open(s, table, schema, nil)), must[spread](t)(open(s, table, schema, nil))
+	p, old := harness.Must[spread](t)(open(s, table, schema, nil)), harness.Must[spread](t)(open(s, table, schema, nil))
 	insert := func(p spread, from, to int64) {
 		t.Helper()
 		for n := from; n < to; n++ {
-			check(t, p.Insert(ctx, &event{Number: n, Tag: "x"}))
+			harness.Check(t, p.Insert(ctx, &event{Number: n, Tag: "x"}))
 		}
 	}
 	insert(p, 0, 5)
 	insert(old, 5, 6)
 	for _, n := range []int{9, 7, 3, 11} { // what has not begun can be taken back
-		if got := must[scatter.Epoch](t)(p.Resize(ctx, n)); n != 3 && got != (scatter.Epoch{Number: 10, Partitions: n}) {
+		if got := harness.Must[scatter.Epoch](t)(p.Resize(ctx, n)); n != 3 && got != (scatter.Epoch{Number: 10, Partitions: n}) {
 			t.Fatalf("%d partitions from %+v", n, got)
 		}
 	}
 	insert(p, 10, 20)
-	must[scatter.Epoch](t)(p.Resize(ctx, 2))
+	harness.Must[scatter.Epoch](t)(p.Resize(ctx, 2))
 	insert(p, 20, 25)
 	insert(old, 6, 10)  // below the horizon that it knows
 	insert(old, 25, 35) // behind it
 	if err := old.Insert(ctx, &event{Number: 15, Tag: "x"}); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("inserted again: %v", err)
 	}
-	all := must[[]string](t)(placed(ctx, s, table, schema))
+	all := harness.Must[[]string](t)(placed(ctx, s, table, schema))
 	if len(all) != 35 {
 		t.Errorf("%d are there", len(all))
 	}
 	want := []scatter.Epoch{{Number: 0, Partitions: 3}, {Number: 10, Partitions: 11}, {Number: 20, Partitions: 2}}
-	if got := must[[]scatter.Epoch](t)(old.Epochs(ctx)); !slices.Equal(got, want) {
+	if got := harness.Must[[]scatter.Epoch](t)(old.Epochs(ctx)); !slices.Equal(got, want) {
 		t.Errorf("epochs %v", got)
 	}
-	if got := must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
+	if got := harness.Must[[]string](t)(p.Partitions(ctx)); len(got) != 11 || got[10] != "event_010" {
 		t.Errorf("partitions %v", got)
 	}
 	span := compoundkey.Between(compoundkey.Int(8, numberDigits), compoundkey.Int(31, numberDigits))
-	if got := must[[]string](t)(rowsOf(old.Range(ctx, span, nil))); !slices.Equal(got, all[8:31]) {
+	if got := harness.Must[[]string](t)(rowsOf(old.Range(ctx, span, nil))); !slices.Equal(got, all[8:31]) {
 		t.Errorf("8 to 31: %v", got)
 	}
 	for e, err := range p.Range(ctx, span, nil) {
-		check(t, err)
-		check(t, p.Delete(ctx, e))
+		harness.Check(t, err)
+		harness.Check(t, p.Delete(ctx, e))
 	}
-	if got := must[[]string](t)(placed(ctx, s, table, schema)); len(got) != 12 {
+	if got := harness.Must[[]string](t)(placed(ctx, s, table, schema)); len(got) != 12 {
 		t.Errorf("%d are left", len(got))
 	}
 }
@@ -102,10 +102,10 @@ func TestResize(t *testing.T) {
 // TestReads: conditions, selection, limits, many keys, and an order that falls.
 func TestReads(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
-	table := must[*tables.Account](t)(account(s)).Table(newTable(t, s))
+	table := harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	options := &scatter.Options{Now: func() time.Time { return now }, Ahead: time.Hour}
-	p := must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
+	p := harness.Must[*scatter.Spread[login]](t)(scatter.New(table, scatter.Schema[login]{Order: scatter.ByTimeDesc("login", 0), Row: (*login).newestFirst, Partitions: 5}, options))
 	var all []*login
 	for i := range 40 {
 		all = append(all, &login{At: now.Add(time.Duration(i) * time.Minute), User: []string{"even", "odd"}[i%2]})
@@ -117,14 +117,14 @@ func TestReads(t *testing.T) {
 			}
 		}
 	}, nil)
-	check(t, err)
+	harness.Check(t, err)
 	if progress.Written != 40 {
 		t.Errorf("%+v", progress)
 	}
 	minutes := func(logins iter.Seq2[*login, error]) (got []int) {
 		t.Helper()
 		for l, err := range logins {
-			check(t, err)
+			harness.Check(t, err)
 			got = append(got, int(l.At.Sub(now)/time.Minute))
 		}
 		return got
@@ -160,15 +160,15 @@ func TestAhead(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	schema := scatter.Schema[login]{Order: scatter.ByTime("login", time.Hour), Row: (*login).row}
-	p := must[*scatter.Spread[login]](t)(scatter.New(must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
+	p := harness.Must[*scatter.Spread[login]](t)(scatter.New(harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s)), schema, &scatter.Options{Now: func() time.Time { return now }}))
 	wantKind(t, p.Insert(ctx, &login{At: now.Add(16 * time.Minute)}), tables.ErrInvalid)
-	if epochs := must[[]scatter.Epoch](t)(p.Epochs(ctx)); len(epochs) != 0 {
+	if epochs := harness.Must[[]scatter.Epoch](t)(p.Epochs(ctx)); len(epochs) != 0 {
 		t.Errorf("the refused one has left %v", epochs)
 	}
 	for e, err := range p.Range(ctx, compoundkey.All(), nil) {
 		t.Errorf("there is %v, %v", e, err)
 	}
-	check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
+	harness.Check(t, p.Insert(ctx, &login{At: now.Add(15 * time.Minute)}), p.Insert(ctx, &login{At: now.Add(59 * time.Minute)}), p.Insert(ctx, &login{At: now.AddDate(-400, 0, 0)}))
 	wantKind(t, p.Insert(ctx, &login{At: now.Add(60 * time.Minute)}), tables.ErrInvalid)
 }
 
@@ -179,22 +179,22 @@ func TestPatternsCompose(t *testing.T) {
 	index := func() *intrapartition.Index[event] {
 		return intrapartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
 	}
-	byTag, meter := index(), must[*scatter.Meter](t)(scatter.NewMeter(nil))
-	p := must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
-	check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
-	must[scatter.Epoch](t)(p.Resize(ctx, 7))
+	byTag, meter := index(), harness.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	p := harness.Must[spread](t)(open(s, table, schema, &scatter.Options{Meter: meter}, byTag))
+	harness.Check(t, p.Insert(ctx, &event{Number: 1, Tag: "a"}))
+	harness.Must[scatter.Epoch](t)(p.Resize(ctx, 7))
 	e := &event{Number: 12, Tag: "b"}
 	wantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
-	check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
-	found := must[*event](t)(byTag.Get(ctx, e.Key().Partition, compoundkey.String("b")))
+	harness.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
+	found := harness.Must[*event](t)(byTag.Get(ctx, e.Key().Partition, compoundkey.String("b")))
 	found.Tag = "b"
 	found.Text = "changed"
-	check(t, p.Replace(ctx, found))
-	key := must[tables.Key](t)(p.Key(ctx, e.row()))
+	harness.Check(t, p.Replace(ctx, found))
+	key := harness.Must[tables.Key](t)(p.Key(ctx, e.row()))
 	if key != e.Key() {
 		t.Errorf("key %v, want %v", key, e.Key())
 	}
-	for _, audited := range []spread{p, must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
+	for _, audited := range []spread{p, harness.Must[spread](t)(open(s, table, schema, nil, index()))} { // one that has not looked at the record
 		if err := harness.Clean(ctx, audited.Repository().Verify, nil); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -206,7 +206,7 @@ func TestPatternsCompose(t *testing.T) {
 	if written != 4 {
 		t.Errorf("%d rows counted, an insert and a replace of two rows are 4", written)
 	}
-	late := must[spread](t)(open(s, table, schema, nil)).Repository()
+	late := harness.Must[spread](t)(open(s, table, schema, nil)).Repository()
 	if got := late.KeyOf(e); got != key {
 		t.Errorf("an entity that was written is at %v, not at %v", key, got)
 	}
@@ -214,7 +214,7 @@ func TestPatternsCompose(t *testing.T) {
 	if got := late.KeyOf(e); compoundkey.CheckKey(got.Partition) == nil {
 		t.Errorf("another one is said to be at %v", got)
 	}
-	check(t, p.Sync(ctx))
+	harness.Check(t, p.Sync(ctx))
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -239,7 +239,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := scatter.New(nil, good, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no table: %v", err)
 	}
-	if _, err := scatter.New(must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := scatter.New(harness.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no Meta: %v", err)
 	}
 }
@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	table := newTable(t, s)
-	p := must[spread](t)(open(&counted, table, numbered(0, 0), nil))
+	p := harness.Must[spread](t)(open(&counted, table, numbered(0, 0), nil))
 	tooLong := &event{Number: 1_000_000}
 	for _, err := range []error{p.Insert(ctx, tooLong), p.Upsert(ctx, tooLong), p.Replace(ctx, tooLong), p.Delete(ctx, tooLong), p.Prepare(ctx, tooLong), p.Insert(ctx, nil), p.Prepare(ctx, nil)} {
 		wantKind(t, err, tables.ErrInvalid)
@@ -266,13 +266,13 @@ func TestRefusals(t *testing.T) {
 	other := numbered(0, 0)
 	other.Order = scatter.ByNumber("event", 7, 0)
 	other.Row = func(e *event) string { return compoundkey.Join("event", compoundkey.Int(e.Number, 7)) }
-	check(t, must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
+	harness.Check(t, harness.Must[spread](t)(open(s, table, other, nil)).Prepare(ctx, &event{}))
 	wantKind(t, p.Insert(ctx, &event{}), tables.ErrInvalid)
-	rows := must[*tables.Account](t)(account(s)).Table(table).Entities()
-	record := must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
+	rows := harness.Must[*tables.Account](t)(account(s)).Table(table).Entities()
+	record := harness.Must[*tables.Entity](t)(rows.Get(ctx, tables.Key{Partition: "scatter_event", Row: "epochs"}))
 	record.Set("Version", tables.Int32(2))
-	check(t, rows.Replace(ctx, record))
+	harness.Check(t, rows.Replace(ctx, record))
 	wantKind(t, p.Insert(ctx, &event{}), tables.ErrGarbled)
-	missing := must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
+	missing := harness.Must[spread](t)(open(s, s.TableName(t), numbered(0, 0), nil))
 	wantKind(t, missing.Insert(ctx, &event{}), tables.ErrMissingResource)
 }

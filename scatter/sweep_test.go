@@ -42,12 +42,12 @@ func epochsState(ctx context.Context, p spread, _ []string) (string, error) {
 
 func (c swept) world(t testing.TB, s *storagetest.Service) storagetest.World {
 	table, schema := newTable(t, s), numbered(10, 3)
-	before := must[spread](t)(open(s, table, schema, nil))
+	before := harness.Must[spread](t)(open(s, table, schema, nil))
 	if !c.empty {
-		check(t, before.Insert(t.Context(), &event{Number: 5, Text: "old"}))
-		must[scatter.Epoch](t)(before.Resize(t.Context(), 4))
+		harness.Check(t, before.Insert(t.Context(), &event{Number: 5, Text: "old"}))
+		harness.Must[scatter.Epoch](t)(before.Resize(t.Context(), 4))
 		for n := int64(10); n < 13; n++ {
-			check(t, before.Insert(t.Context(), &event{Number: n}))
+			harness.Check(t, before.Insert(t.Context(), &event{Number: n}))
 		}
 	}
 	var mu sync.Mutex

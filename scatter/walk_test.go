@@ -76,10 +76,10 @@ func TestWalk(t *testing.T) {
 // walked is a world in which the numbers below before are there.
 func walked(table string, schema scatter.Schema[event], before int64, actors ...explore.Actor) func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	return func(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
-		check(t, must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
-		p := must[spread](t)(open(s, table, schema, nil))
+		harness.Check(t, harness.Must[*tables.Account](t)(account(s)).Table(table).Create(t.Context()))
+		p := harness.Must[spread](t)(open(s, table, schema, nil))
 		for n := range before {
-			check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
+			harness.Check(t, p.Insert(t.Context(), &event{Number: n, Tag: "before"}))
 		}
 		return explore.InterleavingStage{Processes: actors, Check: func(ctx context.Context, s *storagetest.Service) error {
 			rows, err := placed(ctx, s, table, schema)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -62,7 +63,7 @@ func TestLayoutOfOneRepository(t *testing.T) {
 		t.Fatalf("a broken index beside it: %v", err)
 	}
 	_, err := patterns.NewRepository(table, schema, l)
-	check(t, err)
+	harness.Check(t, err)
 	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a second repository: %v", err)
 	}

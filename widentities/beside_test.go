@@ -54,17 +54,17 @@ func deletedAt(t *testing.T, i int, again bool, run func(context.Context, *proce
 	ctx, s := context.Background(), storagetest.Simulator(t, nil)
 	p, table := open(t, s)
 	for id := 1; id <= 3; id++ {
-		check(t, p.profiles.Insert(ctx, withNumbers(id, 900)))
+		harness.Check(t, p.profiles.Insert(ctx, withNumbers(id, 900)))
 	}
 	faulty, _ := s.Faulty(storagetest.OnIndex(i, storagetest.Always(storagetest.After("delete", func() {
 		met = true
-		check(t, p.profiles.DeleteUnconditional(ctx, at(2)))
+		harness.Check(t, p.profiles.DeleteUnconditional(ctx, at(2)))
 		if again {
-			check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
+			harness.Check(t, p.profiles.Insert(ctx, withNumbers(2, 400)))
 		}
 	}))))
 	broken, err := start(faulty, table)
-	check(t, err, run(ctx, broken))
+	harness.Check(t, err, run(ctx, broken))
 	if err := harness.Clean(ctx, p.profiles.Verify, quick); err != nil {
 		t.Fatalf("delete after request %d leaves %v", i, err)
 	}

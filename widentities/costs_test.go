@@ -3,6 +3,7 @@ package widentities_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -14,7 +15,7 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 	s, requests := counted(storagetest.Open(t))
 	p, _ := open(t, s)
 	v := withNumbers(1, 300)
-	check(t, p.profiles.Insert(ctx, v))
+	harness.Check(t, p.profiles.Insert(ctx, v))
 	for _, step := range []struct {
 		name string
 		want int
@@ -29,7 +30,7 @@ func TestRequestCountsOfVerbs(t *testing.T) {
 		{"DeleteUnconditional", 3, func() error { return p.profiles.DeleteUnconditional(ctx, at(1)) }},
 	} {
 		requests.Reset()
-		check(t, step.do())
+		harness.Check(t, step.do())
 		if n := requests.Reset(); n != step.want {
 			t.Errorf("%s: %d requests, want %d", step.name, n, step.want)
 		}

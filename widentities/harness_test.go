@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -106,15 +107,6 @@ func rowKeys(ctx context.Context, p *process) ([]string, error) {
 	return keys, nil
 }
 
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // versions are the ETags of all rows of the partition.
 func versions(ctx context.Context, p *process) (map[string]string, error) {
 	etags := map[string]string{}
@@ -131,8 +123,8 @@ func versions(ctx context.Context, p *process) (map[string]string, error) {
 func bareProfiles(t testing.TB, s *storagetest.Service, table string) *patterns.Repository[profile] {
 	t.Helper()
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	check(t, err)
+	harness.Check(t, err)
 	bare, err := patterns.NewRepository(account.Table(table), schema, widentities.New[profile](nil))
-	check(t, err)
+	harness.Check(t, err)
 	return bare
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,8 +44,8 @@ func TestNamesOfPieces(t *testing.T) {
 	p, _ := open(t, storagetest.Simulator(t, nil))
 	v := withNumbers(1, 300)
 	v.More["Pack00"], v.More["Pack01"], v.More["é"] = tables.String("Pack00:s1:x"), tables.Binary([]byte{0}), tables.String("")
-	check(t, p.profiles.Insert(t.Context(), v))
+	harness.Check(t, p.profiles.Insert(t.Context(), v))
 	got, err := p.profiles.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	same(t, got, v)
 }

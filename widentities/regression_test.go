@@ -16,7 +16,7 @@ import (
 
 func account(t testing.TB, s *storagetest.Service) *tables.Account {
 	a, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
-	check(t, err)
+	harness.Check(t, err)
 	return a
 }
 
@@ -25,7 +25,7 @@ func program(t testing.TB, s *storagetest.Service, table string, first, keep []s
 	t.Helper()
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, &intrapartition.Options{Project: keep})
 	r, err := patterns.NewRepository(account(t, s).Table(table), schema, widentities.New[profile](&widentities.Options{FirstRow: first}), ix)
-	check(t, err)
+	harness.Check(t, err)
 	return r, ix
 }
 
@@ -34,11 +34,11 @@ func TestTopReadsNoMore(t *testing.T) {
 	s, n := counted(storagetest.Simulator(t, nil))
 	p, _ := open(t, s)
 	for i := range 20 {
-		check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
+		harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(i+1, 300)))
 	}
 	n.Reset()
 	_, err := p.profiles.Query().Partition("red").First(t.Context())
-	check(t, err)
+	harness.Check(t, err)
 	if got := n.Count(); got != 2 {
 		t.Errorf("First took %d requests, want 2", got)
 	}
@@ -51,18 +51,18 @@ func TestSelectOfKeys(t *testing.T) {
 	for i := range 5 {
 		v := withNumbers(i+1, 300)
 		v.More["Aaa"] = tables.Int32(1)
-		check(t, p.profiles.Insert(t.Context(), v))
+		harness.Check(t, p.profiles.Insert(t.Context(), v))
 	}
 	n.Reset()
 	for _, err := range p.profiles.Query().Partition("red").Select("RowKey").All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 	}
 	if got := n.Count(); got != 1 {
 		t.Errorf("Select(RowKey) took %d requests, want 1", got)
 	}
 	n.Reset()
 	for _, err := range p.profiles.Query().Partition("red").Select("PartitionKey", "RowKey", "Timestamp").All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 	}
 	if got := n.Count(); got != 1 {
 		t.Errorf("Select of keys took %d requests, want 1", got)
@@ -75,17 +75,17 @@ func TestFirstRowGrows(t *testing.T) {
 	_, table := open(t, s)
 	older, _ := program(t, s, table, []string{"Team", "ID"}, nil)
 	newer, _ := program(t, s, table, []string{"Team", "ID", "Email"}, nil)
-	check(t, older.Insert(t.Context(), withNumbers(1, 300)))
+	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 300)))
 	for v, err := range newer.Query().Partition("red").Select("Email").All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		if v.Email != "p1@contoso.com" {
 			t.Errorf("Select(Email) reads %q", v.Email)
 		}
 	}
 	_, err := harness.Findings(t.Context(), newer.Repair, nil)
-	check(t, err)
+	harness.Check(t, err)
 	v, err := newer.Query().Partition("red").Where(tables.Eq("Email", "p1@contoso.com")).First(t.Context())
-	check(t, err)
+	harness.Check(t, err)
 	same(t, v, withNumbers(1, 300))
 }
 
@@ -101,13 +101,13 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	newer, newByEmail := program(t, s, table, []string{"Team", "ID", "Email", "Answer00000"}, keep)
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
-	check(t, older.Insert(t.Context(), v))
+	harness.Check(t, older.Insert(t.Context(), v))
 	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
-	check(t, err)
+	harness.Check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
-	check(t, newer.Merge(t.Context(), got, "NotKept"))
+	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
 	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
@@ -124,13 +124,13 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	first := []string{"Team", "ID", "Email"}
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
-	check(t, older.Insert(t.Context(), withNumbers(1, 310)))
+	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
 	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
-	check(t, err)
+	harness.Check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
-	check(t, newer.Merge(t.Context(), got, "NotKept"))
+	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
 	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
@@ -155,8 +155,8 @@ func TestTooLarge(t *testing.T) {
 func TestForeignRowBetween(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	p, _ := open(t, s)
-	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
-	check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
+	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 9000)))
+	harness.Check(t, p.profiles.Table().Entities().Insert(t.Context(), &tables.Entity{Key: tables.Key{Partition: "red", Row: at(1).Row + "\uFFFB\uFFFB01x"}}))
 	_, err := p.profiles.Get(t.Context(), at(1))
 	if err != nil {
 		t.Error(err)
@@ -169,13 +169,13 @@ func TestOldIndexKey(t *testing.T) {
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
-	check(t, err)
+	harness.Check(t, err)
 	v := withNumbers(1, 10)
 	v.Email = "a\uFFFBb"
-	check(t, old.Insert(t.Context(), v))
+	harness.Check(t, old.Insert(t.Context(), v))
 	got, err := p.profiles.Get(t.Context(), at(1))
-	check(t, err)
-	check(t, p.profiles.Delete(t.Context(), got))
+	harness.Check(t, err)
+	harness.Check(t, p.profiles.Delete(t.Context(), got))
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
@@ -193,12 +193,12 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	p, table := open(t, s)
 	ix := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	old, err := patterns.NewRepository(account(t, s).Table(table), schema, ix)
-	check(t, err)
+	harness.Check(t, err)
 	v := withNumbers(1, 10)
 	v.Email = "J\uFFFDrg"
-	check(t, old.Insert(t.Context(), v)) // without the layout
+	harness.Check(t, old.Insert(t.Context(), v)) // without the layout
 	got, err := p.profiles.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	if err := p.profiles.Replace(t.Context(), got); err != nil {
 		t.Errorf("Replace of a narrow entity: %v", err)
 	}
@@ -208,8 +208,8 @@ func TestReplacementCharacterInKey(t *testing.T) {
 		t.Errorf("Insert of a narrow entity: %v", err)
 	}
 	got, err = p.profiles.Get(t.Context(), at(1))
-	check(t, err)
-	check(t, p.profiles.Delete(t.Context(), got))
+	harness.Check(t, err)
+	harness.Check(t, p.profiles.Delete(t.Context(), got))
 	if v, err := p.byEmail.Get(t.Context(), "red", compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
@@ -227,9 +227,9 @@ func TestOthersBesideFurtherRows(t *testing.T) {
 	notes, err := patterns.NewRepository(account(t, s).Table(table), patterns.Schema[note]{Key: func(n *note) tables.Key {
 		return tables.Key{Partition: "red", Row: compoundkey.Join("profile", compoundkey.String(n.ID))}
 	}})
-	check(t, err)
-	check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01
-	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 300)))
+	harness.Check(t, err)
+	harness.Check(t, notes.Insert(t.Context(), &note{ID: "0001\uFFFB1", Text: "mine"})) // stored as profile_0001 U+FFFB 01
+	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 300)))
 	n, err := notes.Get(t.Context(), notes.KeyOf(&note{ID: "0001\uFFFB1"}))
 	if err != nil || n.Text != "mine" {
 		t.Errorf("%v %v", n, err)

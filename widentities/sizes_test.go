@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -44,21 +45,21 @@ func TestSizes(t *testing.T) {
 			s, requests := counted(storagetest.Open(t))
 			p, _ := open(t, s)
 			requests.Reset()
-			check(t, p.profiles.Insert(t.Context(), c.profile))
+			harness.Check(t, p.profiles.Insert(t.Context(), c.profile))
 			if n := requests.Reset(); n != 1 {
 				t.Errorf("the insert took %d requests", n)
 			}
 			got, err := p.profiles.Get(t.Context(), at(c.profile.ID))
-			check(t, err)
+			harness.Check(t, err)
 			if n := requests.Reset(); n != c.reads {
 				t.Errorf("the read took %d requests, want %d", n, c.reads)
 			}
 			same(t, got, c.profile)
 			got, err = p.byEmail.Get(t.Context(), "red", compoundkey.String(c.profile.Email))
-			check(t, err)
+			harness.Check(t, err)
 			same(t, got, c.profile)
 			keys, err := rowKeys(t.Context(), p)
-			check(t, err)
+			harness.Check(t, err)
 			if len(keys) != 2*c.rows { // each with its copy
 				t.Errorf("%d rows, want 2 of %d: %q", len(keys), c.rows, keys)
 			}
@@ -70,7 +71,7 @@ func TestSizes(t *testing.T) {
 func TestLargest(t *testing.T) {
 	s, requests := counted(storagetest.Open(t))
 	p, table := open(t, s)
-	check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
+	harness.Check(t, p.profiles.Insert(t.Context(), withText(1, 1_900_000)))
 	requests.Reset()
 	err := p.profiles.Insert(t.Context(), withText(2, 2_100_000))
 	if !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
@@ -80,7 +81,7 @@ func TestLargest(t *testing.T) {
 		t.Errorf("the limit is not named: %v", err)
 	}
 	bare := bareProfiles(t, s, table)
-	check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
+	harness.Check(t, bare.Insert(t.Context(), withText(3, 3<<20))) // 3 MiB
 	least, most := 3<<20, 4<<20
 	for most-least > 1 {
 		requests.Reset()
@@ -94,7 +95,7 @@ func TestLargest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(t, bare.Insert(t.Context(), withText(4, least)))
+	harness.Check(t, bare.Insert(t.Context(), withText(4, least)))
 	requests.Reset()
 	if err := bare.Insert(t.Context(), withText(5, most)); !errors.Is(err, tables.ErrTooLarge) || requests.Count() != 0 {
 		t.Fatalf("%v after %d requests", err, requests.Count())
@@ -106,7 +107,7 @@ func TestLargest(t *testing.T) {
 func TestFirstRow(t *testing.T) {
 	s, requests := counted(storagetest.Open(t))
 	p, _ := open(t, s)
-	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
+	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 5_000)), p.profiles.Insert(t.Context(), withNumbers(2, 20)))
 	query := p.profiles.Query().Partition("red")
 	_, err := query.Where(tables.Eq("Answer00007", 7)).Page(t.Context(), "")
 	if !errors.Is(err, tables.ErrInvalid) {
@@ -125,7 +126,7 @@ func TestFirstRow(t *testing.T) {
 	} {
 		requests.Reset()
 		got, err := query.Select(c.selected...).Where(c.condition).First(t.Context())
-		check(t, err)
+		harness.Check(t, err)
 		if n := requests.Reset(); n != c.requests {
 			t.Errorf("%q took %d requests, want %d", c.selected, n, c.requests)
 		}
@@ -146,19 +147,19 @@ func TestFirstRow(t *testing.T) {
 func TestMergeTouchesFewRows(t *testing.T) {
 	s, requests := counted(storagetest.Open(t))
 	p, _ := open(t, s)
-	check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
+	harness.Check(t, p.profiles.Insert(t.Context(), withNumbers(1, 25_000)))
 	before, err := versions(t.Context(), p)
-	check(t, err)
+	harness.Check(t, err)
 	v, err := p.profiles.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	v.More["Answer12345"] = tables.Int32(-1)
 	requests.Reset()
-	check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
+	harness.Check(t, p.profiles.Merge(t.Context(), v, "Answer12345"))
 	if n := requests.Reset(); n != 3 {
 		t.Errorf("the merge took %d requests", n)
 	}
 	after, err := versions(t.Context(), p)
-	check(t, err)
+	harness.Check(t, err)
 	changed := 0
 	for key, etag := range after {
 		if before[key] != etag {
@@ -169,7 +170,7 @@ func TestMergeTouchesFewRows(t *testing.T) {
 		t.Errorf("%d of %d rows were written", changed, len(after))
 	}
 	got, err := p.profiles.Get(t.Context(), at(1))
-	check(t, err)
+	harness.Check(t, err)
 	same(t, got, v)
-	check(t, p.profiles.Replace(t.Context(), v))
+	harness.Check(t, p.profiles.Replace(t.Context(), v))
 }

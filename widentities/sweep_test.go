@@ -57,10 +57,10 @@ func replaceBy(next *profile) func(context.Context, *process, *profile) error {
 
 func sweptWorld(t testing.TB, s *storagetest.Service, before, after *profile, operate func(context.Context, *process, *profile) error) storagetest.World {
 	own, table := open(t, s)
-	check(t, own.profiles.Insert(t.Context(), withNumbers(2, 300)))
+	harness.Check(t, own.profiles.Insert(t.Context(), withNumbers(2, 300)))
 	if before != nil {
 		fresh := *before
-		check(t, own.profiles.Insert(t.Context(), &fresh))
+		harness.Check(t, own.profiles.Insert(t.Context(), &fresh))
 	}
 	var mu sync.Mutex
 	surely := false

@@ -58,7 +58,7 @@ func TestNoTornRead(t *testing.T) {
 	}
 	s := storagetest.Simulator(t, nil)
 	p, table := open(t, s)
-	check(t, p.profiles.Insert(t.Context(), numbered(0)))
+	harness.Check(t, p.profiles.Insert(t.Context(), numbered(0)))
 	s.SetChaos(storagetest.Chaos{EmptyPages: 0.1})
 	narrow := s.WithTransport(func(inner policy.Transporter) policy.Transporter { return onePerPage{inner} })
 	var done, seen, refused atomic.Int64
@@ -99,10 +99,10 @@ func TestNoTornRead(t *testing.T) {
 			time.Sleep(50 * time.Microsecond) // a writer without pause leaves readers nothing but refusals
 		}
 		v, err := p.profiles.Get(t.Context(), at(1))
-		check(t, err)
+		harness.Check(t, err)
 		writes++
 		v.More = numbered(writes).More
-		check(t, p.profiles.Replace(t.Context(), v))
+		harness.Check(t, p.profiles.Replace(t.Context(), v))
 	}
 	running.Wait()
 	t.Logf("%d reads, %d writes, %d new versions seen, %d reads refused", reads, writes, seen.Load(), refused.Load())

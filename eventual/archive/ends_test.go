@@ -42,8 +42,8 @@ func bothEnds(t *testing.T, toBlobs bool, users []user, at int, mode string) err
 	s := storagetest.Simulator(t, nil)
 	o := newOffice(t, s, office{toBlobs: toBlobs})
 	ctx, plain, c := t.Context(), o.open(t, s), june()
-	check(t, plain.current.Insert(ctx, c))
-	check(t, plain.mover.Move(ctx, c))
+	harness.Check(t, plain.current.Insert(ctx, c))
+	harness.Check(t, plain.mover.Move(ctx, c))
 	var once sync.Once
 	come := func() {
 		once.Do(func() {
@@ -67,7 +67,7 @@ func bothEnds(t *testing.T, toBlobs bool, users []user, at int, mode string) err
 			return err
 		}
 	}
-	if n := must[int](t)(plain.queue.Length(ctx)); n != 0 {
+	if n := harness.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
 		return fmt.Errorf("%d messages are left", n)
 	}
 	return plain.promised(ctx, users)

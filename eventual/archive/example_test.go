@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
-	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,7 +28,7 @@ func employeeKey(e *Employee) tables.Key {
 // Those who have left are moved to a table of their own, and others into blobs.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(storage(), "archiving", nil)
+	store, err := patterns.NewStore(harness.ExampleAccount(), "archiving", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -88,17 +88,4 @@ func ExampleNew() {
 	// Output:
 	// June Jones
 	// Ken Kwok
-}
-
-// storage opens the service that the tests share.
-func storage() *tables.Account {
-	service, err := storagetest.OpenShared()
-	if err != nil {
-		log.Fatal(err)
-	}
-	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return account
 }

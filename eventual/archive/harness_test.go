@@ -20,23 +20,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // openQueue opens a queue of this service, which need not be there.
 func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
@@ -50,8 +33,8 @@ func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*
 func newQueue(t testing.TB, s *storagetest.Service, o *eventual.QueueOptions) *eventual.Queue {
 	t.Helper()
 	name := s.QueueName(t)
-	q := must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
-	check(t, q.Create(t.Context()))
+	q := harness.Must[*eventual.Queue](t)(openQueue(s, "q"+name[len(name)-16:], o)) // with room for what is added to it
+	harness.Check(t, q.Create(t.Context()))
 	t.Cleanup(func() {
 		if err := q.Drop(context.Background()); err != nil && !errors.Is(err, tables.ErrMissingResource) {
 			t.Error(err)
@@ -66,15 +49,15 @@ func atOnce(int) time.Duration { return 0 }
 // drain has a worker that retries at once handle what is visible, and returns what it did.
 func drain(t testing.TB, q *eventual.Queue) eventual.WorkerStats {
 	t.Helper()
-	w := must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{RetryDelay: atOnce}))
-	must[int](t)(w.Drain(t.Context()))
+	w := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, nil, &eventual.WorkerOptions{RetryDelay: atOnce}))
+	harness.Must[int](t)(w.Drain(t.Context()))
 	return w.Stats()
 }
 
 // entries are all entries of the poison queue, of which there are at most 32.
 func entries(t testing.TB, q *eventual.Queue) []eventual.PoisonMessage {
 	t.Helper()
-	return must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
+	return harness.Must[[]eventual.PoisonMessage](t)(q.Poison().Peek(t.Context(), 32))
 }
 
 // wantKind fails unless err is a tables.Error of that kind.
@@ -135,14 +118,14 @@ const moverVisibility = 10 * time.Second
 func newOffice(t testing.TB, s *storagetest.Service, o office) *office {
 	t.Helper()
 	o.current, o.archive, o.outside, o.queue, o.container, o.ledger = s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t), s.TableName(t)
-	p := must[*officer](t)(o.start(s))
-	check(t, p.current.Table().Create(t.Context()))
-	check(t, p.archive.Table().Create(t.Context()))
-	check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
-	check(t, p.ledger.Create(t.Context()))
-	check(t, p.queue.Create(t.Context()))
+	p := harness.Must[*officer](t)(o.start(s))
+	harness.Check(t, p.current.Table().Create(t.Context()))
+	harness.Check(t, p.archive.Table().Create(t.Context()))
+	harness.Check(t, p.queue.Account().Table(o.outside).Create(t.Context()))
+	harness.Check(t, p.ledger.Create(t.Context()))
+	harness.Check(t, p.queue.Create(t.Context()))
 	_, err := p.queue.Account().Container(o.container).Create(t.Context(), nil)
-	check(t, err)
+	harness.Check(t, err)
 	return &o
 }
 
@@ -191,7 +174,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 // open starts a process, or ends the test.
 func (o *office) open(t testing.TB, s *storagetest.Service) *officer {
 	t.Helper()
-	return must[*officer](t)(o.start(s))
+	return harness.Must[*officer](t)(o.start(s))
 }
 
 // work handles what is visible, one message after the other, so that a schedule's calls come in a fixed order. Failures are

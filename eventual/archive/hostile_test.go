@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,8 +21,8 @@ import (
 func (p *officer) forgeMove(t testing.TB, key tables.Key, incarnation string, to ...string) {
 	t.Helper()
 	body := map[string]any{"partition": key.Partition, "row": key.Row, "incarnation": incarnation, "to": to}
-	text := must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
-	check(t, second(p.queue.Account().Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
+	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": "FORGED", "type": "tablepatterns.move.archive-clerks", "sent": time.Now(), "body": body}))
+	harness.Check(t, second(p.queue.Account().Queue(p.queue.Name()).EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), nil)))
 }
 
 // everything is what both tables and the container hold, by key and ETag, and by name and ETag.
@@ -30,13 +31,13 @@ func (p *officer) everything(t testing.TB) map[string]string {
 	all := map[string]string{}
 	for _, table := range []string{p.office.current, p.office.archive} {
 		for e, err := range p.queue.Account().Table(table).Entities().Query().AllowTableScan().All(t.Context()) {
-			check(t, err)
+			harness.Check(t, err)
 			all[table+" "+e.Key.Partition+" "+e.Key.Row] = string(e.ETag)
 		}
 	}
 	for pager := p.queue.Account().Container(p.container).NewListBlobsFlatPager(nil); pager.More(); {
 		page, err := pager.NextPage(t.Context())
-		check(t, err)
+		harness.Check(t, err)
 		for _, b := range page.Segment.BlobItems {
 			all[*b.Name] = string(*b.Properties.ETag)
 		}
@@ -48,7 +49,7 @@ func (p *officer) everything(t testing.TB) map[string]string {
 func drainForged(t testing.TB, s *storagetest.Service, p *officer) {
 	t.Helper()
 	for range 3 {
-		must[any](t)(p.work(context.WithoutCancel(t.Context()), 2))
+		harness.Must[any](t)(p.work(context.WithoutCancel(t.Context()), 2))
 		s.Wait(2 * moverVisibility)
 	}
 }
@@ -62,10 +63,10 @@ func TestForgedMove(t *testing.T) {
 			office := newOffice(t, s, o)
 			p, ctx := office.open(t, s), t.Context()
 			own, moved := june(), &clerk{Department: "Sales", ID: 7, Email: "moved@contoso.com", Life: "first", Note: "moved"}
-			check(t, p.current.Insert(ctx, own))
-			check(t, p.current.Insert(ctx, moved))
+			harness.Check(t, p.current.Insert(ctx, own))
+			harness.Check(t, p.current.Insert(ctx, moved))
 			gone := clerkKey(moved)
-			check(t, p.mover.Move(ctx, moved))
+			harness.Check(t, p.mover.Move(ctx, moved))
 			drainMoves(t, p)
 			incarnation := own.Incarnation()
 			putText(t, p.queue.Account().Container(p.container), "backup/2026", "a backup")
@@ -117,11 +118,11 @@ func TestForgedMoverRows(t *testing.T) {
 			p, ctx := office.open(t, s), t.Context()
 			victim, waiting := &clerk{Department: "Works", ID: 1, Email: "victim@contoso.com", Life: "first", Note: "hired"}, june()
 			archived := &clerk{Department: "Works", ID: 2, Email: "archived@contoso.com", Life: "first", Note: "archived"}
-			check(t, p.current.Insert(ctx, victim))
-			check(t, p.current.Insert(ctx, archived))
-			check(t, p.mover.Move(ctx, archived))
+			harness.Check(t, p.current.Insert(ctx, victim))
+			harness.Check(t, p.current.Insert(ctx, archived))
+			harness.Check(t, p.mover.Move(ctx, archived))
 			drainMoves(t, p)
-			check(t, p.current.Insert(ctx, waiting))
+			harness.Check(t, p.current.Insert(ctx, waiting))
 			before := p.everything(t)
 			to := []string{clerkBlob(waiting)}
 			if !o.toBlobs {
@@ -138,10 +139,10 @@ func TestForgedMoverRows(t *testing.T) {
 					}
 					row.Set("Version", tables.Int32(1))
 					row.Set("Round", tables.Int32(2))
-					check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
+					harness.Check(t, p.queue.Account().Table(table).Entities().Insert(ctx, row))
 				}
 			}
-			check(t, p.mover.Move(ctx, waiting))
+			harness.Check(t, p.mover.Move(ctx, waiting))
 			drainForged(t, s, p)
 			after := p.everything(t)
 			for at, etag := range before {

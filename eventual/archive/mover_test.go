@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -42,20 +43,20 @@ func counting(s *storagetest.Service) (*storagetest.Service, *storagetest.Reques
 // drainMoves has a process handle what is visible, and returns the worker's counters.
 func drainMoves(t testing.TB, p *officer) eventual.WorkerStats {
 	t.Helper()
-	return must[eventual.WorkerStats](t)(p.work(t.Context(), 5))
+	return harness.Must[eventual.WorkerStats](t)(p.work(t.Context(), 5))
 }
 
 // wantPlaces fails unless a clerk is where it should be, in that state; "" is nowhere.
 func wantPlaces(t testing.TB, p *officer, c *clerk, current, archived string) places {
 	t.Helper()
-	found := must[places](t)(p.find(t.Context(), c))
+	found := harness.Must[places](t)(p.find(t.Context(), c))
 	for i, at := range []*clerk{found.current, found.archived} {
 		want := []string{current, archived}[i]
 		if (at == nil) != (want == "") || at != nil && at.state() != want {
 			t.Fatalf("%v; want %q and %q", found, current, archived)
 		}
 	}
-	check(t, p.checkRows(t.Context()))
+	harness.Check(t, p.checkRows(t.Context()))
 	return found
 }
 
@@ -67,9 +68,9 @@ func TestMoverMoves(t *testing.T) {
 	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 		counted, counter := counting(s)
 		p, c := o.open(t, counted), june()
-		check(t, p.current.Insert(t.Context(), c))
+		harness.Check(t, p.current.Insert(t.Context(), c))
 		counter.Reset()
-		check(t, p.mover.Move(t.Context(), c))
+		harness.Check(t, p.mover.Move(t.Context(), c))
 		if n := counter.Reset(); n != 1 {
 			t.Errorf("%d requests to ask", n)
 		}
@@ -94,12 +95,12 @@ func TestMoverAsks(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	counted, counter := counting(s)
 	p := newOffice(t, s, office{}).open(t, counted)
-	check(t, p.current.Insert(ctx, june()))
+	harness.Check(t, p.current.Insert(ctx, june()))
 	foreign := &clerk{Department: "Sales", ID: 9} // written by another program
-	check(t, p.current.Table().Entities().Upsert(ctx, &tables.Entity{Key: clerkKey(foreign), Properties: tables.Properties{
+	harness.Check(t, p.current.Table().Entities().Upsert(ctx, &tables.Entity{Key: clerkKey(foreign), Properties: tables.Properties{
 		{Name: "Department", Value: tables.String("Sales")}, {Name: "ID", Value: tables.Int64(9)}, {Name: "Email", Value: tables.String("x")},
 		{Name: "Note", Value: tables.String("foreign")}}}))
-	read := must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
+	read := harness.Must[*clerk](t)(p.current.Get(ctx, clerkKey(foreign)))
 	counter.Reset()
 	for _, c := range []*clerk{nil, june(), read} {
 		wantKind(t, p.mover.Move(ctx, c), tables.ErrInvalid)
@@ -107,11 +108,11 @@ func TestMoverAsks(t *testing.T) {
 	if n := counter.Count(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	check(t, p.current.Replace(ctx, read))
-	check(t, p.mover.Move(ctx, read))
+	harness.Check(t, p.current.Replace(ctx, read))
+	harness.Check(t, p.mover.Move(ctx, read))
 	for c, err := range p.current.Query().Partition("Sales").Select("Note").All(ctx) {
-		check(t, err)
-		check(t, p.mover.Move(ctx, c)) // the second time for one of them
+		harness.Check(t, err)
+		harness.Check(t, p.mover.Move(ctx, c)) // the second time for one of them
 	}
 	drainMoves(t, p)
 	wantPlaces(t, p, june(), "", "first: hired")
@@ -127,10 +128,10 @@ func TestNewMoverRefuses(t *testing.T) {
 		*Embedded
 		ID string
 	}
-	shared := must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
+	shared := harness.Must[*patterns.Repository[pointed]](t)(patterns.NewRepository(p.archive.Table(),
 		patterns.Schema[pointed]{Key: func(v *pointed) tables.Key { return tables.Key{Row: v.ID} }}))
-	sealed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
-	streamed := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
+	sealed := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, sealing{}))
+	streamed := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(p.archive.Table(), patterns.Schema[clerk]{Key: clerkKey}, referring{}))
 	for name, err := range map[string]error{
 		"the queue is nil":                                        second(archive.New[clerk](nil, "m", p.current, to, nil)),
 		"the mover's name is empty":                               second(archive.New(p.queue, "", p.current, to, nil)),
@@ -152,7 +153,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		}
 	}
 	_, err := archive.New(p.queue, "m", p.current, to, nil)
-	check(t, err)
+	harness.Check(t, err)
 }
 
 // Embedded holds a Meta.
@@ -222,8 +223,8 @@ func TestMoverConcurrentWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 				ctx, plain, c := t.Context(), o.open(t, s), june()
-				check(t, plain.current.Insert(ctx, c))
-				check(t, plain.mover.Move(ctx, c))
+				harness.Check(t, plain.current.Insert(ctx, c))
+				harness.Check(t, plain.mover.Move(ctx, c))
 				counted, counter := counting(between(s, o, func() {
 					if err := test.act(ctx, plain, c); err != nil {
 						t.Error(err)
@@ -292,12 +293,12 @@ func TestMoverRedelivery(t *testing.T) {
 				ctx := t.Context()
 				counted, counter := counting(s)
 				p, c := o.open(t, counted), june()
-				check(t, p.current.Insert(ctx, c))
-				check(t, p.mover.Move(ctx, c))
+				harness.Check(t, p.current.Insert(ctx, c))
+				harness.Check(t, p.mover.Move(ctx, c))
 				drainMoves(t, p)
-				check(t, test.since(ctx, p, c))
+				harness.Check(t, test.since(ctx, p, c))
 				again := *c
-				check(t, p.mover.Move(ctx, &again)) // the same message once more
+				harness.Check(t, p.mover.Move(ctx, &again)) // the same message once more
 				counter.Reset()
 				if stats := drainMoves(t, p); stats.Failed != 0 {
 					t.Errorf("%+v", stats)
@@ -329,8 +330,8 @@ func TestMoverCrash(t *testing.T) {
 					s := storagetest.Simulator(t, nil)
 					o := newOffice(t, s, office{})
 					ctx, plain, c := t.Context(), o.open(t, s), june()
-					check(t, plain.current.Insert(ctx, c))
-					check(t, plain.mover.Move(ctx, c))
+					harness.Check(t, plain.current.Insert(ctx, c))
+					harness.Check(t, plain.mover.Move(ctx, c))
 					faulty, faults := s.WithRetries(0).Faulty(storagetest.OnIndex(i, storagetest.Always(mode)))
 					dying, cancel := faults.Context(ctx)
 					defer cancel()
@@ -346,7 +347,7 @@ func TestMoverCrash(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					check(t, o.recover(ctx, s))
+					harness.Check(t, o.recover(ctx, s))
 					wantPlaces(t, plain, c, "", want)
 				})
 			}
@@ -360,8 +361,8 @@ func TestMoverRetryCost(t *testing.T) {
 		s := storagetest.Simulator(t, nil)
 		o := newOffice(t, s, office{toBlobs: toBlobs})
 		ctx, plain, c := t.Context(), o.open(t, s), june()
-		check(t, plain.current.Insert(ctx, c))
-		check(t, plain.mover.Move(ctx, c))
+		harness.Check(t, plain.current.Insert(ctx, c))
+		harness.Check(t, plain.mover.Move(ctx, c))
 		faulty, faults := s.Faulty(storagetest.OnIndex(map[bool]int{false: 2, true: 4}[toBlobs], storagetest.Always(storagetest.DiesAfter))) // the copy
 		dying, cancel := faults.Context(ctx)
 		defer cancel()
@@ -383,12 +384,12 @@ func TestMoverReplace(t *testing.T) {
 		t.Run(fmt.Sprint(replaces), func(t *testing.T) {
 			everyOffice(t, office{replaces: replaces}, func(t *testing.T, s *storagetest.Service, o *office) {
 				ctx, p, c := t.Context(), o.open(t, s), june()
-				check(t, p.current.Insert(ctx, c))
-				check(t, p.mover.Move(ctx, c))
+				harness.Check(t, p.current.Insert(ctx, c))
+				harness.Check(t, p.mover.Move(ctx, c))
 				drainMoves(t, p)
 				next := &clerk{Department: c.Department, ID: c.ID, Email: "second@contoso.com", Life: "second", Note: "hired"}
-				check(t, p.current.Insert(ctx, next))
-				check(t, p.mover.Move(ctx, next))
+				harness.Check(t, p.current.Insert(ctx, next))
+				harness.Check(t, p.mover.Move(ctx, next))
 				stats := drainMoves(t, p)
 				if replaces {
 					if stats.Failed != 0 {
@@ -402,8 +403,8 @@ func TestMoverReplace(t *testing.T) {
 				if len(poisoned) != 1 || !strings.Contains(poisoned[0].Reason, tables.ErrExists.Error()) {
 					t.Fatalf("%+v", poisoned)
 				}
-				check(t, p.clear(ctx, c))
-				if n := must[int](t)(p.queue.Poison().Requeue(ctx, nil)); n != 1 {
+				harness.Check(t, p.clear(ctx, c))
+				if n := harness.Must[int](t)(p.queue.Poison().Requeue(ctx, nil)); n != 1 {
 					t.Errorf("%d requeued", n)
 				}
 				drainMoves(t, p)
@@ -418,15 +419,15 @@ func TestMoverRekeys(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s, office{})
 	p, c := o.open(t, s), june()
-	left := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "left", p.current, archive.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
-	nowhere := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "nowhere", p.current,
+	left := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "left", p.current, archive.ToRepository(p.current, func(c *clerk) { c.Department = "Left" }), nil))
+	nowhere := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "nowhere", p.current,
 		archive.ToRepository(o.open(t, s).current, nil), &archive.Options{Replace: true}))
-	check(t, p.current.Insert(ctx, c))
+	harness.Check(t, p.current.Insert(ctx, c))
 	if err := nowhere.Move(ctx, c); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "source and destination of the entity are the same") {
 		t.Error(err)
 	}
 	wantPlaces(t, p, c, "first: hired", "")
-	check(t, left.Move(ctx, c))
+	harness.Check(t, left.Move(ctx, c))
 	drainMoves(t, p)
 	wantPlaces(t, p, c, "", "")
 	moved := &clerk{Department: "Left", ID: c.ID}
@@ -437,12 +438,12 @@ func TestMoverRekeys(t *testing.T) {
 func TestMoverReachesOut(t *testing.T) {
 	everyOffice(t, office{reachesOut: true}, func(t *testing.T, s *storagetest.Service, o *office) {
 		ctx, p, c := t.Context(), o.open(t, s), june()
-		check(t, p.current.Insert(ctx, c))
-		check(t, p.checkRows(ctx))
-		check(t, p.mover.Move(ctx, c))
+		harness.Check(t, p.current.Insert(ctx, c))
+		harness.Check(t, p.checkRows(ctx))
+		harness.Check(t, p.mover.Move(ctx, c))
 		drainMoves(t, p)
 		wantPlaces(t, p, c, "", "first: hired")
-		if n := must[int](t)(p.queue.Length(ctx)); n != 0 {
+		if n := harness.Must[int](t)(p.queue.Length(ctx)); n != 0 {
 			t.Errorf("%d messages are left", n)
 		}
 	})
@@ -452,9 +453,9 @@ func TestMoverReachesOut(t *testing.T) {
 func TestMoverOtherAccount(t *testing.T) {
 	ctx, s, far := t.Context(), storagetest.Simulator(t, nil), storagetest.Simulator(t, &storagetest.SimulatorOptions{Account: "fabrikam"})
 	p, there, c := newOffice(t, s, office{}).open(t, s), newOffice(t, far, office{}).open(t, far), june()
-	mover := must[*archive.Mover[clerk]](t)(archive.New(p.queue, "far", p.current, archive.ToRepository(there.current, nil), nil))
-	check(t, p.current.Insert(ctx, c))
-	check(t, mover.Move(ctx, c))
+	mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(p.queue, "far", p.current, archive.ToRepository(there.current, nil), nil))
+	harness.Check(t, p.current.Insert(ctx, c))
+	harness.Check(t, mover.Move(ctx, c))
 	drainMoves(t, p)
 	wantPlaces(t, p, c, "", "")
 	wantPlaces(t, there, c, "first: hired", "")
@@ -467,8 +468,8 @@ func TestMoverUnknown(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			o := newOffice(t, s, office{toBlobs: kind == storagetest.PutBlob})
 			ctx, plain, c := t.Context(), o.open(t, s), june()
-			check(t, plain.current.Insert(ctx, c))
-			check(t, plain.mover.Move(ctx, c))
+			harness.Check(t, plain.current.Insert(ctx, c))
+			harness.Check(t, plain.mover.Move(ctx, c))
 			// The copy's first request is lost for good; so is what would tell about it.
 			faulty, _ := s.WithRetries(0).Faulty(storagetest.On(kind, storagetest.Once(storagetest.Always(storagetest.Before500))))
 			if stats := drainMoves(t, o.open(t, faulty)); stats.Handled != 0 || stats.Failed != 0 {
@@ -491,18 +492,18 @@ func TestMoverReplaceKeepsOccupant(t *testing.T) {
 	q := newQueue(t, s, nil)
 	a := q.Account()
 	from, to := a.Table(s.TableName(t)), a.Table(s.TableName(t))
-	check(t, from.Create(t.Context()))
-	check(t, to.Create(t.Context()))
-	source := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
+	harness.Check(t, from.Create(t.Context()))
+	harness.Check(t, to.Create(t.Context()))
+	source := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(from, patterns.Schema[clerk]{Key: clerkKey}))
 	index := intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
-	former := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
-	m := must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
+	former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(to, patterns.Schema[clerk]{Key: clerkKey}, index))
+	m := harness.Must[*archive.Mover[clerk]](t)(archive.New(q, "a", source, archive.ToRepository(former, nil), &archive.Options{Replace: true}))
 	occupant := &clerk{Department: "Sales", ID: 223, Email: "old@contoso.com", Note: "occupant"}
-	check(t, former.Insert(t.Context(), occupant))
-	check(t, former.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
+	harness.Check(t, former.Insert(t.Context(), occupant))
+	harness.Check(t, former.Insert(t.Context(), &clerk{Department: "Sales", ID: 9, Email: "june@contoso.com", Note: "third"}))
 	v := june()
-	check(t, source.Insert(t.Context(), v))
-	check(t, m.Move(t.Context(), v))
+	harness.Check(t, source.Insert(t.Context(), v))
+	harness.Check(t, m.Move(t.Context(), v))
 	drain(t, q)
 	t.Log(entries(t, q)[0].Reason)
 	_, atSource := source.Get(t.Context(), clerkKey(v))
@@ -516,7 +517,7 @@ func TestMoverReplaceKeepsOccupant(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	account := newQueue(t, storagetest.Simulator(t, nil), nil).Account()
-	plain := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
+	plain := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
 		t.Run(what, func(t *testing.T) {
 			wantKind(t, second(archive.New(q, "m", plain, archive.ToRepository(plain, nil), nil)), tables.ErrInvalid)

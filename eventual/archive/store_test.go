@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -15,21 +16,21 @@ import (
 // TestStoreRunMoves: a mover on a store's own queue needs no worker besides Store.Run, also if no repository has effects outside.
 func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
-		account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-		store := must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
+		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+		store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
 		schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
-		current := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
-		former := must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
-		mover := must[*archive.Mover[clerk]](t)(archive.New(store.Intents(), "leave", current, archive.ToRepository(former, nil), nil))
-		check(t, store.Create(t.Context()))
+		current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
+		former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
+		mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(store.Intents(), "leave", current, archive.ToRepository(former, nil), nil))
+		harness.Check(t, store.Create(t.Context()))
 		clerk := june()
-		check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
+		harness.Check(t, errors.Join(current.Insert(t.Context(), clerk), mover.Move(t.Context(), clerk)))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- store.Run(ctx, nil) }()
 		time.Sleep(5 * time.Minute)
 		stop()
-		check(t, <-ended)
+		harness.Check(t, <-ended)
 		if _, err := former.Get(t.Context(), clerkKey(june())); err != nil {
 			t.Errorf("the copy: %v", err)
 		}

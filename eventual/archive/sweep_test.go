@@ -53,8 +53,8 @@ func TestSweepMover(t *testing.T) {
 
 func sweptMove(t testing.TB, s *storagetest.Service, o *office, users []user) storagetest.World {
 	plain, c := o.open(t, s), june()
-	check(t, plain.current.Insert(t.Context(), c))
-	check(t, plain.mover.Move(t.Context(), c))
+	harness.Check(t, plain.current.Insert(t.Context(), c))
+	harness.Check(t, plain.mover.Move(t.Context(), c))
 	var once sync.Once
 	came := false
 	come := func() {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -12,9 +13,9 @@ import (
 func TestMoverTwice(t *testing.T) {
 	everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
 		ctx, plain, c := t.Context(), o.open(t, s), june()
-		check(t, plain.current.Insert(ctx, c))
+		harness.Check(t, plain.current.Insert(ctx, c))
 		for range 2 {
-			check(t, plain.mover.Move(ctx, c))
+			harness.Check(t, plain.mover.Move(ctx, c))
 		}
 		// The first worker is stopped after its copy, while another one does the rest, after an update.
 		p := o.open(t, between(s, o, func() {
@@ -80,9 +81,9 @@ func newPair(t *testing.T, s *storagetest.Service, o *office) *pair {
 	if o.toBlobs {
 		p.write, p.read = storagetest.PutBlob, storagetest.GetBlobProperties
 	}
-	check(t, p.plain.current.Insert(t.Context(), p.clerk))
+	harness.Check(t, p.plain.current.Insert(t.Context(), p.clerk))
 	for range 2 {
-		check(t, p.plain.mover.Move(t.Context(), p.clerk))
+		harness.Check(t, p.plain.mover.Move(t.Context(), p.clerk))
 	}
 	return p
 }

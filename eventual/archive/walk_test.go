@@ -40,9 +40,9 @@ const moveWalkVisibility = time.Minute
 func (w walkedMove) stage(t testing.TB, s *storagetest.Service) explore.InterleavingStage {
 	o := newOffice(t, s, office{toBlobs: w.toBlobs, visibility: moveWalkVisibility})
 	p, c := o.open(t, s), june()
-	check(t, p.current.Insert(t.Context(), c))
+	harness.Check(t, p.current.Insert(t.Context(), c))
 	for range w.messages {
-		check(t, p.mover.Move(t.Context(), c))
+		harness.Check(t, p.mover.Move(t.Context(), c))
 	}
 	stage := explore.InterleavingStage{Queues: []string{o.queue}, Check: func(ctx context.Context, s *storagetest.Service) error {
 		p, err := o.start(s)

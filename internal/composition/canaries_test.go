@@ -150,20 +150,20 @@ func newSensitive(t *testing.T) *sensitive {
 	t.Helper()
 	x := &sensitive{s: storagetest.Simulator(t, nil), birds: &birds{watched: map[string]bool{}}}
 	x.listen(t)
-	x.wrapper = must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
-	x.keys = must[*tables.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
-	check(t, x.keys.Create(t.Context()))
-	registry := must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
-	id := must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
-	row := must[*tables.Entity](t)(x.keys.Entities().Get(t.Context(), tables.Key{Partition: "datakeys", Row: "key_" + id.String()}))
+	x.wrapper = harness.Must[encryption.LocalKey](t)(encryption.NewLocalKey("local", []byte(canaryWrapping)))
+	x.keys = harness.Must[*tables.Account](t)(open(storagetest.Simulator(t, nil))).Table("DataKeys")
+	harness.Check(t, x.keys.Create(t.Context()))
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(x.keys, x.wrapper, nil))
+	id := harness.Must[encryption.DataKeyID](t)(registry.CreateDataKey(t.Context()))
+	row := harness.Must[*tables.Entity](t)(x.keys.Entities().Get(t.Context(), tables.Key{Partition: "datakeys", Row: "key_" + id.String()}))
 	wrapped, _ := row.Get("Wrapped").Bytes()
-	dataKey := must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
-	decoded := must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))
+	dataKey := harness.Must[[]byte](t)(x.wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "local", Algorithm: "A256KW", Bytes: wrapped}))
+	decoded := harness.Must[[]byte](t)(base64.StdEncoding.DecodeString(x.s.AccountKey))
 	x.birds.keys = formsOf(x.s.AccountKey, string(decoded), canarySignature, canaryWrapping, canarySigning, string(dataKey))
 	x.plain = formsOf(canaryPlaintext)
 	x.office = newOfficeOf(t, x.s, registry)
-	x.desk = must[*desk](t)(x.office.open(x.s))
-	check(t, x.desk.items.Insert(t.Context(), x.item(1)), x.desk.items.Insert(t.Context(), x.item(2)))
+	x.desk = harness.Must[*desk](t)(x.office.open(x.s))
+	harness.Check(t, x.desk.items.Insert(t.Context(), x.item(1)), x.desk.items.Insert(t.Context(), x.item(2)))
 	return x
 }
 
@@ -193,12 +193,12 @@ var libraryPackages = []string{"tables", "patterns/driver", "compoundkey", "patt
 func exportedTypes(t *testing.T) (names []string) {
 	t.Helper()
 	for _, pkg := range libraryPackages {
-		files := must[[]os.DirEntry](t)(os.ReadDir("../../" + pkg))
+		files := harness.Must[[]os.DirEntry](t)(os.ReadDir("../../" + pkg))
 		for _, file := range files {
 			if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
 				continue
 			}
-			parsed := must[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../"+pkg+"/"+file.Name(), nil, parser.SkipObjectResolution))
+			parsed := harness.Must[*ast.File](t)(parser.ParseFile(token.NewFileSet(), "../../"+pkg+"/"+file.Name(), nil, parser.SkipObjectResolution))
 			for _, decl := range parsed.Decls {
 				g, ok := decl.(*ast.GenDecl)
 				if !ok || g.Tok != token.TYPE {

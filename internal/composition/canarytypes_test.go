@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -58,46 +59,46 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 	t.Helper()
 	ctx, d := t.Context(), x.desk
 	account := d.account
-	sasAccount := must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
-	read := must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
-	keys := must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
+	sasAccount := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(account.Endpoints(), x.sas(), nil))
+	read := harness.Must[*item](t)(d.items.Get(ctx, plainKey(x.item(1))))
+	keys := harness.Must[*eventual.SigningKeys](t)(eventual.NewSigningKeys([]byte(canarySigning)))
 	queueOptions := eventual.QueueOptions{SigningKeys: keys}
-	queue := must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	mover := must[*archive.Mover[site]](t)(archive.New(queue, "m", d.sites, archive.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
-	signer := must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "signed", &queueOptions))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	mover := harness.Must[*archive.Mover[site]](t)(archive.New(queue, "m", d.sites, archive.ToContainer(d.photos, func(v *site) string { return v.Name }), nil))
+	signer := harness.Must[*access.Signer](t)(access.NewSigner(account, x.s.AccountKey, nil))
 	grant := access.Grant{Table: d.table.Name(), Range: access.WholeTable(), Permissions: access.Query, InsecureHTTP: true}
-	token := must[access.Token](t)(signer.Sign(grant))
+	token := harness.Must[access.Token](t)(signer.Sign(grant))
 	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(token.RevealQuery(), "sig=")[1], "&")[0])...)
-	issuer := must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
-	issued := must[access.Token](t)(issuer.Token(ctx, "june"))
+	issuer := harness.Must[*access.Issuer](t)(access.NewIssuer(signer, func(context.Context, string) (access.Grant, error) { return grant, nil }, nil))
+	issued := harness.Must[access.Token](t)(issuer.Token(ctx, "june"))
 	x.birds.keys = append(x.birds.keys, formsOf(strings.Split(strings.Split(issued.RevealQuery(), "sig=")[1], "&")[0])...)
 	beacon := x.office.beacon
-	stream := must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
-	vault := must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
-	cache := must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
-	must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
+	stream := harness.Must[encryption.Stream](t)(encryption.NewStream(d.registry, nil))
+	vault := harness.Must[*azkeys.Client](t)(azkeys.NewClient("https://contoso.vault.azure.net", nil, nil))
+	cache := harness.Must[*relationships.Cache[item]](t)(relationships.NewCache(d.items, d.items.Query().Partition(theSite), nil))
+	harness.Must[map[tables.Key]*item](t)(cache.Lookup(ctx, []tables.Key{plainKey(read)}))
 	transaction := d.table.NewTransaction()
-	explained := must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, read))
-	log := must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
-	writer := must[*logdata.Writer](t)(log.NewWriter(nil))
-	check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
-	t.Cleanup(func() { check(t, writer.Close(context.WithoutCancel(ctx))) })
+	explained := harness.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, read))
+	log := harness.Must[*logdata.Log](t)(logdata.New(d.photos, "web", nil))
+	writer := harness.Must[*logdata.Writer](t)(log.NewWriter(nil))
+	harness.Check(t, writer.Write(ctx, logdata.Record{Time: time.Now(), Data: []byte("x")}))
+	t.Cleanup(func() { harness.Check(t, writer.Close(context.WithoutCancel(ctx))) })
 	largeOptions := largeentities.Options{Account: account, Sealer: stream}
-	codec := must[*tables.Codec[item]](t)(tables.NewCodec[item]())
+	codec := harness.Must[*tables.Codec[item]](t)(tables.NewCodec[item]())
 	storeOptions := patterns.StoreOptions{Intents: queueOptions}
-	store := must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "canary", &storeOptions))
 	values := []any{account, store, storeOptions, sasAccount, tables.AccountOptions{Logger: account.Logger()}, account.Endpoints(), d.table, transaction, d.table.Entities(), d.items, d.items.Query(),
 		patterns.Schema[item]{Key: plainKey}, codec, tables.CodecOf(rows.Open, codec), tables.RawOf(rows.Open, d.table), tables.Source{Table: d.table}, *tables.StateOf(rows.Open, &read.Meta), &read.Meta, explained, explained.Rows[0],
 		queue, queue.Poison(), worker, mover, keys, queueOptions, eventual.WorkerOptions{}, worker.Stats(), eventual.Step{Name: "x"},
-		signer, token, issuer, grant, grant.Range, must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
+		signer, token, issuer, grant, grant.Range, harness.Must[*access.Client](t)(access.Open(token, &tables.AccountOptions{ClientOptions: x.s.ClientOptions})), harness.Must[*access.Policies](t)(access.NewPolicies(d.table, nil)),
 		beacon, d.registry, stream, x.wrapper, encryption.NewChain(x.wrapper, x.wrapper), encryption.Options{Legacy: x.wrapper}, encryption.New[item]("e", d.registry, &encryption.Options{Legacy: x.wrapper}),
-		must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), must[encryption.LocalRSAKey](t)(x.rsaKey()),
+		harness.Must[encryption.VaultKey](t)(encryption.NewVaultKey(vault, "https://contoso.vault.azure.net/keys/tables", nil)), harness.Must[encryption.LocalRSAKey](t)(x.rsaKey()),
 		d.photo, largeOptions, read.Clip, d.team, d.teams, d.crew, d.name, d.badge, d.badge.Verified(), d.count, d.counted, d.members, d.typ, cache,
-		log, writer, widentities.New[item](nil), must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
-		must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
+		log, writer, widentities.New[item](nil), harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ)),
+		harness.Must[*relationships.Pair[site, site]](t)(relationships.NewPair(d.sites, d.sites, func(k tables.Key) tables.Key { return siteKey(k.Partition, "partner") })),
 		relationships.Reference[item, site]{}, d.link(0, nil), denormalization.New("c", d.link(0, nil), nil),
-		must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
+		harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](d.table, "n", 4, nil)), harness.Must[*dataseries.Series[int64]](t)(dataseries.New[int64](d.table, "s", 4, nil)),
 	}
 	for _, p := range patterns.HostOf(d.items).Patterns() {
 		values = append(values, p, p.Binding)
@@ -118,11 +119,11 @@ func (x *sensitive) everyValue(t *testing.T) []any {
 func (x *sensitive) reports(t *testing.T) []any {
 	t.Helper()
 	d := x.desk
-	meter := must[*scatter.Meter](t)(scatter.NewMeter(nil))
-	spread := must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
+	meter := harness.Must[*scatter.Meter](t)(scatter.NewMeter(nil))
+	spread := harness.Must[*scatter.Spread[site]](t)(scatter.New(d.away, scatter.Schema[site]{Name: "s", Order: scatter.ByTime("x", time.Hour), Row: func(v *site) string { return v.Name }, Partitions: 2}, &scatter.Options{Meter: meter}))
 	_ = spread
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
-		patterns.JobOptions{}, patterns.Finding{}, must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
+		patterns.JobOptions{}, patterns.Finding{}, harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
 		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, eventual.SendOptions{}, access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
@@ -140,9 +141,9 @@ func TestCanaryTypes(t *testing.T) {
 	for _, v := range x.everyValue(t) {
 		x.value(v, x.birds.keys, x.plain)
 	}
-	ctx, read := t.Context(), must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
-	page := must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
-	for _, v := range []any{read, page, must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
+	ctx, read := t.Context(), harness.Must[*item](t)(x.desk.items.Get(t.Context(), plainKey(x.item(1))))
+	page := harness.Must[tables.Page[item]](t)(x.desk.items.Query().Partition(theSite).Page(ctx, ""))
+	for _, v := range []any{read, page, harness.Must[*tables.Entity](t)(x.desk.table.Entities().Get(ctx, plainKey(read))), tables.String(canaryPlaintext), tables.Eq("Name", "x"),
 		eventual.Message{Body: []byte(canaryPlaintext)}, eventual.PoisonMessage{}, driver.Change[item]{Entity: read}, driver.Reconciliation[item]{Entity: read}, logdata.Record{}} {
 		x.value(v, x.birds.keys) // of these, the values are the program's own
 	}

@@ -25,9 +25,9 @@ import (
 func TestEverything(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s)
-	d := must[*desk](t)(o.open(s))
+	d := harness.Must[*desk](t)(o.open(s))
 	a, b, c, z := d.itemOf(1, "a"), d.itemOf(1, "b"), d.itemOf(1, "c"), d.itemOf(2, "z")
-	check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{b}))
+	harness.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{b}))
 	if err := d.items.Insert(ctx, d.itemOf(1, "b")); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("a second insert: %v", err)
 	}
@@ -36,35 +36,35 @@ func TestEverything(t *testing.T) {
 	if err := d.items.Insert(ctx, taken); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a number that is taken: %v", err)
 	}
-	found := must[*item](t)(d.name.Get(ctx, theSite, byName(a)))
+	found := harness.Must[*item](t)(d.name.Get(ctx, theSite, byName(a)))
 	b.Meta = found.Meta
-	check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
+	harness.Check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
 	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
 		t.Errorf("a stale Replace: %v", err)
 	}
-	check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
+	harness.Check(t, second(d.items.Update(ctx, plainKey(c), func(v *item) error {
 		meta := v.Meta
 		*v = *d.itemOf(1, "c")
 		v.Meta = meta
 		return nil
 	})), d.consistent(ctx, []*item{c}, []*item{b}))
-	check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{c}))
-	check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.consistent(ctx, []*item{c, z}, []*item{a, b}))
+	harness.Check(t, d.items.Upsert(ctx, d.itemOf(1, "a")), d.consistent(ctx, []*item{a}, []*item{c}))
+	harness.Check(t, d.items.ReplaceUnconditional(ctx, d.itemOf(1, "c")), d.items.Upsert(ctx, d.itemOf(2, "z")), d.consistent(ctx, []*item{c, z}, []*item{a, b}))
 	d.refuses(t, c)
 	d.reads(t, c, z)
 	d.rotate(t, c, z)
 	d.repairs(t, c, z)
 	d.move(t, s, c, z)
-	check(t, d.items.Delete(ctx, must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.consistent(ctx, []*item{z}, []*item{a, b, c}))
+	harness.Check(t, d.items.Delete(ctx, harness.Must[*item](t)(d.items.Get(ctx, plainKey(c)))), d.consistent(ctx, []*item{z}, []*item{a, b, c}))
 	d.secrets(t)
-	check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.consistent(ctx, nil, []*item{c, z}), clean(ctx, d.items))
+	harness.Check(t, d.items.DeleteUnconditional(ctx, plainKey(z)), d.consistent(ctx, nil, []*item{c, z}), clean(ctx, d.items))
 }
 
 // refuses what does not compose with all, before any change.
 func (d *desk) refuses(t *testing.T, c *item) {
 	t.Helper()
 	ctx := t.Context()
-	v := must[*item](t)(d.items.Get(ctx, plainKey(c)))
+	v := harness.Must[*item](t)(d.items.Get(ctx, plainKey(c)))
 	x := d.table.NewTransaction()
 	_, bulk := d.items.BulkInsertNonAtomic(ctx, one(d.itemOf(9, "a")), nil)
 	for what, err := range map[string]error{"Merge": d.items.Merge(ctx, v, "Name"), "BulkInsertNonAtomic": bulk, "StageReplace": d.items.StageReplace(ctx, x, v)} {
@@ -72,7 +72,7 @@ func (d *desk) refuses(t *testing.T, c *item) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if e := must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
+	if e := harness.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
 		t.Errorf("%d rows are explained", len(e.Rows))
 	}
 }
@@ -81,24 +81,24 @@ func (d *desk) refuses(t *testing.T, c *item) {
 func (d *desk) reads(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	own := must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
-	named := must[[]*item](t)(collect(d.name.Range(ctx, theSite, compoundkey.Prefix("name"))))
-	badges := must[[]*item](t)(collect(d.badge.Range(ctx, theSite, compoundkey.All())))
-	numbers := must[[]*item](t)(collect(d.number.Range(ctx, theSite, compoundkey.All())))
+	own := harness.Must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
+	named := harness.Must[[]*item](t)(collect(d.name.Range(ctx, theSite, compoundkey.Prefix("name"))))
+	badges := harness.Must[[]*item](t)(collect(d.badge.Range(ctx, theSite, compoundkey.All())))
+	numbers := harness.Must[[]*item](t)(collect(d.number.Range(ctx, theSite, compoundkey.All())))
 	if len(own) != 1 || len(named) != len(want) || len(badges) != len(want) || len(numbers) != len(want) {
 		t.Fatalf("found %d, %d, %d and %d", len(own), len(named), len(badges), len(numbers))
 	}
-	check(t, sameItem(own[0], want[0]))
+	harness.Check(t, sameItem(own[0], want[0]))
 	for i := range want {
-		check(t, sameItem(named[i], want[i]))
+		harness.Check(t, sameItem(named[i], want[i]))
 	}
-	registry := must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ))
+	registry := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(d.table, d.typ))
 	items, bags := 0, 0
 	for v, err := range registry.Query().Partition(theSite).All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		switch v := v.(type) {
 		case *item:
-			check(t, sameItem(v, want[items]))
+			harness.Check(t, sameItem(v, want[items]))
 			items++
 		case *tables.Entity:
 			bags++
@@ -116,15 +116,15 @@ func (d *desk) reads(t *testing.T, want ...*item) {
 func (d *desk) rotate(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
-	uses := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
-	next := must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
-	check(t, d.photo.Reseal(ctx, plainKey(want[0])))
-	p := must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
-	after := must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	uses := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
+	next := harness.Must[encryption.DataKeyID](t)(d.registry.CreateDataKey(ctx))
+	harness.Check(t, d.photo.Reseal(ctx, plainKey(want[0])))
+	p := harness.Must[tables.Report](t)(encryption.Reencrypt(ctx, d.items, nil))
+	after := harness.Must[map[encryption.DataKeyID]int64](t)(encryption.Uses(ctx, d.table, d.copies))
 	if len(uses) != 1 || len(after) != 1 || after[next] == 0 || p.Read != int64(len(want)) || p.Written != int64(len(want)-1) {
 		t.Errorf("uses were %v and are %v; %+v", uses, after, p)
 	}
-	check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))
+	harness.Check(t, d.consistent(ctx, want, nil), clean(ctx, d.items))
 }
 
 // repairs deletes copies in the partition and outside, has them repaired, and then rebuilt.
@@ -134,16 +134,16 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 	lag := patterns.JobOptions{Lag: time.Millisecond}
 	lost := func() {
 		project, _ := projectOf(want[0])
-		check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
+		harness.Check(t, d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("number", d.office.beacon.Part(tables.String(want[0].Number)))}),
 			d.table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: theSite, Row: compoundkey.Join("team", byTeam(want[0]))}),
-			d.copies.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_" + theSite, Row: must[string](t)(compoundkey.Encode("", byName(want[0])))}),
+			d.copies.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "badge_" + theSite, Row: harness.Must[string](t)(compoundkey.Encode("", byName(want[0])))}),
 			second(d.sitesOn(t, d.away).Update(ctx, siteKey("away", "chief"), func(h *site) error { h.ChiefName = "somebody"; return nil })),
 			d.away.Entities().DeleteUnconditional(ctx, tables.Key{Partition: project.Partition, Row: compoundkey.Join("members", compoundkey.String(project.Row), compoundkey.String(theSite), compoundkey.String(plainKey(want[0]).Row))}))
 	}
 	lost()
 	found := map[string]int{}
 	all, err := harness.Findings(ctx, d.items.Verify, &lag)
-	check(t, err)
+	harness.Check(t, err)
 	for _, x := range all {
 		found[x.Pattern]++
 	}
@@ -153,11 +153,11 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 		}
 	}
 	all, err = harness.Findings(ctx, d.items.Repair, &lag)
-	check(t, err)
+	harness.Check(t, err)
 	for _, f := range all {
-		check(t, f.NotRepaired)
+		harness.Check(t, f.NotRepaired)
 	}
-	check(t, clean(ctx, d.items))
+	harness.Check(t, clean(ctx, d.items))
 	lost()
 	if report, err := d.items.Rebuild(ctx, nil); err != nil || report.Written == 0 || report.Failed != 0 {
 		t.Errorf("%+v, %v", report, err)
@@ -167,22 +167,22 @@ func (d *desk) repairs(t *testing.T, want ...*item) {
 	if n, was, err := d.members.Recount(ctx, project); n != 1 || was != 3 || err != nil {
 		t.Errorf("counted %d, and it was %d, %v", n, was, err)
 	}
-	check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
+	harness.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 }
 
 // move takes an item to another site's office, by a worker.
 func (d *desk) move(t *testing.T, s *storagetest.Service, stays, moves *item) {
 	t.Helper()
 	ctx := t.Context()
-	other := must[*desk](t)(newOffice(t, s).open(s))
-	mover := must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
-	check(t, mover.Move(ctx, must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
+	other := harness.Must[*desk](t)(newOffice(t, s).open(s))
+	mover := harness.Must[*archive.Mover[item]](t)(archive.New(d.queue, "archive", d.items, archive.ToRepository(other.items, nil), nil))
+	harness.Check(t, mover.Move(ctx, harness.Must[*item](t)(d.items.Get(ctx, plainKey(moves)))))
 	drain(t, d.queue)
-	check(t, d.consistent(ctx, []*item{stays}, []*item{moves}), other.consistent(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
-	back := must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
-	check(t, back.Move(ctx, must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
+	harness.Check(t, d.consistent(ctx, []*item{stays}, []*item{moves}), other.consistent(ctx, []*item{moves}, []*item{stays}), clean(ctx, other.items))
+	back := harness.Must[*archive.Mover[item]](t)(archive.New(other.queue, "back", other.items, archive.ToRepository(d.items, nil), nil))
+	harness.Check(t, back.Move(ctx, harness.Must[*item](t)(other.items.Get(ctx, plainKey(moves)))))
 	drain(t, other.queue)
-	check(t, d.consistent(ctx, []*item{stays, moves}, nil), other.consistent(ctx, nil, []*item{moves}))
+	harness.Check(t, d.consistent(ctx, []*item{stays, moves}, nil), other.consistent(ctx, nil, []*item{moves}))
 }
 
 // secrets looks for what is encrypted in all rows of all tables, and counts the photos.
@@ -190,7 +190,7 @@ func (d *desk) secrets(t *testing.T) {
 	t.Helper()
 	for _, table := range []*tables.Table{d.table, d.copies, d.away} {
 		for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
-			check(t, err)
+			harness.Check(t, err)
 			for _, p := range row.Properties {
 				raw, _ := p.Value.Bytes()
 				text, _ := p.Value.Text()
@@ -204,7 +204,7 @@ func (d *desk) secrets(t *testing.T) {
 	}
 	photos, prefix := 0, d.table.Name()+"/Photo"
 	for pager := d.photos.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {
-		photos += len(must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context())).Segment.BlobItems)
+		photos += len(harness.Must[container.ListBlobsFlatResponse](t)(pager.NextPage(t.Context())).Segment.BlobItems)
 	}
 	if photos != 1 {
 		t.Errorf("%d photos are left, of one item", photos)
@@ -216,39 +216,39 @@ func (d *desk) secrets(t *testing.T) {
 func TestEverythingUpgrades(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	o := newOffice(t, s)
-	d, old := must[*desk](t)(o.open(s)), must[*patterns.Repository[itemV1]](t)(o.openOld(s))
+	d, old := harness.Must[*desk](t)(o.open(s)), harness.Must[*patterns.Repository[itemV1]](t)(o.openOld(s))
 	var want, written []*item
 	for id := 1; id <= 3; id++ {
 		v := d.itemOf(id, "a")
 		v1 := &itemV1{Entry: v.Entry, Site: v.Site, ID: id, FullName: v.Name, Team: v.Team, Essay: v.Essay}
-		check(t, old.Insert(ctx, v1))
-		upgraded := must[*item](t)(fromV1(v1))
+		harness.Check(t, old.Insert(ctx, v1))
+		upgraded := harness.Must[*item](t)(fromV1(v1))
 		want = append(want, upgraded)
 	}
 	for _, v := range want {
-		check(t, sameItem(must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(must[*item](t)(d.name.Get(ctx, theSite, byName(v))), v))
+		harness.Check(t, sameItem(harness.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(harness.Must[*item](t)(d.name.Get(ctx, theSite, byName(v))), v))
 	}
-	check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
-	if report := must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
+	harness.Check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
+	if report := harness.Must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {
 		t.Errorf("%+v", report)
 	}
-	check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
+	harness.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 	// One is written by its owner, the rest by Upgrade.
-	check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
-	report := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil))
+	harness.Check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
+	report := harness.Must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil))
 	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
-	check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
+	harness.Check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
 	t.Logf("%+v", report)
-	if again := must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
+	if again := harness.Must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
 	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the old program reads the new version: %v", err)
 	}
 	for _, v := range written {
-		check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
+		harness.Check(t, d.items.DeleteUnconditional(ctx, plainKey(v)))
 	}
-	check(t, d.consistent(ctx, nil, written))
+	harness.Check(t, d.consistent(ctx, nil, written))
 }
 
 // TestOrder: programs that name the patterns in other orders read and write what the others have written.
@@ -258,20 +258,20 @@ func TestOrder(t *testing.T) {
 	var before []*item
 	for seed := range uint64(12) {
 		order := rand.New(rand.NewPCG(seed, 0))
-		d := must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern[item]) {
+		d := harness.Must[*desk](t)(o.openShuffled(s, func(all []patterns.Pattern[item]) {
 			order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}))
 		next := d.itemOf(1, string(rune('a'+seed)))
 		if before == nil {
-			check(t, d.items.Insert(ctx, d.itemOf(1, "a")))
+			harness.Check(t, d.items.Insert(ctx, d.itemOf(1, "a")))
 		} else {
-			old := must[*item](t)(d.items.Get(ctx, plainKey(next)))
-			check(t, sameItem(old, before[0]))
+			old := harness.Must[*item](t)(d.items.Get(ctx, plainKey(next)))
+			harness.Check(t, sameItem(old, before[0]))
 			write := *next
 			write.Meta = old.Meta
-			check(t, d.items.Replace(ctx, &write))
+			harness.Check(t, d.items.Replace(ctx, &write))
 		}
-		check(t, d.consistent(ctx, []*item{next}, before), clean(ctx, d.items))
+		harness.Check(t, d.consistent(ctx, []*item{next}, before), clean(ctx, d.items))
 		before = []*item{next}
 	}
 }

@@ -41,8 +41,8 @@ func TestEverythingFaults(t *testing.T) {
 func sweptOffice(t testing.TB, s *storagetest.Service, before, after string) storagetest.World {
 	o := newOffice(t, s)
 	if before != "" {
-		d := must[*desk](t)(o.open(s))
-		check(t, d.items.Insert(t.Context(), d.itemOf(1, before)))
+		d := harness.Must[*desk](t)(o.open(s))
+		harness.Check(t, d.items.Insert(t.Context(), d.itemOf(1, before)))
 	}
 	var mu sync.Mutex
 	surely := false // somebody was told that it is done

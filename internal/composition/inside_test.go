@@ -135,17 +135,17 @@ type failingInside struct {
 // run has one transaction fail, or all of them.
 func (c failingInside) run(t *testing.T, once bool) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
-	plain := must[*writer](t)(c.path.open(s))
-	check(t, plain.table.Create(ctx), plain.queue.Create(ctx))
+	plain := harness.Must[*writer](t)(c.path.open(s))
+	harness.Check(t, plain.table.Create(ctx), plain.queue.Create(ctx))
 	if c.path.async {
-		check(t, plain.clerks.Insert(ctx, june()))
+		harness.Check(t, plain.clerks.Insert(ctx, june()))
 	}
 	times := 1
 	if !once {
 		times = 1_000_000
 	}
 	faulty, faults := s.Faulty(storagetest.Times(times, c.fault))
-	err := c.path.do(ctx, must[*writer](t)(c.path.open(faulty)))
+	err := c.path.do(ctx, harness.Must[*writer](t)(c.path.open(faulty)))
 	if want := c.want(once); want == nil && err != nil || want != nil && !errors.Is(err, want) {
 		t.Errorf("once %v: error is %v, want %v", once, err, want)
 	}
@@ -153,12 +153,12 @@ func (c failingInside) run(t *testing.T, once bool) {
 		t.Errorf("once %v: %d requests, want %d: %v", once, got, want, faults.Calls())
 	}
 	if c.path.outside {
-		check(t, harness.Drain(ctx, s, visibility, func(s *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
-		check(t, clean(ctx, plain.clerks))
+		harness.Check(t, harness.Drain(ctx, s, visibility, func(s *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
+		harness.Check(t, clean(ctx, plain.clerks))
 	}
 	rows := 0
 	for _, err := range plain.table.Entities().Query().AllowTableScan().All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		rows++
 	}
 	if want := c.path.rows; err == nil && rows != want || err != nil && rows != 0 {

@@ -88,7 +88,7 @@ func (x *matrix) addRow(fields []string, notes map[string]bool) error {
 
 func readMatrix(t *testing.T, heading string, rows []string) *matrix {
 	t.Helper()
-	x := must[*matrix](t)(parseMatrix(string(must[[]byte](t)(os.ReadFile(page))), heading))
+	x := harness.Must[*matrix](t)(parseMatrix(string(harness.Must[[]byte](t)(os.ReadFile(page))), heading))
 	if !slices.Equal(x.rows, rows) || x.columns != len(parts()) {
 		t.Fatalf("%s has rows %q and %d columns, and the tests have %q and %d", heading, x.rows, x.columns, rows, len(parts()))
 	}
@@ -105,7 +105,7 @@ func partNames() (names []string) {
 // TestMatrixCanFail: a table with a hole, a "no" without a reason, and a row out of turn are errors.
 func TestMatrixCanFail(t *testing.T) {
 	good := "\n## A\n\n| | 1 | 2 |\n| --- | --- | --- |\n| 1 `x` | yes | no a |\n| 2 `y` | no a | yes |\n\n- **a** why\n"
-	x := must[*matrix](t)(parseMatrix(good, "A"))
+	x := harness.Must[*matrix](t)(parseMatrix(good, "A"))
 	if !slices.Equal(x.rows, []string{"x", "y"}) || !x.cells[[2]int{0, 0}] || x.cells[[2]int{0, 1}] {
 		t.Errorf("%+v", x)
 	}
@@ -134,8 +134,8 @@ func TestMatrix(t *testing.T) {
 					k.mustRefuse(t, err, k.nameOfPattern(t, both[0]), k.nameOfPattern(t, both[1]))
 					return
 				}
-				check(t, err)
-				check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p driver.Implementation[item]) bool { return p.Name == "Clip" })))
+				harness.Check(t, err)
+				harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p driver.Implementation[item]) bool { return p.Name == "Clip" })))
 			})
 		}
 	}
@@ -159,7 +159,7 @@ func (k *kit) makeParts(t testing.TB, chosen ...part) []patterns.Pattern[item] {
 // nameOfPattern is the name that a pattern has in a repository.
 func (k *kit) nameOfPattern(t testing.TB, p patterns.Pattern[item]) string {
 	t.Helper()
-	r := must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}))
+	r := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(k.table, patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}))
 	implementation, _ := p.Attach(patterns.HostOf(r)) // whether it fits is another question
 	return implementation.Name
 }

@@ -65,14 +65,14 @@ func newOffice(t testing.TB, s *storagetest.Service) *office {
 
 func newOfficeOf(t testing.TB, s *storagetest.Service, registry *encryption.Registry) *office {
 	t.Helper()
-	check(t, registry.CreateBeacon(t.Context(), "number"))
-	o := &office{registry, must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
-	d := must[*desk](t)(o.open(s))
-	check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
+	harness.Check(t, registry.CreateBeacon(t.Context(), "number"))
+	o := &office{registry, harness.Must[encryption.Beacon](t)(registry.Beacon(t.Context(), "number", 0)), s.TableName(t), s.TableName(t), s.TableName(t), s.QueueName(t), s.ContainerName(t)}
+	d := harness.Must[*desk](t)(o.open(s))
+	harness.Check(t, d.items.Table().Create(t.Context()), d.copies.Create(t.Context()), d.away.Create(t.Context()), d.queue.Create(t.Context()), second(d.photos.Create(t.Context(), nil)))
 	for _, h := range []*site{{Partition: theSite, Name: "beside"}, {Partition: theSite, Name: "counted"}} {
-		check(t, d.sites.Insert(t.Context(), h))
+		harness.Check(t, d.sites.Insert(t.Context(), h))
 	}
-	check(t, d.holders.Insert(t.Context(), &site{Partition: "away", Name: "chief"}))
+	harness.Check(t, d.holders.Insert(t.Context(), &site{Partition: "away", Name: "chief"}))
 	return o
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -46,14 +47,14 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	sealed, clipped := must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
-	plain := must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
+	sealed, clipped := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
+	plain := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
 		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
 			t.Errorf("a mover into a repository without %s: %v", what, err)
 		}
 	}
-	must[*archive.Mover[item]](t)(archive.New(k.queue, "back", clipped, archive.ToRepository(sealed, nil), nil))
+	harness.Must[*archive.Mover[item]](t)(archive.New(k.queue, "back", clipped, archive.ToRepository(sealed, nil), nil))
 	if n := k.calls.Count(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
@@ -66,13 +67,13 @@ func TestRefusedOnWriting(t *testing.T) {
 	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
 	k.sitesOn(t, k.table, copies.Holder())
-	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
-	check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
+	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
+	harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
 	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two patterns that write one entity beside: %v", err)
 	}
 	whole := interpartition.NewIndex("badge", byName, nil)
-	wide := must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
+	wide := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)
@@ -87,13 +88,13 @@ func TestRefusedOnWriting(t *testing.T) {
 // TestAccountOpenedTwice: parents whose account another part of the program has opened are on the same table.
 func TestAccountOpenedTwice(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	first, again := must[*tables.Account](t)(open(s)), must[*tables.Account](t)(open(s))
-	check(t, first.Table("Items").Create(t.Context()))
-	sites := must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
+	first, again := harness.Must[*tables.Account](t)(open(s)), harness.Must[*tables.Account](t)(open(s))
+	harness.Check(t, first.Table("Items").Create(t.Context()))
+	sites := harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
-	items := must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
-	check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
-	if p := must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
+	items := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
+	harness.Check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
+	if p := harness.Must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
 		t.Errorf("%d items are counted", p.Items)
 	}
 }

@@ -46,7 +46,7 @@ func TestMatrixUses(t *testing.T) {
 				k := newKit(t, registry)
 				err := u.run(t, k, p)
 				if x.cells[[2]int{i, j}] {
-					check(t, err)
+					harness.Check(t, err)
 					return
 				}
 				k.mustRefuse(t, err, k.nameOfPattern(t, p.make(t, k, 0)))
@@ -75,7 +75,7 @@ func makers() []use {
 				return err
 			}
 			k.keyOf = spread.Repository().KeyOf
-			check(t, spread.Prepare(t.Context(), k.itemOf(1, "a", false)))
+			harness.Check(t, spread.Prepare(t.Context(), k.itemOf(1, "a", false)))
 			return k.lifeBy(t, spread.Repository(), p, spread.Insert, spread.Replace, spread.Delete)
 		}},
 		{"scatter.NewNatural", func(t testing.TB, k *kit, p part) error {
@@ -98,7 +98,7 @@ func makers() []use {
 			if err != nil {
 				return err
 			}
-			check(t, tables.Prepare(t.Context(), k.at, k.at))
+			harness.Check(t, tables.Prepare(t.Context(), k.at, k.at))
 			return k.lifeBy(t, r, p, tables.Insert, tables.Replace, tables.Delete)
 		}},
 	}
@@ -110,7 +110,7 @@ func (k *kit) lifeBy(t testing.TB, r *patterns.Repository[item], p part, insert,
 	k.keyOf = r.KeyOf
 	a, b := k.itemOf(1, "a", p.name == "largeentities.Stream"), k.itemOf(1, "b", p.name == "largeentities.Stream")
 	b.Entry = a.Entry
-	check(t, k.prepareFor(t, r, a))
+	harness.Check(t, k.prepareFor(t, r, a))
 	if err := insert(ctx, a); err != nil {
 		return err
 	}
@@ -120,9 +120,9 @@ func (k *kit) lifeBy(t testing.TB, r *patterns.Repository[item], p part, insert,
 // inserted is a plain repository of one pattern with an item in it.
 func (k *kit) inserted(t testing.TB, p part) (*patterns.Repository[item], *item) {
 	t.Helper()
-	r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+	r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-	check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 	k.calls.Reset()
 	return r, a
 }
@@ -134,7 +134,7 @@ func verbs() []use {
 			r, a := k.inserted(t, p)
 			b := k.itemOf(1, "b", p.name == "largeentities.Stream")
 			b.Entry = a.Entry
-			check(t, r.Upsert(t.Context(), b), clean(t.Context(), r))
+			harness.Check(t, r.Upsert(t.Context(), b), clean(t.Context(), r))
 			_, err := r.Update(t.Context(), r.KeyOf(a), func(v *item) error { v.Name, v.Team = "name c", "team c"; return nil })
 			return errors.Join(err, clean(t.Context(), r))
 		}},
@@ -148,7 +148,7 @@ func verbs() []use {
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
 		}},
 		{"Repository.BulkInsertNonAtomic", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			a := k.itemOf(1, "a", false)
 			if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
 				return err
@@ -157,13 +157,13 @@ func verbs() []use {
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
 		}},
 		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			a := k.itemOf(1, "a", false)
 			stages := []func(context.Context, *tables.Transaction, *item) error{r.StageInsert, r.StageReplace, r.StageDelete}
 			for i, stage := range stages {
 				x := r.Table().NewTransaction()
 				if i == 0 && patterns.HostOf(r).CheckStage() == nil {
-					check(t, k.prepareFor(t, r, a))
+					harness.Check(t, k.prepareFor(t, r, a))
 				}
 				if err := stage(t.Context(), x, a); err != nil {
 					return err
@@ -177,7 +177,7 @@ func verbs() []use {
 		{"Repository.Verify, Repair, Rebuild", func(t testing.TB, k *kit, p part) error {
 			r, _ := k.inserted(t, p)
 			all, err := harness.Findings(t.Context(), r.Repair, &patterns.JobOptions{Lag: time.Millisecond})
-			check(t, err)
+			harness.Check(t, err)
 			for _, found := range all {
 				t.Errorf("repaired %v", found)
 			}
@@ -197,13 +197,13 @@ func others() []use {
 			from, a := k.inserted(t, p)
 			into := *k // with patterns of its own
 			into.table, into.away = k.account.Table("Archive"), k.account.Table("ArchiveAway")
-			check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
+			harness.Check(t, into.table.Create(t.Context()), into.away.Create(t.Context()))
 			into.sites, into.container = k.sitesOn(t, into.table), k.account.Container("archived") // lists of one name in one container are one
-			check(t, second(into.container.Create(t.Context(), nil)))
-			to := must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
-			check(t, into.prepareFor(t, to, a))
-			mover := must[*archive.Mover[item]](t)(archive.New(k.queue, "archive", from, archive.ToRepository(to, nil), nil))
-			check(t, mover.Move(t.Context(), a))
+			harness.Check(t, second(into.container.Create(t.Context(), nil)))
+			to := harness.Must[*patterns.Repository[item]](t)(into.plain(into.makeParts(t, p)))
+			harness.Check(t, into.prepareFor(t, to, a))
+			mover := harness.Must[*archive.Mover[item]](t)(archive.New(k.queue, "archive", from, archive.ToRepository(to, nil), nil))
+			harness.Check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := to.Get(t.Context(), to.KeyOf(a))
 			if _, gone := from.Get(t.Context(), from.KeyOf(a)); !errors.Is(gone, tables.ErrNotFound) {
@@ -217,53 +217,53 @@ func others() []use {
 			if err != nil {
 				return err
 			}
-			check(t, mover.Move(t.Context(), a))
+			harness.Check(t, mover.Move(t.Context(), a))
 			drain(t, k.queue)
 			got, err := archive.Read[item](t.Context(), k.container, a.LogID)
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
 		}},
 		{"patterns.Schema.Async", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnersOf(rows.Open, k.queue).Async, k.makeParts(t, p)))
+			r := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnersOf(rows.Open, k.queue).Async, k.makeParts(t, p)))
 			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-			check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+			harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 			drain(t, k.queue)
-			check(t, clean(t.Context(), r), r.Delete(t.Context(), a))
+			harness.Check(t, clean(t.Context(), r), r.Delete(t.Context(), a))
 			drain(t, k.queue)
 			return clean(t.Context(), r)
 		}},
 		{"heterogeneous.Registry", registryUse},
 		{"relationships.Pair", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			pair, err := relationships.NewPair(r, k.sites, func(key tables.Key) tables.Key { return siteKey(key.Partition, "pair") })
 			if err != nil {
 				return err
 			}
 			a, b := k.itemOf(1, "a", false), &site{Partition: "Sales", Name: "pair"}
-			check(t, k.prepareFor(t, r, a), pair.Insert(t.Context(), a, b), clean(t.Context(), r))
+			harness.Check(t, k.prepareFor(t, r, a), pair.Insert(t.Context(), a, b), clean(t.Context(), r))
 			return errors.Join(pair.Delete(t.Context(), a, b), clean(t.Context(), r))
 		}},
 		{"relationships.Reference, Cache", func(t testing.TB, k *kit, p part) error {
 			r, a := k.inserted(t, p)
-			cache := must[*relationships.Cache[item]](t)(relationships.NewCache(r, r.Query().Partition("Sales"), nil))
+			cache := harness.Must[*relationships.Cache[item]](t)(relationships.NewCache(r, r.Query().Partition("Sales"), nil))
 			defer cache.Close()
 			for _, source := range []relationships.Source[item]{cache, relationships.FromRepository(r, 0)} {
 				got, err := relationships.Reference[item, item]{Source: source, Key: relationships.SameKey(r)}.Get(t.Context(), a)
-				check(t, err, sameItem(got, a))
+				harness.Check(t, err, sameItem(got, a))
 			}
 			return nil
 		}},
 		{"dataseries.Counter.StageAddOnce", func(t testing.TB, k *kit, p part) error {
-			r := must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
-			counter := must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
+			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
+			counter := harness.Must[*dataseries.Counter[int64]](t)(dataseries.NewCounter[int64](k.table, "Hour_", 24, nil))
 			x, a, series := r.Table().NewTransaction(), k.itemOf(1, "a", false), tables.Key{Partition: "Sales", Row: "series"}
 			if patterns.HostOf(r).CheckStage() == nil {
-				check(t, k.prepareFor(t, r, a))
+				harness.Check(t, k.prepareFor(t, r, a))
 			}
 			if err := r.StageInsert(t.Context(), x, a); err != nil {
 				return err
 			}
-			check(t, second(counter.StageAddOnce(t.Context(), x, series, 3, 1, "insert 1")), second(x.Commit(t.Context())))
-			got := must[*dataseries.Values[int64]](t)(counter.Read(t.Context(), series))
+			harness.Check(t, second(counter.StageAddOnce(t.Context(), x, series, 3, 1, "insert 1")), second(x.Commit(t.Context())))
+			got := harness.Must[*dataseries.Values[int64]](t)(counter.Read(t.Context(), series))
 			if got.Slots[3].Value != 1 {
 				return fmt.Errorf("the count is %+v", got)
 			}
@@ -280,19 +280,19 @@ func registryUse(t testing.TB, k *kit, p part) error {
 		chosen = append(chosen, p)
 	}
 	made := k.makeParts(t, chosen...)
-	r := must[*patterns.Repository[item]](t)(k.plain(made))
+	r := harness.Must[*patterns.Repository[item]](t)(k.plain(made))
 	a := k.itemOf(1, "a", p.name == "largeentities.Stream")
-	check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
+	harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 	registry, err := heterogeneous.NewRegistry(k.table, made[0].(heterogeneous.AnyType))
 	if err != nil {
 		return err
 	}
 	items := 0
 	for v, err := range registry.Query().Partition("Sales").All(t.Context()) {
-		check(t, err)
+		harness.Check(t, err)
 		if v, is := v.(*item); is {
 			items++
-			check(t, sameItem(v, a), registry.Delete(t.Context(), v))
+			harness.Check(t, sameItem(v, a), registry.Delete(t.Context(), v))
 		}
 	}
 	if items != 1 {
@@ -307,8 +307,8 @@ func one(v *item) iter.Seq2[*item, error] {
 
 func drain(t testing.TB, queue *eventual.Queue) {
 	t.Helper()
-	worker := must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
-	check(t, second(worker.Drain(t.Context())))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
+	harness.Check(t, second(worker.Drain(t.Context())))
 	if n := worker.Stats().Poisoned + worker.Stats().Failed; n != 0 {
 		t.Fatalf("%d messages failed", n)
 	}

@@ -104,6 +104,14 @@ func Must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
+// Check fails the test if one of the errors is not nil.
+func Check(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Transport is a service inside the test: a function that replaces the network.
 type Transport func(*http.Request) (*http.Response, error)
 
