@@ -87,14 +87,14 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 // Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
 // accepts tokens with it. It is tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
 // MaxPolicies. Requests: 4.
-func (p *Policies) Create(ctx context.Context, policy Policy) error {
+func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"
-	if err := checkPolicy(policy); err != nil {
+	if err := checkPolicy(added); err != nil {
 		return tables.InvalidIn(op, p.table.Name(), "%w", err)
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
-			if list.index(policy.ID) >= 0 {
+			if list.index(added.ID) >= 0 {
 				return p.failure(op, tables.ErrExists, "the table has a policy with this ID; choose another ID, or revoke that policy")
 			}
 			if len(list.withoutLocks()) >= MaxPolicies {
@@ -103,11 +103,11 @@ func (p *Policies) Create(ctx context.Context, policy Policy) error {
 			return nil
 		},
 		holds: func(list acl) bool {
-			i := list.index(policy.ID)
-			return i >= 0 && policyOf(list[i]) == policyOf(identifierOf(policy))
+			i := list.index(added.ID)
+			return i >= 0 && policyOf(list[i]) == policyOf(identifierOf(added))
 		},
 		early: func(list acl) acl { return list },
-		apply: func(list acl) acl { return append(list, identifierOf(policy)) },
+		apply: func(list acl) acl { return append(list, identifierOf(added)) },
 	})
 }
 

@@ -21,15 +21,15 @@ type rowShelf struct {
 
 // set merges the values into the rows that hold their slots, in one transaction if they are several.
 func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) error {
-	rows := r.rowsFor(key, values)
+	merged := r.rowsFor(key, values)
 	if r.counts {
-		return r.setUnchanged(ctx, rows)
+		return r.setUnchanged(ctx, merged)
 	}
-	if len(rows) == 1 {
-		return r.rows.UpsertMerge(ctx, rows[0])
+	if len(merged) == 1 {
+		return r.rows.UpsertMerge(ctx, merged[0])
 	}
 	x := r.table.NewTransaction()
-	for _, row := range rows {
+	for _, row := range merged {
 		x.UpsertMerge(row)
 	}
 	_, err := x.Commit(ctx)
@@ -38,15 +38,15 @@ func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) 
 
 // rowsFor groups values by the rows that hold their slots.
 func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity {
-	var rows []*tables.Entity
+	var grouped []*tables.Entity
 	for _, v := range values { // sorted, so that those of one row are neighbours
-		if at := r.rowOf(key, v.slot); len(rows) == 0 || rows[len(rows)-1].Key != at {
-			rows = append(rows, &tables.Entity{Key: at})
+		if at := r.rowOf(key, v.slot); len(grouped) == 0 || grouped[len(grouped)-1].Key != at {
+			grouped = append(grouped, &tables.Entity{Key: at})
 		}
-		row := rows[len(rows)-1]
+		row := grouped[len(grouped)-1]
 		row.Properties = append(row.Properties, tables.Property{Name: r.property(v.slot), Value: v.value})
 	}
-	return rows
+	return grouped
 }
 
 // setUnchanged is set under the ETags of the rows. A merge without ETags whose response was lost could arrive late,
@@ -96,12 +96,12 @@ func (r *rowShelf) of(ctx context.Context, key tables.Key) ([]*tables.Entity, er
 }
 
 func (r *rowShelf) read(ctx context.Context, key tables.Key) ([]tables.Value, error) {
-	rows, err := r.of(ctx, key)
+	stored, err := r.of(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	values := make([]tables.Value, r.slots)
-	for _, row := range rows {
+	for _, row := range stored {
 		if _, err := r.takeRow(values, row); err != nil {
 			return nil, err
 		}
@@ -127,17 +127,17 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	}
 	tried := false
 	return persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
-		rows, err := r.of(ctx, key)
-		if err == nil && len(rows) == 0 && !tried {
+		stored, err := r.of(ctx, key)
+		if err == nil && len(stored) == 0 && !tried {
 			err = &tables.Error{Key: key, Kind: tables.ErrNotFound}
 		}
 		return step{write: func(ctx context.Context) error {
-			if len(rows) == 0 {
+			if len(stored) == 0 {
 				return nil // a missing row is what Delete asked for
 			}
 			tried = true
 			x := r.table.NewTransaction()
-			for _, row := range rows {
+			for _, row := range stored {
 				x.Delete(row)
 			}
 			_, err := x.Commit(ctx)

@@ -160,16 +160,16 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	copies, intents := w.link(queue)
+	copies, runner := w.link(queue)
 	p := &process{queue: queue}
-	if p.departments, err = w.openDepartments(account, intents, copies.Holder()); err != nil {
+	if p.departments, err = w.openDepartments(account, runner, copies.Holder()); err != nil {
 		return nil, err
 	}
 	p.details = &seen[employee]{pattern: copies.Source()}
-	if intents != nil {
-		intents = registered{intents, &p.carryOut}
+	if runner != nil {
+		runner = registered{runner, &p.carryOut}
 	}
-	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), intents), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
+	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), runner), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
 	return p, err
 }
 
@@ -185,7 +185,7 @@ func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, d
 }
 
 // openDepartments makes the holders' repository, with indexes of their own.
-func (w *world) openDepartments(account *tables.Account, intents intents.Runner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
+func (w *world) openDepartments(account *tables.Account, runner intents.Runner, attached ...patterns.Pattern[department]) (*patterns.Repository[department], error) {
 	attached = append(attached, intrapartition.NewIndex("manageremail", func(d *department) compoundkey.Part {
 		if d.ManagerEmail == "" {
 			return compoundkey.Part{}
@@ -197,7 +197,7 @@ func (w *world) openDepartments(account *tables.Account, intents intents.Runner,
 			return compoundkey.String(d.Name)
 		}, nil))
 	}
-	return patterns.NewRepository(harness.In(account.Table(w.departments), intents), patterns.Schema[department]{
+	return patterns.NewRepository(harness.In(account.Table(w.departments), runner), patterns.Schema[department]{
 		Name: "departments", RowPrefix: "dept", MaxAttempts: 40,
 		Key: func(d *department) tables.Key { return departmentKey(d.Site, d.Name) },
 	}, attached...)

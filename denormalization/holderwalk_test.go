@@ -67,11 +67,11 @@ func (w *holderWalk) start(s *storagetest.Service) (*officeProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, copies, intents := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), harness.Runner(queue)
+	p, copies, runner := &officeProcess{queue: queue}, denormalization.New("city", cityLink(), nil), harness.Runner(queue)
 	if w.runner != nil {
-		intents = w.runner(queue)
+		runner = w.runner(queue)
 	}
-	if p.members, err = patterns.NewRepository(harness.In(account.Table("Members"), intents), memberSchema(), copies.Holder()); err != nil {
+	if p.members, err = patterns.NewRepository(harness.In(account.Table("Members"), runner), memberSchema(), copies.Holder()); err != nil {
 		return nil, err
 	}
 	p.offices, err = patterns.NewRepository(harness.In(account.Table("Offices"), queue), patterns.Schema[office]{Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source())

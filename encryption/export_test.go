@@ -116,12 +116,12 @@ func SealRowVersion1(key []byte, id DataKeyID, table string, entity tables.Key, 
 		return nil, err
 	}
 	at := place{table: table, partition: entity.Partition, row: entity.Row}
-	context := at.context(domainValue(version1), version1)
+	required := at.context(domainValue(version1), version1)
 	h := header{kind: kindSeal, origin: o}
 	seal := appendCount(h.append(nil), len(p))
 	out := make(tables.Properties, 0, len(p)+1)
 	for i, property := range p {
-		out = append(out, tables.Property{Name: property.Name, Value: tables.Binary(keys.seal(o, context, property.Name, i, property.Value, 0))})
+		out = append(out, tables.Property{Name: property.Name, Value: tables.Binary(keys.seal(o, required, property.Name, i, property.Value, 0))})
 		seal = appendName(seal, property.Name)
 	}
 	seal = append(seal, keys.sealMAC(at, version1, seal)...)

@@ -94,12 +94,12 @@ func (c *rowCipher) writeKey(ctx context.Context, dryRun bool) (id DataKeyID, ke
 
 // seal encrypts the named properties, which are sorted, signs the properties declared as signed, and adds the seal.
 func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
-	context := at.context(domainValue(o.version), o.version)
+	required := at.context(domainValue(o.version), o.version)
 	entity := tables.Key{Partition: at.partition, Row: at.row}
 	out := make(tables.Properties, 0, len(p)+1)
 	for _, property := range p {
 		if index, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
-			property.Value = tables.Binary(keys.seal(o, context, property.Name, index, property.Value, c.options.Padding))
+			property.Value = tables.Binary(keys.seal(o, required, property.Name, index, property.Value, c.options.Padding))
 		} else if !property.Value.IsNull() && c.signs(entity, property.Name) {
 			held.signed = append(held.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
 		}

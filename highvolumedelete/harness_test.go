@@ -115,9 +115,9 @@ func surelyNot(err error) bool {
 }
 
 // labels are the ends of table names.
-func labels(tables []string, name string) string {
+func labels(names []string, name string) string {
 	got := []string{}
-	for _, table := range tables {
+	for _, table := range names {
 		got = append(got, table[len(name):])
 	}
 	return fmt.Sprint(got)

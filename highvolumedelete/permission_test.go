@@ -38,8 +38,8 @@ func TestStandsStillBeforeTheCreation(t *testing.T) {
 	if !found || err == nil || errors.Is(err, tables.ErrUnknownOutcome) {
 		t.Errorf("under a lease: %v, and the insert is %v", found, err)
 	}
-	if tables := harness.Must[[]string](t)(logins.List(t.Context())); len(tables) != 0 {
-		t.Errorf("%v was made, by requests %v", tables, requests.Kinds())
+	if names := harness.Must[[]string](t)(logins.List(t.Context())); len(names) != 0 {
+		t.Errorf("%v was made, by requests %v", names, requests.Kinds())
 	}
 }
 

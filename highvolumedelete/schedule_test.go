@@ -273,11 +273,11 @@ func (r *scheduleWorld) check(ctx context.Context, s *storagetest.Service, errs 
 			return fmt.Errorf("the login %s of %s is lost, the mark is %s", user, r.periods[user], mark)
 		}
 	}
-	tables, err := logins.List(ctx)
+	names, err := logins.List(ctx)
 	if err != nil {
 		return err
 	}
-	for _, table := range tables {
+	for _, table := range names {
 		if strings.TrimPrefix(table, "Logins") < mark {
 			return fmt.Errorf("%s is there, and the mark is %s", table, mark)
 		}

@@ -152,9 +152,9 @@ func afterwards(ctx context.Context, s *storagetest.Service, schema highvolumede
 	if err := tryLate(); !errors.Is(err, highvolumedelete.ErrLate) {
 		return fmt.Errorf("once the names are free, a late writer hears %w", err)
 	}
-	tables, err := logins.List(ctx)
-	if err != nil || !slices.Equal(tables, []string{"LoginsD20140821", "LoginsD20140822"}) {
-		return fmt.Errorf("the tables are %v: %w", tables, err)
+	names, err := logins.List(ctx)
+	if err != nil || !slices.Equal(names, []string{"LoginsD20140821", "LoginsD20140822"}) {
+		return fmt.Errorf("the tables are %v: %w", names, err)
 	}
 	return nil
 }

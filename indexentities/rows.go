@@ -108,11 +108,11 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 
 // loadRows returns the ids of a list in rows, of which an index knows the table once it is attached.
 func loadRows(ctx context.Context, open func() (rowLists, error), place string) ([]string, error) {
-	rows, err := open()
+	lists, err := open()
 	if err != nil {
 		return nil, err
 	}
-	l, err := rows.read(ctx, place)
+	l, err := lists.read(ctx, place)
 	if err != nil {
 		return nil, err
 	}

@@ -98,10 +98,10 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 		return nil, "", garbled(op, p.name, "%w", err)
 	}
 	// For the whole value, check the hash. For a range, check only that the blob was stored with the pointer's hash.
-	hash := blobowner.Label(answer.Metadata, metaHash)
-	if whole != p.length || hash != p.hash() && (ranged || hash != "") || answer.ETag == nil {
+	stored := blobowner.Label(answer.Metadata, metaHash)
+	if whole != p.length || stored != p.hash() && (ranged || stored != "") || answer.ETag == nil {
 		_ = answer.Body.Close()
-		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, hash, p.length, p.hash())
+		return nil, "", garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())
 	}
 	return answer.NewRetryReader(ctx, &blob.RetryReaderOptions{MaxRetries: rereads, EarlyCloseAsError: true}), *answer.ETag, nil
 }

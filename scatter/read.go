@@ -35,14 +35,14 @@ func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
 	return s.Repository().Get(ctx, key)
 }
 
-// GetMany reads entities by their row keys, several at once, and yields those that exist in the order of rows. An
+// GetMany reads entities by their row keys, several at once, and yields those that exist in the order of rowKeys. An
 // error comes once, last. Requests: 1 for each row that can be stored, and 1 for the record if some are above the
 // known horizon.
-func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOptions) iter.Seq2[*T, error] {
+func (s *Spread[T]) GetMany(ctx context.Context, rowKeys []string, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "GetMany"
-		positions, farthest := make([]int64, len(rows)), int64(0)
-		for i, row := range rows {
+		positions, farthest := make([]int64, len(rowKeys)), int64(0)
+		for i, row := range rowKeys {
 			var err error
 			if positions[i], err = s.order.position(row); err != nil {
 				yield(nil, invalid(op, s.Repository().Table(), err))
@@ -50,7 +50,7 @@ func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOpt
 			}
 			farthest = max(farthest, positions[i])
 		}
-		if len(rows) == 0 {
+		if len(rowKeys) == 0 {
 			return
 		}
 		if _, err := s.find(ctx, op, farthest); err != nil {
@@ -59,7 +59,7 @@ func (s *Spread[T]) GetMany(ctx context.Context, rows []string, options *ReadOpt
 		}
 		l := s.known.Load()
 		var keys []tables.Key
-		for i, row := range rows {
+		for i, row := range rowKeys {
 			if l.covers(positions[i]) {
 				keys = append(keys, s.place(l, positions[i], row))
 			}

@@ -51,8 +51,8 @@ func (q Query[T]) Where(conditions ...Condition) Query[T] {
 }
 
 // Filter adds a filter in the service's own language. It is parsed and classified like the conditions of Where.
-func (q Query[T]) Filter(filter string) Query[T] {
-	q.filters = append(slices.Clip(q.filters), filter)
+func (q Query[T]) Filter(expression string) Query[T] {
+	q.filters = append(slices.Clip(q.filters), expression)
 	return q
 }
 
@@ -111,11 +111,11 @@ type Plan struct {
 }
 
 // ClassifyFilter returns the class of a filter in the service's own language; "" means no filter.
-func ClassifyFilter(filter string) (Plan, error) {
+func ClassifyFilter(expression string) (Plan, error) {
 	var expr odata.Expr
-	if strings.TrimSpace(filter) != "" {
+	if strings.TrimSpace(expression) != "" {
 		var err error
-		if expr, err = odata.Parse(filter); err != nil {
+		if expr, err = odata.Parse(expression); err != nil {
 			return Plan{}, Invalid("ClassifyFilter", err)
 		}
 	}

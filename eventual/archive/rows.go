@@ -64,11 +64,11 @@ func (w *moving[T]) rowKey(word string) string { return "\uFFFC" + word + w.id }
 
 // readRow reads one of the move's rows; nil if it does not exist.
 func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition, word string) (*moverRow, error) {
-	rows, err := tables.RowsOf[moverRow](table)
+	typed, err := tables.RowsOf[moverRow](table)
 	if err != nil {
 		return nil, err
 	}
-	row, err := rows.Get(ctx, tables.Key{Partition: partition, Row: w.rowKey(word)})
+	row, err := typed.Get(ctx, tables.Key{Partition: partition, Row: w.rowKey(word)})
 	switch {
 	case tables.IsAbsent(err):
 		return nil, nil
@@ -87,13 +87,13 @@ func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.
 		b.Rows[0].Row = &tables.Entity{Key: tables.Key{Partition: row.PartitionKey, Row: row.RowKey}, ETag: row.ETag}
 		return b, nil
 	}
-	rows, err := tables.RowsOf[moverRow](table)
+	typed, err := tables.RowsOf[moverRow](table)
 	if err != nil {
 		return b, err
 	}
 	fresh := *row
 	fresh.Meta = tables.Meta{}
-	if b.Rows[0].Row, err = rows.Entity(&fresh); err == nil {
+	if b.Rows[0].Row, err = typed.Entity(&fresh); err == nil {
 		b.Rows[0].Row.ETag = row.ETag
 	}
 	return b, err

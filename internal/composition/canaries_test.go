@@ -54,8 +54,8 @@ func (b *birds) search(where, text string, secrets ...[]string) {
 func formsOf(secrets ...string) (forms []string) {
 	for _, secret := range secrets {
 		for _, half := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
-			bytes, digits := hex.EncodeToString([]byte(half)), strings.Trim(fmt.Sprint([]byte(half)), "[]")
-			forms = append(forms, half, url.QueryEscape(half), bytes, strings.ToUpper(bytes), fmt.Sprintf("% x", half), digits, strings.ReplaceAll(digits, " ", ","))
+			hexadecimal, digits := hex.EncodeToString([]byte(half)), strings.Trim(fmt.Sprint([]byte(half)), "[]")
+			forms = append(forms, half, url.QueryEscape(half), hexadecimal, strings.ToUpper(hexadecimal), fmt.Sprintf("% x", half), digits, strings.ReplaceAll(digits, " ", ","))
 		}
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(secret))[:len(secret)/2])
 	}

@@ -41,15 +41,15 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 // transaction: all rows are of one partition of a table. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
 // require Row.ETag, so that the service rejects a delayed write. It is ErrConflict, ErrExists or ErrNotFound if a row
 // has changed.
-func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, rows ...RowOperation) error {
+func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
 		return tables.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
 	}
-	writes := make([]tables.RawWrite, len(rows))
-	for i := range rows {
+	writes := make([]tables.RawWrite, len(operations))
+	for i := range operations {
 		var err error
-		if writes[i], err = WriteOf(pass, &rows[i], r.pattern); err != nil {
+		if writes[i], err = WriteOf(pass, &operations[i], r.pattern); err != nil {
 			return tables.Invalid(op, err)
 		}
 		writes[i].Meaning = namedBy(r.pattern)

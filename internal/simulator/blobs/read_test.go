@@ -33,12 +33,12 @@ func TestBlobRanges(t *testing.T) {
 	b.Want(t, probe.NewCall("PUT", "/photos/appended?comp=appendblock", nil, "56789"), 201, "")
 	for _, name := range []string{"whole", "blocks", "appended"} {
 		for from := range 10 {
-			for to := from; to < 12; to++ {
-				end := min(to, 9)
-				a := b.Want(t, probe.NewCall("GET", "/photos/"+name, map[string]string{"x-ms-range": fmt.Sprintf("bytes=%d-%d", from, to)}, ""), 206, "")
+			for last := from; last < 12; last++ {
+				end := min(last, 9)
+				a := b.Want(t, probe.NewCall("GET", "/photos/"+name, map[string]string{"x-ms-range": fmt.Sprintf("bytes=%d-%d", from, last)}, ""), 206, "")
 				want, wantRange := "0123456789"[from:end+1], fmt.Sprintf("bytes %d-%d/10", from, end)
 				if string(a.Body) != want || a.Header.Get("Content-Range") != wantRange {
-					t.Errorf("%s %d-%d: %q, %s; want %q, %s", name, from, to, a.Body, a.Header.Get("Content-Range"), want, wantRange)
+					t.Errorf("%s %d-%d: %q, %s; want %q, %s", name, from, last, a.Body, a.Header.Get("Content-Range"), want, wantRange)
 				}
 			}
 		}

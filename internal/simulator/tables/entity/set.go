@@ -21,8 +21,8 @@ type Set struct {
 // maxLeaf is the length at which a leaf is split.
 const maxLeaf = 256
 
-// position is the position of a row in a Set; it is valid until the next Put or Remove.
-type position struct{ leaf, row int }
+// Position is the position of a row in a Set; it is valid until the next Put or Remove.
+type Position struct{ leaf, row int }
 
 // Key is the key of an entity.
 type Key struct{ Partition, Row string }
@@ -35,20 +35,20 @@ func Compare(pk1, rk1, pk2, rk2 string) int {
 func (e *Stored) compare(pk, rk string) int { return Compare(e.Partition, e.Row, pk, rk) }
 
 // Seek returns the position of the first row that is not before the key, and whether it has exactly that key.
-func (s *Set) Seek(pk, rk string) (position, bool) {
+func (s *Set) Seek(pk, rk string) (Position, bool) {
 	// The row is in the first leaf whose last row is not before the key.
 	leaf, _ := slices.BinarySearchFunc(s.leaves, struct{}{}, func(rows []*Stored, _ struct{}) int {
 		return rows[len(rows)-1].compare(pk, rk)
 	})
 	if leaf == len(s.leaves) {
-		return position{leaf, 0}, false
+		return Position{leaf, 0}, false
 	}
 	row, found := slices.BinarySearchFunc(s.leaves[leaf], struct{}{}, func(e *Stored, _ struct{}) int { return e.compare(pk, rk) })
-	return position{leaf, row}, found
+	return Position{leaf, row}, found
 }
 
 // At returns the row at a position, or nil after the last row.
-func (s *Set) At(p position) *Stored {
+func (s *Set) At(p Position) *Stored {
 	if p.leaf >= len(s.leaves) {
 		return nil
 	}
@@ -56,9 +56,9 @@ func (s *Set) At(p position) *Stored {
 }
 
 // Next returns the position after p.
-func (s *Set) Next(p position) position {
+func (s *Set) Next(p Position) Position {
 	if p.row++; p.row == len(s.leaves[p.leaf]) {
-		return position{p.leaf + 1, 0}
+		return Position{p.leaf + 1, 0}
 	}
 	return p
 }

@@ -60,11 +60,11 @@ func textOf(t *testing.T, resp *http.Response) string {
 
 func TestScreenRefusesWithoutState(t *testing.T) {
 	a := accounts.New(t, simulator.Options{})
-	screen := screen.Rules{Prefix: "/devstoreaccount1"}
+	rules := screen.Rules{Prefix: "/devstoreaccount1"}
 	now := a.Clock().Now()
 	refusal := func(method, target, body string, headers ...string) string {
 		req := a.Request(method, "/devstoreaccount1"+target, body, headers...)
-		resp := screen.Refuse(req, []byte(body), 7, now)
+		resp := rules.Refuse(req, []byte(body), 7, now)
 		if resp == nil {
 			return ""
 		}
