@@ -87,7 +87,7 @@ func TestSweepRequests(t *testing.T) {
 	s.Wait(2 * age)
 	requests.Reset()
 	report, err := c.SweepMarkers(t.Context(), age, nil)
-	if err != nil || report.Removed != 210 || requests.Count() != 2+4 {
+	if err != nil || report.Deleted != 210 || requests.Count() != 2+4 {
 		t.Errorf("%+v, %v; %d requests", report, err, requests.Count())
 	}
 }

@@ -22,19 +22,9 @@ type SweepOptions struct {
 	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
 	// Progress is called after each transaction, or blob.
-	Progress func(SweepReport)
-	// Resume is SweepReport.Resume of an earlier run, to continue it. With other partitions, or another series, it is
-	// tables.ErrInvalid.
-	Resume string
-}
-
-// SweepReport counts what a sweep has done, including the runs that it resumes.
-type SweepReport struct {
-	Old     int64 // markers that were old enough
-	Removed int64 // of Old
-
-	// Resume is for SweepOptions.Resume of a later run. It is "" if the run is complete, or has failed before its first step, and
-	// always on Cosmos DB, where a run starts again: removed markers cost it nothing.
+	Progress func(tables.Report)
+	// Resume is Report.Resume of an earlier run, to continue it. With other partitions, or another series, it is
+	// tables.ErrInvalid. On Cosmos DB, Report.Resume is always "" and a run starts again: deleted markers cost it nothing.
 	Resume string
 }
 
@@ -54,15 +44,16 @@ const errLateCall = "AddOnce does not know whether it has counted; repeat the ca
 // program that counts. Several days cost little: a marker takes about 500 bytes.
 //
 // In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be interrupted
-// anywhere and run again, and several may run at once. Requests: 1 for the time, 1 for each page of at most 1,000 old
+// anywhere and run again, and several may run at once. The Report counts as Read the markers that were old enough, and as Deleted
+// those of them that were removed, including those of the runs that it resumes. Requests: 1 for the time, 1 for each page of at most 1,000 old
 // markers, and 1 for each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one
 // with old markers.
-func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (SweepReport, error) {
+func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (tables.Report, error) {
 	const op = "SweepMarkers"
 	if options == nil {
 		options = &SweepOptions{}
 	}
-	s := &sweeping{SweepOptions: *options, olderThan: olderThan}
+	s := &sweeping{SweepOptions: *options, olderThan: olderThan, began: time.Now()}
 	if olderThan < leastAge {
 		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
 	}
@@ -74,20 +65,21 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	if err := s.resume(c.table.Name(), c.layout.prefix); err != nil {
 		return s.report, c.failed(op, tables.Key{}, err)
 	}
-	if err := c.failed(op, tables.Key{}, c.shelf.sweep(ctx, s)); err != nil {
-		return s.report, err
+	err := c.failed(op, tables.Key{}, c.shelf.sweep(ctx, s))
+	if s.report.Elapsed = time.Since(s.began); err == nil {
+		s.report.Resume = ""
 	}
-	s.report.Resume = ""
-	return s.report, nil
+	return s.report, err
 }
 
 // sweeping is one run of SweepMarkers.
 type sweeping struct {
 	SweepOptions
 	olderThan time.Duration
+	began     time.Time
 	unordered bool // rows are returned in no order, so no key marks the position of the run
 	at        sweepMark
-	report    SweepReport
+	report    tables.Report
 }
 
 // sweepMark is the position of a run, as stored in its token.
@@ -111,17 +103,17 @@ func (s *sweeping) resume(table, prefix string) error {
 	}
 	var at sweepMark
 	if continuation.Decode(s.Resume, &at) != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return tables.Invalid("", errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give SweepReport.Resume, or \"\" to begin"))
+		return tables.Invalid("", errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give Report.Resume, or \"\" to begin"))
 	}
 	s.at = at
-	s.report = SweepReport{Old: at.Old, Removed: at.Removed, Resume: s.Resume}
+	s.report = tables.Report{Read: at.Old, Deleted: at.Removed, Resume: s.Resume}
 	return nil
 }
 
 // passed records the position of the run.
 func (s *sweeping) passed(key tables.Key, old, removed int) {
-	s.report.Old, s.report.Removed = s.report.Old+int64(old), s.report.Removed+int64(removed)
-	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Old, s.report.Removed
+	s.report.Read, s.report.Deleted, s.report.Elapsed = s.report.Read+int64(old), s.report.Deleted+int64(removed), time.Since(s.began)
+	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Read, s.report.Deleted
 	if !s.unordered {
 		s.report.Resume = continuation.Encode(s.at)
 	}

@@ -56,7 +56,7 @@ func TestSweepMarkers(t *testing.T) {
 			swept := func(o *dataseries.SweepOptions, old, removed int64) {
 				t.Helper()
 				report, err := c.SweepMarkers(ctx, age, o)
-				if err != nil || report.Old != old || report.Removed != removed || report.Resume != "" {
+				if err != nil || report.Read != old || report.Deleted != removed || report.Resume != "" {
 					t.Errorf("%+v, %v; want %d and %d", report, err, old, removed)
 				}
 			}
@@ -87,12 +87,12 @@ func TestSweepMarkersResumes(t *testing.T) {
 				operations(t, c, "old", 5, "p", "r")
 				s.Wait(2 * age)
 				token, calls := "", 0
-				var report dataseries.SweepReport
+				var report tables.Report
 				for runs := 1; ; runs++ {
 					ctx, cancel := context.WithCancel(t.Context())
 					var err error
 					report, err = c.SweepMarkers(ctx, age, &dataseries.SweepOptions{DryRun: true, Partitions: partitions, Resume: token,
-						Progress: func(dataseries.SweepReport) { calls++; cancel() }})
+						Progress: func(tables.Report) { calls++; cancel() }})
 					cancel()
 					if err == nil {
 						if runs < 3 {
@@ -104,7 +104,7 @@ func TestSweepMarkersResumes(t *testing.T) {
 						t.Fatalf("%+v, %v", report, err)
 					}
 				}
-				if report.Old != 115 || report.Removed != 0 {
+				if report.Read != 115 || report.Deleted != 0 {
 					t.Errorf("%+v", report)
 				}
 				if _, err := c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{Partitions: []string{"x"}, Resume: token}); !errors.Is(err, tables.ErrInvalid) {
@@ -123,7 +123,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 		w := (&world{place: p}).open(t, s)
 		counters[w] = harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
 		operations(t, counters[w], "a", 3, "p", "q")
-		if report, err := counters[w].SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Old != 0 {
+		if report, err := counters[w].SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Read != 0 {
 			t.Errorf("%s: %+v, %v", p, report, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestSweepMarkersOnBoth(t *testing.T) {
 	}
 	s.Wait(2*time.Hour + 2*time.Second) // its Date shows seconds
 	for w, c := range counters {
-		if report, err := c.SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Removed != 6 {
+		if report, err := c.SweepMarkers(t.Context(), 2*time.Hour, nil); err != nil || report.Deleted != 6 {
 			t.Errorf("%s: %+v, %v", w.place, report, err)
 		}
 		if n, err := held(t.Context(), w, s, tables.Key{Partition: "p", Row: "day0"}, 0); n != 1 || err != nil {
@@ -149,14 +149,14 @@ func TestSweepsAtOnce(t *testing.T) {
 	operations(t, concurrent, "old", 20, "p")
 	s.Wait(2 * age)
 	faulty, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(storagetest.Before("a concurrent writer", func() {
-		if report, err := concurrent.SweepMarkers(t.Context(), age, nil); err != nil || report.Removed != 20 {
+		if report, err := concurrent.SweepMarkers(t.Context(), age, nil); err != nil || report.Deleted != 20 {
 			t.Errorf("%+v, %v", report, err)
 		}
 		operations(t, concurrent, "old", 5, "p")
 	})))))
 	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(faulty))
 	report, err := c.SweepMarkers(t.Context(), age, nil)
-	if err != nil || report.Old != 20 || report.Removed != 0 {
+	if err != nil || report.Read != 20 || report.Deleted != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if counted, err := concurrent.AddOnce(t.Context(), tables.Key{Partition: "p", Row: "day0"}, 0, 1, "old0"); counted || err != nil {

@@ -202,7 +202,7 @@ func TestOrphans(t *testing.T) {
 	}
 	drain(t, whole, map[string]eventual.Handler{"big": func(context.Context, *eventual.Message) error { return nil }})
 	wantClaims(t, whole, 1)
-	if r := sweepClaims(t, whole); r.Removed != 1 {
+	if r := sweepClaims(t, whole); r.Deleted != 1 {
 		t.Errorf("%+v of an orphan", r)
 	}
 	wantClaims(t, whole, 0)

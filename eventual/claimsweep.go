@@ -19,7 +19,7 @@ import (
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
 type SweepOptions struct {
-	// DryRun counts as Removed what would be removed, and removes nothing.
+	// DryRun counts as Deleted what would be removed, and removes nothing.
 	DryRun bool
 }
 
@@ -29,7 +29,7 @@ type SweepReport struct {
 	Young   int // their message may still be put, or they were rewritten during the sweep
 	Held    int // a message may name them: its queue, or the poison queue, was not empty
 	Foreign int // of other queues that share the container, or stored by an earlier version, which did not record the queue: not removed
-	Removed int
+	Deleted int
 }
 
 // SweepClaims deletes large bodies that no message names. They are left by senders that died between storing a body
@@ -74,7 +74,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 			case busy[c.queue] || busy[q.name+poisonSuffix]:
 				report.Held++
 			case options != nil && options.DryRun:
-				report.Removed++
+				report.Deleted++
 			default:
 				if err := q.sweepClaim(ctx, c, &report); err != nil {
 					return report, err
@@ -135,7 +135,7 @@ func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport)
 	case wire.HasCode(err, "ConditionNotMet"):
 		report.Young++
 	case err == nil, wire.HasCode(err, "BlobNotFound"):
-		report.Removed++
+		report.Deleted++
 	default:
 		return failure("SweepClaims", q.claimsName, err)
 	}

@@ -41,11 +41,11 @@ func TestSweepKeepsBodiesOfMessages(t *testing.T) {
 		t.Errorf("of an entry on the poison queue: %+v", r)
 	}
 	must[int](t)(q.Poison().Purge(t.Context(), nil))
-	if r := must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), &eventual.SweepOptions{DryRun: true})); r.Removed != 1 {
+	if r := must[eventual.SweepReport](t)(q.SweepClaims(t.Context(), &eventual.SweepOptions{DryRun: true})); r.Deleted != 1 {
 		t.Errorf("a dry run: %+v", r)
 	}
 	wantClaims(t, q, 1)
-	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Removed: 1}) {
+	if r := sweepClaims(t, q); r != (eventual.SweepReport{Listed: 1, Deleted: 1}) {
 		t.Errorf("of nothing: %+v", r)
 	}
 	wantClaims(t, q, 0)
@@ -128,7 +128,7 @@ func TestLateSender(t *testing.T) {
 			if late != errors.Is(err, eventual.ErrLeaseLost) || late != (err != nil) {
 				t.Errorf("after %v Send says %v", slow, err)
 			}
-			if want := slow > 70*time.Minute; swept.Listed != 1 || (swept.Removed == 1) != want {
+			if want := slow > 70*time.Minute; swept.Listed != 1 || (swept.Deleted == 1) != want {
 				t.Errorf("after %v a sweep says %+v", slow, swept)
 			}
 			n := must[int](t)(q.Length(t.Context()))

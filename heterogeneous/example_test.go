@@ -177,7 +177,7 @@ func ExampleType_Upgrade() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(report.Upgraded)
+		fmt.Println(report.Written)
 	}
 	// Output:
 	// 3

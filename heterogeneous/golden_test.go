@@ -33,7 +33,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("a type that is known by its keys reads as %s", text(v))
 	}
 	harness.Check(t, registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "worker_1"}, visit))
-	if report := harness.Must[heterogeneous.UpgradeReport](t)(bare.Upgrade(ctx, nil)); report.Found != 0 {
+	if report := harness.Must[tables.Report](t)(bare.Upgrade(ctx, nil)); report.Read != 0 {
 		t.Errorf("there is no other version, and %+v", report)
 	}
 }

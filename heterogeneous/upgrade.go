@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,26 +21,22 @@ type UpgradeOptions struct {
 	Concurrency int
 }
 
-// UpgradeReport is what Upgrade has done.
-type UpgradeReport struct {
-	Found    int64 // entities that were not of the current version
-	Upgraded int64 // those of them that this run wrote as the current version; concurrent writers wrote or deleted the others
-}
-
 const defaultConcurrency = 8
 
 // Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write.
 // It also adds EntityType to entities without it. You can interrupt it at any time and run it again; it does not read
-// upgraded entities again. When it is complete, and no program writes older versions any more, you can remove the steps.
+// upgraded entities again. The Report counts, also beside an error, as Read the entities that were not of the current version, and
+// as Written those of them that this run wrote as the current version; concurrent writers wrote or deleted the others. When it is complete, and no program writes older versions any more, you can remove the steps.
 //
 // Requests: 1 for each page of at most 1,000 older rows, 2 for each of them, and 3 more for each conflict. If the type has no
 // steps, it reads all rows of the type.
-func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (UpgradeReport, error) {
+func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (tables.Report, error) {
 	var o UpgradeOptions
 	if options != nil {
 		o = *options
 	}
-	var report UpgradeReport
+	began := time.Now()
+	var report tables.Report
 	switch {
 	case t.host() == nil:
 		_, err := t.repository.Host("Upgrade", typeName)
@@ -58,12 +55,14 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (Upgrade
 			queries = append(queries, t.outdated().Partition(partition))
 		}
 	}
+	var err error
 	for _, q := range queries {
-		if err := t.upgradeAll(ctx, q, o.Concurrency, &report); err != nil {
-			return report, err
+		if err = t.upgradeAll(ctx, q, o.Concurrency, &report); err != nil {
+			break
 		}
 	}
-	return report, nil
+	report.Elapsed = time.Since(began)
+	return report, err
 }
 
 // outdated returns a query for the rows that may not be of the current version. Rows without EntityType match no condition on
@@ -77,7 +76,7 @@ func (t *Type[T]) outdated() tables.Query[tables.Entity] {
 }
 
 // upgradeAll upgrades the entities that a query yields.
-func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity], concurrency int, report *UpgradeReport) error {
+func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity], concurrency int, report *tables.Report) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	var mu sync.Mutex
@@ -95,10 +94,10 @@ func (t *Type[T]) upgradeAll(ctx context.Context, q tables.Query[tables.Entity],
 			mu.Lock()
 			defer mu.Unlock()
 			if was {
-				report.Found++
+				report.Read++
 			}
 			if upgraded {
-				report.Upgraded++
+				report.Written++
 			}
 			return err
 		})

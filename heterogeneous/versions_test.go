@@ -128,13 +128,14 @@ func TestUpgrade(t *testing.T) {
 	elsewhere := old(1)
 	elsewhere.Department = "Marketing"
 	harness.Check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
-	for _, want := range []heterogeneous.UpgradeReport{{Found: n, Upgraded: n}, {}} {
-		if got := harness.Must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})); got != want {
+	for _, want := range []tables.Report{{Read: n, Written: n}, {}} {
+		got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}}))
+		if got.Elapsed = 0; got != want {
 			t.Errorf("the report is %+v, want %+v", got, want)
 		}
 	}
 	for _, want := range []int64{1, 0} {
-		if got := harness.Must[heterogeneous.UpgradeReport](t)(p.employee.Upgrade(ctx, nil)); got.Upgraded != want {
+		if got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, nil)); got.Written != want {
 			t.Errorf("the report of the table is %+v", got)
 		}
 	}
@@ -170,7 +171,8 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
 	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, RowPrefix: "empid"}, typ)
 	harness.Check(t, err)
-	if got := harness.Must[heterogeneous.UpgradeReport](t)(typ.Upgrade(ctx, nil)); got != (heterogeneous.UpgradeReport{Found: 1, Upgraded: 1}) {
+	got := harness.Must[tables.Report](t)(typ.Upgrade(ctx, nil))
+	if got.Elapsed = 0; got != (tables.Report{Read: 1, Written: 1}) {
 		t.Errorf("the report is %+v", got)
 	}
 	if e := harness.Must[*employee](t)(p.employees.Get(ctx, bag.Key)); text(e) != text(current(1)) {
@@ -207,7 +209,7 @@ func TestUpgradeMeetsConcurrentWriters(t *testing.T) {
 			upgrading := harness.Must[*program](t)(start(faulty, name))
 			report, err := upgrading.employee.Upgrade(ctx, nil)
 			harness.Check(t, err)
-			if report.Found != 1 || report.Upgraded != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
+			if report.Read != 1 || report.Written != map[string]int64{"old program": 1}[what] || writers.Load() != 1 {
 				t.Errorf("the report is %+v, with %d concurrent writers", report, writers.Load())
 			}
 			v, err := p.registry.Get(ctx, keyOf("Sales", 1))

@@ -269,14 +269,14 @@ func (m *mixture) modify(ctx context.Context, s *section) error {
 func (m *mixture) upgrade(ctx context.Context, s *section) error {
 	if err := m.c.act(s, "the old versions upgraded", func() (string, error) {
 		done, err := m.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{sales}})
-		return fmt.Sprintf("%s written as version 3", counted(int(done.Upgraded), "employee")), err
+		return fmt.Sprintf("%s written as version 3", counted(int(done.Written), "employee")), err
 	}); err != nil {
 		return err
 	}
 	return m.c.act(s, "upgraded once more, and read", func() (string, error) {
 		done, err := m.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{sales}})
-		if err != nil || done.Found > 0 {
-			return "", fmt.Errorf("%d were left: %w", done.Found, err)
+		if err != nil || done.Read > 0 {
+			return "", fmt.Errorf("%d were left: %w", done.Read, err)
 		}
 		found, err := collect(describing(m.everybody.Query().Partition(sales).All(ctx)))
 		if err != nil {

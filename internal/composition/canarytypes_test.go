@@ -130,8 +130,8 @@ func (x *sensitive) reports(t *testing.T) []any {
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
-		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, dataseries.SweepReport{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
-		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}, heterogeneous.UpgradeOptions{}, heterogeneous.UpgradeReport{}}
+		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
+		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}, heterogeneous.UpgradeOptions{}}
 }
 
 // TestCanaryTypes: no exported type of the library shows the account's key, a signature, a data key, a signing key, or what an encrypted

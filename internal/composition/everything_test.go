@@ -235,11 +235,11 @@ func TestEverythingUpgrades(t *testing.T) {
 	harness.Check(t, clean(ctx, d.items), d.consistent(ctx, want, nil))
 	// One is written by its owner, the rest by Upgrade.
 	harness.Check(t, d.items.Upsert(ctx, d.itemOf(2, "b")))
-	report := harness.Must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil))
+	report := harness.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil))
 	written = []*item{want[0], d.itemOf(2, "b"), want[2]}
 	harness.Check(t, d.consistent(ctx, written, []*item{want[1]}), clean(ctx, d.items))
 	t.Logf("%+v", report)
-	if again := harness.Must[heterogeneous.UpgradeReport](t)(d.typ.Upgrade(ctx, nil)); again.Found != 0 {
+	if again := harness.Must[tables.Report](t)(d.typ.Upgrade(ctx, nil)); again.Read != 0 {
 		t.Errorf("a second time: %+v", again)
 	}
 	if _, err := old.Get(ctx, plainKey(want[0])); !errors.Is(err, tables.ErrGarbled) {
