@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -75,10 +76,12 @@ func (v *vault) replaceDataKey(ctx context.Context, s *section) error {
 		return context.Cause(ctx)
 	}
 	return v.c.exposed(s, "encrypted again, while salaries rise", func() (string, error) {
-		done, err := encryption.Reencrypt(ctx, v.people.repo, nil)
-		if err == nil && done.Failed > 0 {
-			err = fmt.Errorf("%d employees could not be written", done.Failed)
-		}
+		var failed []error
+		done, err := encryption.Reencrypt(ctx, v.people.repo, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+			failed = append(failed, fmt.Errorf("not written: %v", f))
+			return nil
+		}})
+		err = errors.Join(append(failed, err)...)
 		return fmt.Sprintf("%s of %s; the others have a raise under the new key", grouped(int(done.Written)), counted(int(done.Read), "employee")), err
 	})
 }
