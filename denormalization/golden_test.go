@@ -19,7 +19,7 @@ type recorder struct{ said []string }
 func (*recorder) Register(string, func(context.Context, intents.Intent) error) error { return nil }
 
 func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
-	r.said = append(r.said, fmt.Sprintf("%q", intent.Outside))
+	r.said = append(r.said, fmt.Sprintf("%q", intent.Members[0].Outside))
 	if err := commit(ctx); err != nil {
 		return err
 	}

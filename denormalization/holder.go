@@ -32,7 +32,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	end := holderEnd[S, H]{h.relation, host}
 	implementation := driver.Implementation[H]{Name: h.holderName(), Binding: &h.ofHolder, Prior: end.prior, Complete: end.complete}
 	if h.inPartition {
-		implementation.Companions, implementation.Fits = end.companions, staysInside[H]
+		implementation.Companions = end.companions
 	} else {
 		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
 	}
@@ -242,9 +242,7 @@ func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x 
 		return err
 	}
 	for _, source := range done.sources {
-		if err := l.sources.Stage(by(ctx, byHolder, h.relation), driver.ChangeReplace, x, source); err != nil {
-			return err
-		}
+		l.sources.Stage(by(ctx, byHolder, h.relation), driver.ChangeReplace, x, source)
 	}
 	return nil
 }

@@ -125,16 +125,6 @@ func (r *relation[S, H]) check() error {
 	return nil
 }
 
-// staysInside returns an error if a pattern of a repository writes outside of the partition, for a link of NewInPartition.
-func staysInside[T any](all []driver.Implementation[T]) error {
-	for _, p := range all {
-		if p.Outside != nil || p.OutsideKeys != nil {
-			return fmt.Errorf("pattern %q has effects outside of the partition, and NewInPartition writes source and holder in one transaction, which cannot hold them; use New", p.Name)
-		}
-	}
-	return nil
-}
-
 // checkTables returns an error if a link of NewInPartition has its sources and holders on two tables.
 func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	if r.inPartition && !sources.Same(holders) {

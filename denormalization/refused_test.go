@@ -72,18 +72,6 @@ func TestRefusedLinks(t *testing.T) {
 	}
 }
 
-// TestEffectsOutside: no end of a link in the partition has patterns with effects outside of it.
-func TestEffectsOutside(t *testing.T) {
-	s := storagetest.Simulator(t, nil)
-	p := harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
-	_, _, err := linked(p, denormalization.NewInPartition("other", managing(), nil), denormalization.New("away", managing(), nil).Holder())
-	wantInvalid(t, err, "effects outside")
-	copies := denormalization.NewInPartition("other", managing(), nil)
-	_, err = patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf},
-		copies.Source(), denormalization.New("away", managing(), nil).Source())
-	wantInvalid(t, err, "effects outside")
-}
-
 // TestBothEndsAreNeeded: a link whose other end is in no repository refuses each change that needs it.
 func TestBothEndsAreNeeded(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)

@@ -20,7 +20,7 @@ func (o *orphaned) Attach(driver.Host[department]) (driver.Implementation[depart
 	return driver.Implementation[department]{Name: "orphaned", Rows: o.rows}, nil
 }
 
-func (o *orphaned) rows(context.Context, *driver.Change[department]) ([]driver.RowOperation, error) {
+func (o *orphaned) rows(context.Context, []*driver.Change[department]) ([]driver.RowOperation, error) {
 	if o.refuses {
 		return nil, &tables.Error{Pattern: "orphaned", Kind: tables.ErrNotFound, Err: errors.New("the parent is not there")}
 	}

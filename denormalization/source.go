@@ -28,7 +28,7 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	implementation := driver.Implementation[S]{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
 		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: end.read}}
 	if s.inPartition {
-		implementation.Companions, implementation.Audit.Remove, implementation.Fits = end.companions, end.remove, staysInside[S]
+		implementation.Companions, implementation.Audit.Remove = end.companions, end.remove
 	} else {
 		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
 	}
@@ -188,7 +188,7 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 
 // stage stages one holder, unless the change leaves it alone.
 func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
-	holder, err := s.holders.Get(ctx, key)
+	holder, err := s.holders.GetIn(ctx, x, key)
 	if tables.IsAbsent(err) {
 		return nil
 	}
@@ -202,7 +202,8 @@ func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables
 	if !changed && !names {
 		return nil
 	}
-	return s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)
+	s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)
+	return nil
 }
 
 // remove is Audit.Remove for holders in their sources' partitions. Requests: 2, and those of wanted; 2 more for each conflict.

@@ -30,7 +30,7 @@ func TestSourcesOfOneTimestamp(t *testing.T) {
 			place := "Sales\t" + departmentKey("Sales", "A").Row
 			carryOut := func(e *employee) {
 				t.Helper()
-				harness.Check(t, p.carryOut(ctx, intents.Intent{Key: e.key(), Outside: map[string][]string{"manager": {place}}}))
+				harness.Check(t, p.carryOut(ctx, intents.Intent{Members: []intents.Member{{Key: e.key(), Outside: map[string][]string{"manager": {place}}}}}))
 			}
 			etag := ""
 			for range 3 { // again and again

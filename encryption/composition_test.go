@@ -126,7 +126,7 @@ func TestOtherWrites(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	x := r.Table().NewTransaction()
-	harness.Check(t, r.StageInsert(ctx, x, june("Sales", 20)))
+	r.StageInsert(x, june("Sales", 20))
 	harness.Check(t, second(x.Commit(ctx)))
 	upserted := june("Sales", 21)
 	harness.Check(t, r.Upsert(ctx, upserted), r.Upsert(ctx, june("Sales", 0)), r.ReplaceUnconditional(ctx, june("Sales", 1)))

@@ -15,13 +15,38 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it.
+// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it. The first
+// member is in the body itself, so that the intent of a single change has no list.
 type intentBody struct {
-	ID         string              `json:"id"`
+	ID string `json:"id"`
+	intentMember
+	More []intentMember `json:"more,omitempty"` // the other members of a change set
+}
+
+// intentMember is one member of an intent.
+type intentMember struct {
 	Repository string              `json:"repository"`
 	Partition  string              `json:"partition"`
 	Row        string              `json:"row"`
 	Outside    map[string][]string `json:"outside"`
+}
+
+// bodyOf returns the stored form of an intent, which has at least one member.
+func bodyOf(i intents.Intent) intentBody {
+	members := make([]intentMember, len(i.Members))
+	for n, m := range i.Members {
+		members[n] = intentMember{m.Repository, m.Key.Partition, m.Key.Row, m.Outside}
+	}
+	return intentBody{i.ID, members[0], members[1:]}
+}
+
+// intent returns what a body stores.
+func (b *intentBody) intent() intents.Intent {
+	i := intents.Intent{ID: b.ID}
+	for _, m := range append([]intentMember{b.intentMember}, b.More...) {
+		i.Members = append(i.Members, intents.Member{Repository: m.Repository, Key: tables.Key{Partition: m.Partition, Row: m.Row}, Outside: m.Outside})
+	}
+	return i
 }
 
 // reconcilers are the repositories whose intents go over a queue, by name.
@@ -128,7 +153,7 @@ func (q *Queue) releaseToWorkers(h *holding, intent *intents.Intent) {
 // begun, and an intent without a change does nothing.
 func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
-	e, err := q.newEnvelope(op, intentType, intentBody{intent.ID, intent.Repository, intent.Key.Partition, intent.Key.Row, intent.Outside})
+	e, err := q.newEnvelope(op, intentType, bodyOf(intent))
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +177,10 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if err := m.Decode(&body); err != nil {
 		return verdict.Verdict{}, err
 	}
-	reconcile := q.repositories.get(body.Repository)
-	if reconcile == nil {
-		return verdict.Verdict{Delay: q.visibility}, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", body.Repository, errUnknownRepository)
+	err := q.reconcileAll(ctx, body.intent())
+	if errors.Is(err, errUnknownRepository) {
+		return verdict.Verdict{Delay: q.visibility}, err
 	}
-	intent := intents.Intent{ID: body.ID, Repository: body.Repository, Key: tables.Key{Partition: body.Partition, Row: body.Row}, Outside: body.Outside}
-	err := reconcile(ctx, intent)
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, driver.ErrUnknownPattern) {
 		// The owner of the key may be releasing it in a change whose writer has died. That change's message is hidden
 		// for at most one visibility timeout, and this message must not be poisoned before.
@@ -170,4 +193,24 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 		return verdict.Verdict{Action: verdict.Leave}, nil
 	}
 	return verdict.Verdict{}, nil
+}
+
+// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all repositories are registered,
+// and continues after a failure, since the other members need not wait for what failed.
+func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
+	parts := intent.ByRepository()
+	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))
+	for i := range parts {
+		if reconcile[i] = q.repositories.get(parts[i].Repository()); reconcile[i] == nil {
+			return fmt.Errorf("no repository named %q is registered with the queue in this program: %w", parts[i].Repository(), errUnknownRepository)
+		}
+	}
+	if len(parts) == 1 {
+		return reconcile[0](ctx, parts[0])
+	}
+	failures := make([]error, len(parts))
+	for i := range parts {
+		failures[i] = reconcile[i](ctx, parts[i])
+	}
+	return errors.Join(failures...)
 }

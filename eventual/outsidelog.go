@@ -33,7 +33,7 @@ func (q *Queue) logMessage(intent *intents.Intent, what string, err error) {
 }
 
 func aboutIntent(q *Queue, intent *intents.Intent) []any {
-	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository), slog.String("intent", intent.ID)}
+	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
 }
 
 // actionFor returns what an operator can do about a failed effect.

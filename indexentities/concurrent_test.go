@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,29 +55,53 @@ func TestTwentyWriters(t *testing.T) {
 	}
 }
 
-// TestLostRaces: a change that loses its race too often says which index was in its way, and wrote nothing.
-func TestLostRaces(t *testing.T) {
-	ctx, s := context.Background(), storagetest.Open(t)
-	w := (&world{option: inPartition, attempts: 1}).open(t, s)
-	p := harness.Must[*process](t)(w.start(s))
-	concurrent := harness.Must[*process](t)(w.start(s))
-	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {
-		t.Fatal(err)
-	}
-	x := p.repo.Table().NewTransaction()
-	e := with(2, "Jones")
-	if err := p.repo.StageInsert(ctx, x, e); err != nil { // it has read the list
-		t.Fatal(err)
-	}
-	if err := concurrent.repo.Insert(ctx, with(3, "Jones")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := x.Commit(ctx)
-	var failed *tables.Error
-	if !errors.Is(err, tables.ErrConflict) || !errors.As(err, &failed) || failed.Pattern != "lastname" {
-		t.Fatalf("error is %v", err)
-	}
-	if found, err := w.check(ctx, s); err != nil || len(found) != 2 {
-		t.Fatalf("%v, %v", found, err)
+// hook is a pattern that calls a function when a change is planned, after the lists were read.
+type hook struct{ planned func() }
+
+func (h *hook) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
+	return driver.Implementation[employee]{Name: "hook", Rows: func(context.Context, []*driver.Change[employee]) ([]driver.RowOperation, error) {
+		h.planned()
+		return nil, nil
+	}}, nil
+}
+
+// TestConflictOnEachAttempt: a change that conflicts too often names the index whose list concurrent writers changed, and writes
+// nothing. With one attempt more it is planned again.
+func TestConflictOnEachAttempt(t *testing.T) {
+	for attempts, want := range map[int]error{1: tables.ErrConflict, 2: nil} {
+		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
+			ctx, s := context.Background(), storagetest.Open(t)
+			w := (&world{option: inPartition}).open(t, s)
+			concurrent := harness.Must[*process](t)(w.start(s))
+			insert := func(id int) {
+				if err := concurrent.repo.Insert(ctx, with(id, "Jones")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			insert(1)
+			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			calls := 0
+			index := indexentities.NewInPartition("lastname", func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} })
+			repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", MaxAttempts: attempts}, index,
+				&hook{func() {
+					if calls++; calls == 1 {
+						insert(3)
+					}
+				}}))
+			x := repo.Table().NewTransaction()
+			repo.StageInsert(x, with(2, "Jones"))
+			repo.StageInsert(x, with(4, "Jones"))
+			_, err := x.Commit(ctx)
+			var failed *tables.Error
+			if want != nil && (!errors.Is(err, want) || !errors.As(err, &failed) || failed.Pattern != "lastname" || failed.Change != 1) {
+				t.Fatalf("error is %v", err)
+			}
+			if want == nil && err != nil {
+				t.Fatal(err)
+			}
+			if found, err := w.check(ctx, s); err != nil || len(found) != map[int]int{1: 2, 2: 4}[attempts] {
+				t.Fatalf("%v, %v", found, err)
+			}
+		})
 	}
 }

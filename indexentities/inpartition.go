@@ -37,34 +37,47 @@ func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 	return implementation, err
 }
 
-// contribute returns the rows of the lists. It reads each list that the entity is in, or was in. It writes a list that
-// the entity enters even if the list already contains it, so that a concurrent Mend detects the write.
-func (x *InPartition[T]) contribute(ctx context.Context, change *driver.Change[T]) ([]driver.RowOperation, error) {
+// contribute returns the rows of the lists. It reads each list that an entity is in, or was in, once for all changes. It writes
+// a list that an entity enters even if the list already contains it, so that a concurrent Repair detects the write.
+func (x *InPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
 		return nil, err
 	}
-	after, err := x.after(change)
-	if err != nil {
-		return nil, err
+	var places []string
+	edits := map[string][]func(*list) error{}
+	edit := func(place string, edit func(*list) error) {
+		if edits[place] == nil {
+			places = append(places, place)
+		}
+		edits[place] = append(edits[place], edit)
 	}
-	before := change.Prior
-	left := minus(before, after)
-	lists, err := rows.readAll(ctx, append(after, left...))
+	for _, change := range changes {
+		after, err := x.after(change)
+		if err != nil {
+			return nil, err
+		}
+		id := x.idOf(change.Key)
+		for _, place := range after {
+			touch := !slices.Contains(change.Prior, place)
+			edit(place, func(l *list) error { return l.enter(id, touch) })
+		}
+		for _, place := range minus(change.Prior, after) {
+			edit(place, func(l *list) error { l.leave(id); return nil })
+		}
+	}
+	lists, err := rows.readAll(ctx, places)
 	if err != nil {
 		return nil, err
 	}
 	var operations []driver.RowOperation
 	for i, l := range lists {
-		if i >= len(after) {
-			operations = append(operations, l.leave(x.idOf(change.Key))...)
-			continue
+		for _, edit := range edits[places[i]] {
+			if err := edit(l); err != nil {
+				return nil, err
+			}
 		}
-		entered, err := l.enter(x.idOf(change.Key), !slices.Contains(before, after[i]))
-		if err != nil {
-			return nil, err
-		}
-		operations = append(operations, entered...)
+		operations = append(operations, l.writes()...)
 	}
 	return operations, checkSize(operations)
 }

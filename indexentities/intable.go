@@ -59,12 +59,12 @@ func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, r *driver
 		if err != nil {
 			return err
 		}
-		operations := l.leave(x.idOf(r.Key))
-		if in {
-			if operations, err = l.enter(x.idOf(r.Key), false); err != nil {
-				return err
-			}
+		if !in {
+			l.leave(x.idOf(r.Key))
+		} else if err := l.enter(x.idOf(r.Key), false); err != nil {
+			return err
 		}
+		operations := l.writes()
 		if len(operations) == 0 {
 			return nil
 		}

@@ -21,7 +21,8 @@ type list struct {
 type listRow struct {
 	number int
 	ids    []string
-	etag   azcore.ETag
+	etag   azcore.ETag // "" for one that is not stored yet
+	edited bool        // ids are not what is stored, or the row is to be written as it is
 }
 
 // ids returns all ids, each once: two holders of intents who enter one at the same time may choose different rows.
@@ -48,60 +49,70 @@ func (r *listRow) holds(id string) bool {
 	return found
 }
 
-// enter returns what to write so that the list holds id, in one row. With touch the row is written also when it holds id
-// already, so that its ETag changes.
-func (l *list) enter(id string, touch bool) ([]driver.RowOperation, error) {
-	var operations []driver.RowOperation
+// enter adds an id to the list, in one row. With touch its row is written also when it holds the id already, so that its ETag
+// changes.
+func (l *list) enter(id string, touch bool) error {
 	found := false
 	for i := range l.rows {
 		row := &l.rows[i]
 		switch {
 		case !row.holds(id):
 		case found:
-			operations = append(operations, l.without(row, id))
+			row.remove(id)
 		default:
 			found = true
-			if touch {
-				operations = append(operations, l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(row.ids)))
-			}
+			row.edited = row.edited || touch
 		}
 	}
 	if found {
-		return operations, nil
+		return nil
 	}
 	for i := range l.rows {
 		row := &l.rows[i]
 		at, _ := slices.BinarySearchFunc(row.ids, id, compoundkey.Compare)
 		if ids := slices.Insert(slices.Clone(row.ids), at, id); hasRoom(ids) {
-			return append(operations, l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(ids))), nil
+			row.ids, row.edited = ids, true
+			return nil
 		}
 	}
 	number, err := l.free()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return append(operations, l.write(driver.InsertRow, number, "", encodeIDs([]string{id}))), nil
+	l.rows = slices.Insert(l.rows, number, listRow{number: number, ids: []string{id}, edited: true})
+	return nil
 }
 
-// leave returns what to write so that the list does not hold id.
-func (l *list) leave(id string) []driver.RowOperation {
-	var operations []driver.RowOperation
+// leave removes an id from the list.
+func (l *list) leave(id string) {
 	for i := range l.rows {
 		if l.rows[i].holds(id) {
-			operations = append(operations, l.without(&l.rows[i], id))
+			l.rows[i].remove(id)
+		}
+	}
+}
+
+// remove removes an id that the row holds.
+func (r *listRow) remove(id string) {
+	at, _ := slices.BinarySearchFunc(r.ids, id, compoundkey.Compare)
+	r.ids, r.edited = slices.Delete(slices.Clone(r.ids), at, at+1), true
+}
+
+// writes returns what to write so that the stored list is this one.
+func (l *list) writes() (operations []driver.RowOperation) {
+	for i := range l.rows {
+		row := &l.rows[i]
+		switch stored := row.etag != ""; {
+		case !row.edited || !stored && len(row.ids) == 0:
+		case !stored:
+			operations = append(operations, l.write(driver.InsertRow, row.number, "", encodeIDs(row.ids)))
+		case len(row.ids) == 0:
+			operations = append(operations, l.write(driver.DeleteRow, row.number, row.etag, nil))
+		default:
+			operations = append(operations, l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(row.ids)))
 		}
 	}
 	return operations
-}
-
-// without writes a row without an id that it holds, or deletes it.
-func (l *list) without(row *listRow, id string) driver.RowOperation {
-	if len(row.ids) == 1 {
-		return l.write(driver.DeleteRow, row.number, row.etag, nil)
-	}
-	at, _ := slices.BinarySearchFunc(row.ids, id, compoundkey.Compare)
-	left := slices.Delete(slices.Clone(row.ids), at, at+1)
-	return l.write(driver.ReplaceRow, row.number, row.etag, encodeIDs(left))
 }
 
 func (l *list) write(verb driver.RowVerb, number int, etag azcore.ETag, p tables.Properties) driver.RowOperation {

@@ -33,7 +33,7 @@ func (l *list) apply(t *rapid.T, operations []driver.RowOperation) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row := listRow{number, ids, azcore.ETag(fmt.Sprint("etag", number))}
+		row := listRow{number: number, ids: ids, etag: azcore.ETag(fmt.Sprint("etag", number))}
 		if at < 0 {
 			l.rows = append(l.rows, row)
 			slices.SortFunc(l.rows, func(a, b listRow) int { return a.number - b.number })
@@ -44,6 +44,13 @@ func (l *list) apply(t *rapid.T, operations []driver.RowOperation) {
 			l.rows[at] = row
 		}
 	}
+}
+
+// after returns what is written after an edit of a copy of the list.
+func (l *list) after(edit func(*list) error) ([]driver.RowOperation, error) {
+	edited := &list{l.first, slices.Clone(l.rows)}
+	err := edit(edited)
+	return edited.writes(), err
 }
 
 // TestListsAreSets: whatever enters and leaves, a list holds what a set would, each id in one row, and no row is empty or
@@ -58,10 +65,11 @@ func TestListsAreSets(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			one := id.Draw(t, "id")
 			if rapid.IntRange(0, 2).Draw(t, "leaves") == 0 {
-				l.apply(t, l.leave(one))
+				operations, _ := l.after(func(l *list) error { l.leave(one); return nil })
+				l.apply(t, operations)
 				delete(set, one)
 			} else {
-				operations, err := l.enter(one, rapid.Bool().Draw(t, "touch"))
+				operations, err := l.after(func(l *list) error { return l.enter(one, rapid.Bool().Draw(t, "touch")) })
 				if err != nil || len(operations) > 1 {
 					t.Fatalf("%d operations, %v", len(operations), err)
 				}
@@ -104,18 +112,18 @@ func checkRow(t *rapid.T, p tables.Properties) {
 
 // TestRepeatedIDs: an id that two holders of intents entered into two rows leaves both, and is repaired by the next write.
 func TestRepeatedIDs(t *testing.T) {
-	l := &list{first: tables.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{0, []string{"a", "b"}, "0"}, {2, []string{"b"}, "2"}}}
+	l := &list{first: tables.Key{Partition: "Sales", Row: "Jones"}, rows: []listRow{{number: 0, ids: []string{"a", "b"}, etag: "0"}, {number: 2, ids: []string{"b"}, etag: "2"}}}
 	if got := l.ids(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("ids are %q", got)
 	}
-	operations, err := l.enter("b", false)
+	operations, err := l.after(func(l *list) error { return l.enter("b", false) })
 	if err != nil || len(operations) != 1 || operations[0].Verb != driver.DeleteRow || operations[0].Row.Key.Row != "Jones!0002" {
 		t.Errorf("entered by %+v, %v", operations, err)
 	}
-	if operations := l.leave("b"); len(operations) != 2 {
+	if operations, _ := l.after(func(l *list) error { l.leave("b"); return nil }); len(operations) != 2 {
 		t.Errorf("left by %+v", operations)
 	}
-	if operations := l.leave("c"); operations != nil {
+	if operations, _ := l.after(func(l *list) error { l.leave("c"); return nil }); operations != nil {
 		t.Errorf("left without being there: %+v", operations)
 	}
 }

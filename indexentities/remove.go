@@ -22,7 +22,8 @@ func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity 
 		if err != nil {
 			return x.failed("Remove", err)
 		}
-		operations := l.leave(x.idOf(entity))
+		l.leave(x.idOf(entity))
+		operations := l.writes()
 		if len(operations) == 0 || l.first.Partition != entity.Partition {
 			return nil
 		}

@@ -90,8 +90,12 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 		e.Prior = func(v any, stored tables.Properties) ([]string, error) { return p.Prior(v.(*T), stored) }
 	}
 	if p.Rows != nil {
-		e.Rows = func(ctx context.Context, c *engine.Change) ([]driver.RowOperation, error) {
-			return p.Rows(ctx, changeOf[T](p.Name, c))
+		e.Rows = func(ctx context.Context, changes []*engine.Change) ([]driver.RowOperation, error) {
+			typed := make([]*driver.Change[T], len(changes))
+			for i, c := range changes {
+				typed[i] = changeOf[T](p.Name, c)
+			}
+			return p.Rows(ctx, typed)
 		}
 	}
 	if p.Companions != nil {

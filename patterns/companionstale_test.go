@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -36,15 +37,14 @@ func teams(t *testing.T, table *tables.Table) *patterns.Repository[team] {
 func growing(t *testing.T, all *patterns.Repository[team], called func()) *scripted {
 	return &scripted{companions: func(x *tables.Transaction) {
 		called()
-		v, err := all.Get(t.Context(), tables.Key{Partition: "red", Row: "team_red"})
+		teams := patterns.HostOf(all)
+		v, err := teams.GetIn(t.Context(), x, tables.Key{Partition: "red", Row: "team_red"})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		v.Size++
-		if err := all.StageReplace(t.Context(), x, v); err != nil {
-			t.Error(err)
-		}
+		teams.Stage(t.Context(), driver.ChangeReplace, x, v)
 	}}
 }
 

@@ -25,7 +25,7 @@ type scripted struct {
 
 func (s *scripted) Attach(driver.Host[person]) (driver.Implementation[person], error) {
 	return driver.Implementation[person]{Name: "scripted",
-		Rows: func(context.Context, *driver.Change[person]) ([]driver.RowOperation, error) {
+		Rows: func(context.Context, []*driver.Change[person]) ([]driver.RowOperation, error) {
 			if s.rows == nil {
 				return nil, nil
 			}

@@ -205,9 +205,7 @@ func ExampleRepository_StageInsert() {
 	employees := staffOf(table)
 	x := table.NewTransaction()
 	ken := &Worker{Department: "Sales", ID: 10, Name: "Ken Kwok", Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
-	if err := employees.StageInsert(ctx, x, ken); err != nil {
-		log.Fatal(err)
-	}
+	employees.StageInsert(x, ken)
 	department.Set("EmployeeCount", tables.Int32(2))
 	x.Replace(department) // only if nobody changed it since it was written
 	if _, err := x.Commit(ctx); err != nil {

@@ -56,20 +56,18 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	x := &Explanation{Kind: kind, Key: w.Change.Key}
 	w.Begin()
 	w.Change.DryRun = true
-	if err := r.Complete(ctx, w); err != nil {
-		return nil, r.Located(w, err)
+	set := r.NewSet(w)
+	if err := set.Complete(ctx); err != nil {
+		return nil, err
 	}
-	reserved := 0
-	if r.ReachesOut() {
-		intent, err := r.IntentOf(ctx, w)
-		if err != nil {
-			return nil, r.Located(w, err)
-		}
-		x.Outside, reserved = linesOf(intent), reservedBy(r, w)
-	}
-	d, err := r.Draft(ctx, w)
+	intent, err := set.Intent(ctx)
 	if err != nil {
-		return nil, r.Located(w, err)
+		return nil, err
+	}
+	x.Outside = linesOf(intent)
+	d, err := set.Draft(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if e := tables.CheckWrites(pass, d.Writes); e != nil {
 		return nil, r.Located(w, e)
@@ -80,7 +78,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	for i := range d.Writes {
 		x.Rows = append(x.Rows, explainRow(&d.Writes[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), x.Outside, reserved)
+	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), x.Outside, reservedBy(r, w))
 	return x, nil
 }
 
@@ -106,9 +104,11 @@ func reservedBy(r *engine.Engine, w *engine.Work) int {
 
 func linesOf(i intents.Intent) []string {
 	var lines []string
-	for pattern, keys := range i.Outside {
-		for _, key := range keys {
-			lines = append(lines, pattern+": "+key)
+	for _, m := range i.Members {
+		for pattern, keys := range m.Outside {
+			for _, key := range keys {
+				lines = append(lines, pattern+": "+key)
+			}
 		}
 	}
 	slices.Sort(lines)

@@ -2,7 +2,6 @@ package patterns
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -66,19 +65,13 @@ func (h host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, option
 	return h.engine.Apply(ctx, kind, untyped(v), options.Incarnation, &options.Beside)
 }
 
-func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) error {
-	switch kind {
-	case driver.ChangeInsert:
-		return h.StageInsert(ctx, x, v)
-	case driver.ChangeReplace:
-		return h.StageReplace(ctx, x, v)
-	case driver.ChangeDelete:
-		return h.StageDelete(ctx, x, v)
-	}
-	return h.engine.Invalid("Stage", tables.Key{}, fmt.Errorf("change kind %d; Stage takes ChangeInsert, ChangeReplace or ChangeDelete", kind))
+func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {
+	h.engine.StageKind(ctx, kind, x, untyped(v))
 }
 
-func (h host[T]) CheckStage() error { return h.engine.CheckStage("CheckStage") }
+func (h host[T]) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error) {
+	return typed[T](h.engine.GetIn(ctx, x, key))
+}
 
 func (h host[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
 	return h.engine.CheckUnder(ctx, key, untyped(v))

@@ -167,13 +167,13 @@ func TestOutsideForgedIntents(t *testing.T) {
 		intent intents.Intent
 		kind   error
 	}{
-		"another's key":    {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}, nil},
-		"a key not its":    {intents.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}, nil},
-		"the entity's row": {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}, nil},
-		"no key":           {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}, tables.ErrInvalid},
-		"a key that cannot be": {intents.Intent{ID: "x", Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}},
+		"another's key":    {oneMember(intents.Member{Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + annMail}}}), nil},
+		"a key not its":    {oneMember(intents.Member{Key: annKey(), Outside: map[string][]string{"elsewhere": {"mail\tbob@contoso.com"}}}), nil},
+		"the entity's row": {oneMember(intents.Member{Key: nobody, Outside: map[string][]string{"elsewhere": {"red\t" + annRow}}}), nil},
+		"no key":           {oneMember(intents.Member{Key: nobody, Outside: map[string][]string{"elsewhere": {"mail"}}}), tables.ErrInvalid},
+		"a key that cannot be": {oneMember(intents.Member{Key: nobody, Outside: map[string][]string{"elsewhere": {"mail\t" + strings.Repeat("x", 2000)}}}),
 			tables.ErrTooLarge},
-		"another pattern": {intents.Intent{ID: "x", Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}, driver.ErrUnknownPattern},
+		"another pattern": {oneMember(intents.Member{Key: annKey(), Outside: map[string][]string{"nowhere": {"mail\t" + annMail}}}), driver.ErrUnknownPattern},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.log.reconcile(ctx, tc.intent)
@@ -186,6 +186,11 @@ func TestOutsideForgedIntents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneMember is an intent of a single change.
+func oneMember(m intents.Member) intents.Intent {
+	return intents.Intent{ID: "x", Members: []intents.Member{m}}
 }
 
 func annKey() tables.Key { return tables.Key{Partition: "red", Row: annRow} }

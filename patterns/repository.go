@@ -59,7 +59,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnerOf(table, s.Async), MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnersOf(table), Async: s.Async, MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}

@@ -137,7 +137,10 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	stale := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("a")))
 	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
-	harness.WantKind(t, with.StageReplace(ctx, table.NewTransaction(), stale), tables.ErrConflict)
+	x := table.NewTransaction()
+	with.StageReplace(x, stale)
+	_, err := x.Commit(ctx)
+	harness.WantKind(t, err, tables.ErrConflict)
 	if got := harness.Must[*tagged](t)(with.Get(ctx, v.Key())); got.Age != 2 {
 		t.Fatalf("%+v", got)
 	}

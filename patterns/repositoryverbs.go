@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -78,24 +79,39 @@ func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.S
 	})
 }
 
-// StageInsert adds the insert of an entity, with all its rows, to the caller's transaction on the same table and
-// partition. Nothing is written before the transaction is committed; the commit updates the entity's Meta. Patterns
-// with effects outside of the partition cannot be staged and are ErrInvalid. A staged change is not retried
-// automatically: an orphaned copy under one of its keys is ErrDuplicate, and a copy that is already gone when it is to
-// be removed is ErrNotFound, each with Error.Pattern. Requests: 0; for a replace or delete, 1 for an entity that was
-// read through an index or a projection.
-func (r *Repository[T]) StageInsert(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.StageInsert(ctx, x, untyped(v))
+// StageInsert adds the insert of an entity, with all its rows and effects, to a transaction on the repository's table. All
+// changes of a transaction are in one partition, in which rows and entities of several repositories may be. The
+// transaction's Commit applies all of them or none, under one intent if patterns have effects outside of the partition,
+// and updates the Meta of each entity. Do not change v before Commit.
+//
+// An error in the change is one of Commit, whose Error.Change is the number of the change. A unique key that one entity of the
+// transaction gives up and another takes is ErrDuplicate if it is outside of the partition: use two transactions. If one of the
+// entities has changed since it was read, nothing is written and Commit is ErrConflict; for a conflict on a list or a companion
+// that a pattern writes with the entities, Commit plans all changes again.
+//
+// Requests: 0. Commit sends 1 for the transaction and, for each entity, those of its patterns, as its verb does; 2 for the intent of
+// all; for a replace or delete, 1 for an entity that was read through an index or a projection.
+func (r *Repository[T]) StageInsert(x *tables.Transaction, v *T) {
+	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, untyped(v)) })
 }
 
 // StageReplace stages a Replace; see StageInsert.
-func (r *Repository[T]) StageReplace(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.StageReplace(ctx, x, untyped(v))
+func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
+	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, untyped(v)) })
+}
+
+// StageMerge stages a Merge; see StageInsert. Requests of Commit: 1 more, as for Merge.
+func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
+	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
+		return r.engine.Merging(ctx, op, untyped(v), properties)
+	})
 }
 
 // StageDelete stages a Delete; see StageInsert.
-func (r *Repository[T]) StageDelete(ctx context.Context, x *tables.Transaction, v *T) error {
-	return r.engine.StageDelete(ctx, x, untyped(v))
+func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
+	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
+		return r.engine.Deleting(ctx, op, untyped(v))
+	})
 }
 
 // Check returns the error that Insert would return before its first request: for a key, a property, a size or a number

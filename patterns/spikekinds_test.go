@@ -206,12 +206,15 @@ func (x *tally) Attach(host driver.Host[person]) (driver.Implementation[person],
 	return driver.Implementation[person]{Name: "tally", Rows: x.rows}, nil
 }
 
-func (x *tally) rows(ctx context.Context, c *driver.Change[person]) ([]driver.RowOperation, error) {
-	step := map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]
+func (x *tally) rows(ctx context.Context, changes []*driver.Change[person]) ([]driver.RowOperation, error) {
+	step := int64(0)
+	for _, c := range changes {
+		step += map[driver.ChangeKind]int64{driver.ChangeInsert: 1, driver.ChangeDelete: -1}[c.Kind]
+	}
 	if step == 0 {
 		return nil, nil
 	}
-	key := tables.Key{Partition: c.Key.Partition, Row: "tally"}
+	key := tables.Key{Partition: changes[0].Key.Partition, Row: "tally"}
 	row, err := x.table.Entities().Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		row := &tables.Entity{Key: key, Properties: tables.Properties{{Name: "N", Value: tables.Int64(step)}}}

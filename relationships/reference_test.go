@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -163,11 +161,6 @@ func TestPair(t *testing.T) {
 	elsewhere := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
 	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("two tables: %v", err)
-	}
-	outgoing := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), schema,
-		relationships.NewMembers("photos", nil, func(*photo) (tables.Key, bool) { return tables.Key{}, false })))
-	if _, err := relationships.NewPair(p.employees, outgoing, photoKey); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"photos"`) {
-		t.Errorf("effects outside: %v", err)
 	}
 	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no convention: %v", err)

@@ -84,36 +84,23 @@ func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
 // StateOf is where a Meta has what a repository stores in it, nil for nothing.
 func StateOf(_ rows.Pass, m *Meta) **State { return &m.state }
 
-// Staged is what another repository adds to a transaction: its rows, and what to do once they are written.
-type Staged struct {
-	Writes  []RawWrite
-	Written func(etags []azcore.ETag) // with the ETags of Writes; nil for nothing
+// SetOf is where a transaction has the entities that repositories have staged, nil for none.
+func SetOf(_ rows.Pass, x *Transaction) *ChangeSet { return &x.set }
+
+// NextChange counts a change of an entity, and returns its index.
+func NextChange(_ rows.Pass, x *Transaction) int {
+	x.count++
+	return x.count - 1
 }
 
-// StageWrites adds rows of a repository to a transaction.
-func StageWrites(_ rows.Pass, x *Transaction, staged Staged) {
-	at := len(x.writes)
-	x.writes = append(x.writes, staged.Writes...)
-	if staged.Written != nil {
-		x.written = append(x.written, func(etags []azcore.ETag) { staged.Written(etags[at : at+len(staged.Writes)]) })
+// WritesOf returns the rows of a transaction that is part of a change set, and the index of the change of each; or why it cannot be
+// committed.
+func WritesOf(_ rows.Pass, x *Transaction) ([]RawWrite, []int, error) {
+	if x.err != nil {
+		return nil, nil, x.err
 	}
+	return x.writes, x.changes, nil
 }
-
-// TakeStaged returns the rows of a transaction that is not committed by itself, or why it cannot be committed.
-func TakeStaged(_ rows.Pass, x *Transaction) (Staged, error) {
-	if err := x.usable(); err != nil {
-		return Staged{}, err
-	}
-	return Staged{Writes: x.writes, Written: x.notify}, nil
-}
-
-// NewStaging begins a transaction in which other repositories stage their rows, with a hint to them.
-func NewStaging(_ rows.Pass, table *Table, hint any) *Transaction {
-	return &Transaction{table: table, hint: hint}
-}
-
-// HintOf returns the hint of NewStaging, nil for another transaction.
-func HintOf(_ rows.Pass, x *Transaction) any { return x.hint }
 
 // BulkUnit is the rows of one entity, which stay in one transaction.
 type BulkUnit struct {

@@ -11,25 +11,33 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Transaction collects operations on rows of one partition; Commit applies all of them or none: an entity group transaction. It has at
-// most 100 operations and 4 MiB, and each row once. Its methods return the index of the operation in the ETags that Commit returns, from
-// 0. Commit returns an error before any request if an operation is wrong.
+// Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A change is one of
+// a row, made by a method of Transaction, or one of an entity with all its rows, made by Repository.StageInsert and the like of package
+// patterns. A transaction has at most 100 rows and 4 MiB, and each row once. The methods return the index of the change in the
+// ETags that Commit returns, from 0. Commit returns an error before any write if a change is wrong.
 //
-// Guide: "Entity Group Transactions". Requests: 1.
+// Guide: "Entity Group Transactions". Requests: 1; with entities, those of their patterns too.
 type Transaction struct {
 	table     *Table
 	writes    []RawWrite
+	changes   []int // of writes: the index of the change
+	count     int   // of changes
 	err       *Error
 	committed bool
-	written   []func(etags []azcore.ETag)
-	hint      any // passed from the planner of a change to the repositories that stage rows in the transaction
+	set       ChangeSet
+}
+
+// ChangeSet is what package patterns keeps in a transaction with entities. It commits the rows of the transaction as well.
+type ChangeSet interface {
+	// Commit returns the ETag of each change.
+	Commit(ctx context.Context) ([]azcore.ETag, error)
 }
 
 // NewTransaction begins a transaction on the table. It makes no request, and is not safe for concurrent use.
 func (t *Table) NewTransaction() *Transaction { return &Transaction{table: t} }
 
-// Len returns the number of operations so far.
-func (x *Transaction) Len() int { return len(x.writes) }
+// Len returns the number of changes so far.
+func (x *Transaction) Len() int { return x.count }
 
 // Table returns the transaction's table.
 func (x *Transaction) Table() *Table { return x.table }
@@ -69,7 +77,7 @@ func (x *Transaction) DeleteUnconditional(key Key) int {
 
 func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	if e != nil && e.ETag == "" {
-		x.fail(Loggable(rows.Open, e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", len(x.writes)+1))
+		x.fail(Loggable(rows.Open, e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", x.count+1))
 	}
 	var etag azcore.ETag
 	if e != nil {
@@ -90,8 +98,9 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	if err != nil {
 		x.fail(key, err)
 	}
-	x.writes = append(x.writes, w)
-	return len(x.writes) - 1
+	x.writes, x.changes = append(x.writes, w), append(x.changes, x.count)
+	x.count++
+	return x.count - 1
 }
 
 func (x *Transaction) fail(key Key, err error) {
@@ -100,14 +109,14 @@ func (x *Transaction) fail(key Key, err error) {
 			x.err = Invalid("", err)
 		}
 		x.err.Op = "Commit"
-		x.err.Table, x.err.Key, x.err.Change = x.table.name, key, len(x.writes)+1
+		x.err.Table, x.err.Key, x.err.Change = x.table.name, key, x.count+1
 	}
 }
 
-// Commit applies the operations, and returns an ETag for each of them, "" for deletes. The ETag of another operation is "" only if the
-// response was lost and another writer changed the row before it was read back. A failure is an *Error whose Change counts the failed
-// operation from 1; nothing was applied, unless it is ErrUnknownOutcome. A transaction can be committed once; after a failure, read again
-// and make a new one.
+// Commit applies the changes, and returns an ETag for each of them, "" for deletes; of an entity, that of its own row. The ETag of
+// another change is "" only if the response was lost and another writer changed the row before it was read back. A failure is an
+// *Error whose Change counts the failed change from 1; nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
+// committed once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if x.table == nil {
 		return nil, Invalidf("Commit", "the transaction has no table; make it with Table.NewTransaction")
@@ -116,12 +125,10 @@ func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
 		return nil, err
 	}
 	x.committed = true
-	etags, err := x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
-	if err != nil {
-		return nil, err
+	if x.set != nil {
+		return x.set.Commit(ctx)
 	}
-	x.notify(etags)
-	return etags, nil
+	return x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
 }
 
 // usable returns why the operations cannot be committed, or nil.
@@ -133,11 +140,4 @@ func (x *Transaction) usable() error {
 		return Invalidf("Commit", "the transaction was committed before; make a new one")
 	}
 	return nil
-}
-
-// notify calls the Written functions of staged rows after the commit.
-func (x *Transaction) notify(etags []azcore.ETag) {
-	for _, written := range x.written {
-		written(etags)
-	}
 }

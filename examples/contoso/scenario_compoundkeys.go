@@ -59,9 +59,7 @@ func (c *company) writeReviews(ctx context.Context, s *section, table *tables.Ta
 	e := *c.employee(reviewed)
 	return c.act(s, "an employee and three reviews written", func() (string, error) {
 		x := table.NewTransaction()
-		if err := staff.StageInsert(ctx, x, &e); err != nil {
-			return "", err
-		}
+		staff.StageInsert(x, &e)
 		for _, year := range []int{2010, 2011, 2012} {
 			row, err := reviews.Entity(newReview(sales, reviewed, year))
 			if err != nil {

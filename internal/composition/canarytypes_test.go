@@ -50,7 +50,7 @@ compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundk
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
 // string do. They hold no key.
 const valueTypes = `
-tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.RawRow tables.RawWrite tables.Staged tables.BulkUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
+tables.Entity tables.Value tables.Property tables.Properties tables.Condition tables.Page tables.RawRow tables.RawWrite tables.ChangeSet tables.BulkUnit driver.Change driver.ChangeState driver.Copy driver.RowOperation driver.Beside
 driver.ApplyOptions driver.OutsideCopy driver.Reading driver.LaidOut driver.FurtherRow driver.Reconciliation heterogeneous.Page heterogeneous.Step dataseries.Slot dataseries.Values
 relationships.Joined logdata.Record eventual.Message eventual.PoisonMessage`
 

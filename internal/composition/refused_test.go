@@ -2,6 +2,7 @@ package composition
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,19 +28,12 @@ func TestRefused(t *testing.T) {
 	clips := func() patterns.Pattern[item] {
 		return largeentities.NewStream("Clip", func(v *item) *largeentities.Stream { return &v.Clip }, k.container, nil)
 	}
-	count := func(sites *patterns.Repository[site]) patterns.Pattern[item] {
-		return relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
-	}
-	outgoing := k.sitesOn(t, k.account.Table("Items"), interpartition.NewIndex("names", func(v *site) compoundkey.Part { return compoundkey.String(v.Name) }, nil))
-	besideAway := denormalization.NewInPartition("beside", k.link(0, func(v *item) tables.Key { return siteKey(v.Site, "beside") }), nil)
 	for what, c := range map[string]struct {
 		both []patterns.Pattern[item]
 		want string
 	}{
 		"one property encrypted and in a blob": {[]patterns.Pattern[item]{encrypting("encryption", k.registry), largeentities.NewProperty[item]("Essay", k.container, nil)}, `"encryption"`},
 		"steps, and copies without a type":     {[]patterns.Pattern[item]{newType(), intrapartition.NewIndex("lean", byName, &intrapartition.Options{Project: []string{"Name"}})}, `"lean"`},
-		"parents with effects outside":         {[]patterns.Pattern[item]{count(outgoing)}, `"names"`},
-		"a source with effects outside":        {[]patterns.Pattern[item]{besideAway.Source(), interpartition.NewIndex("badge", byName, nil)}, `"badge"`},
 		"a layout without EntityType in front": {[]patterns.Pattern[item]{newType(), widentities.New[item](nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
@@ -63,25 +57,36 @@ func TestRefused(t *testing.T) {
 // TestRefusedOnWriting: what depends on the entity is refused when it is written, and nothing of it is stored.
 func TestRefusedOnWriting(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
-	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
-	byCount := relationships.NewParentCount("counted", k.sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
-	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
-	k.sitesOn(t, k.table, copies.Holder())
-	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
-	harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)))
-	if err := r.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("two patterns that write one entity beside: %v", err)
-	}
 	whole := interpartition.NewIndex("badge", byName, nil)
 	wide := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
 		t.Errorf("a copy outside of an entity in several rows: %v", err)
 	}
-	for _, repository := range []*patterns.Repository[item]{r, wide} {
-		if _, err := repository.Get(ctx, repository.KeyOf(k.itemOf(1, "a", false))); !errors.Is(err, tables.ErrNotFound) {
-			t.Errorf("it is stored: %v", err)
-		}
+	if _, err := wide.Get(ctx, wide.KeyOf(k.itemOf(1, "a", false))); !errors.Is(err, tables.ErrNotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+}
+
+// TestPatternsOfOneCompanion: two patterns that write one entity beside see each other's change of it, and it may have effects outside
+// of the partition.
+func TestPatternsOfOneCompanion(t *testing.T) {
+	ctx, k := t.Context(), newKit(t, newRegistry(t))
+	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
+	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
+	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, &interpartition.Options[site]{Group: func(*site) string { return interpartition.Global }})
+	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
+	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
+	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
+	a := k.itemOf(1, "a", false)
+	check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
+	held := must[*site](t)(byItems.Get(ctx, interpartition.Global, compoundkey.String("counted0-1")))
+	if held.Items != 1 || held.Key() != one(a) {
+		t.Errorf("%+v", held)
+	}
+	check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
+	if held := must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
+		t.Errorf("%+v", held)
 	}
 }
 

@@ -16,7 +16,9 @@ every verb of Rows |  | patterns.TestRequestCounts | {"Delete of a bag", «1»,
 every verb of Rows |  | patterns.TestRequestCountsOfTables | {"DeleteUnconditional of a row", «1»,
 what the library refuses as ErrInvalid or ErrTooLarge |  | patterns.TestRequestCountsOfTables | {"a refused row", «0»,
 Transaction.Commit |  | patterns.TestRequestCountsOfTables | {"Commit", «1»,
-StageInsert, StageReplace, StageDelete without a pattern that reads to plan |  | patterns.TestRequestCountsOfTables | {"StageInsert", «0»,
+StageInsert, StageReplace, StageDelete |  | patterns.TestRequestCountsOfTables | {"StageInsert", «0»,
+Commit of two entities with two new outside copies each |  | interpartition.TestSetRequests | {6, «9»},
+Commit of two entities with two new Unique keys each |  | interpartition.TestSetRequests | {8, «13»}}
 BulkNonAtomic of small rows | 100 rows=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
 # Queries
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"Get", «1»,

@@ -19,16 +19,17 @@ type lastChange[T any] struct{ repository driver.Binding[T] }
 func (p *lastChange[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	return driver.Implementation[T]{Name: "lastchange", Binding: &p.repository,
 		// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
-		Rows: func(ctx context.Context, change *driver.Change[T]) ([]driver.RowOperation, error) {
+		Rows: func(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
+			last := changes[len(changes)-1].Key
 			verb := driver.ReplaceRow
-			row, err := lastRow(ctx, host, change.Key.Partition)
+			row, err := lastRow(ctx, host, last.Partition)
 			if errors.Is(err, tables.ErrNotFound) {
-				verb, row, err = driver.InsertRow, &tables.Entity{Key: lastKey(change.Key.Partition)}, nil
+				verb, row, err = driver.InsertRow, &tables.Entity{Key: lastKey(last.Partition)}, nil
 			}
 			if err != nil {
 				return nil, err
 			}
-			row.Set("Entity", tables.String(change.Key.Row))
+			row.Set("Entity", tables.String(last.Row))
 			return []driver.RowOperation{{Verb: verb, Row: row}}, nil
 		}}, nil
 }

@@ -53,11 +53,14 @@ type Host[T any] interface {
 	// Apply is Insert, Replace or Delete with options, for packages built on a repository. Afterwards Meta.WriteID of
 	// v is the ID of this write, which the rows of ApplyOptions.Beside also have. Requests: as the verb.
 	Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error
-	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see Repository.StageInsert.
-	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T) error
-	// CheckStage is ErrInvalid, naming the pattern, if changes cannot be staged because they have effects outside of
-	// the partition. Requests: 0.
-	CheckStage() error
+	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see
+	// Repository.StageInsert. In Companions, the companions of the staged change get ctx, and a ChangeReplace of the value
+	// that GetIn has returned edits the transaction's change of that entity, if it has one. An error in the change is one of
+	// the change that it accompanies.
+	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T)
+	// GetIn reads an entity as the transaction that Companions was given will leave it: as staged, else as stored. It is
+	// ErrNotFound if the transaction deletes the entity. Requests: 1 for an entity that the transaction does not change.
+	GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error)
 	// CheckUnder is Repository.Check for an entity whose key is still unknown, such as one that depends on something
 	// not yet read. The given key is a substitute of the same length. Requests: 0.
 	CheckUnder(ctx context.Context, key tables.Key, v *T) error

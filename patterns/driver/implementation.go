@@ -44,13 +44,15 @@ type Implementation[T any] struct {
 
 	// Prior returns the value of Change.Prior for the next change of an entity with this stored state.
 	Prior func(entity *T, stored tables.Properties) ([]string, error)
-	// Rows returns the writes of rows in the entity's partition that several entities share, such as a list. It may
-	// read, and sets the ETag with which it read each row. If the service rejects one, the whole change is planned
+	// Rows returns the writes of rows in the entities' partition that several entities share, such as a list. changes are
+	// all changes of the repository in one transaction, so that several changes of one list are one write of its row. It may
+	// read, and sets the ETag with which it read each row. If the service rejects one, the whole transaction is planned
 	// again and Rows is called again, so it must keep no state.
-	Rows func(ctx context.Context, change *Change[T]) ([]RowOperation, error)
-	// Companions stages changes of other repositories' entities in the same partition of the same table, by
-	// Repository.StageReplace and the like, for the entity's own transaction. It may read. Like Rows, it is called
-	// again whenever the change is planned again.
+	Rows func(ctx context.Context, changes []*Change[T]) ([]RowOperation, error)
+	// Companions stages changes of other entities in the same partition of the same table, by Host.Stage of their
+	// repository, for the transaction of the change. It reads them by Host.GetIn, so that it sees what the transaction itself
+	// changes. change.Stored is nil. It is called again whenever the transaction is planned again. If it edits another change
+	// of the transaction, the Companions of that change are not called again.
 	Companions func(ctx context.Context, change *Change[T], x *tables.Transaction) error
 
 	// Complete sets properties of change.Entity that depend on other entities, even if the caller has set them. It may

@@ -10,7 +10,11 @@ import (
 
 // Apply implements Host.Apply.
 func (r *Engine) Apply(ctx context.Context, kind driver.ChangeKind, v any, incarnation string, beside *driver.Beside) error {
-	w, err := r.applying(ctx, kind, v)
+	op := "Apply"
+	if kind <= driver.ChangeDelete {
+		op = kind.String()
+	}
+	w, err := r.changing(ctx, op, kind, v)
 	if err != nil {
 		return err
 	}
@@ -24,15 +28,15 @@ func (r *Engine) Apply(ctx context.Context, kind driver.ChangeKind, v any, incar
 	return r.Run(ctx, w)
 }
 
-func (r *Engine) applying(ctx context.Context, kind driver.ChangeKind, v any) (*Work, error) {
-	const op = "Apply"
+// changing prepares a change whose kind is a value.
+func (r *Engine) changing(ctx context.Context, op string, kind driver.ChangeKind, v any) (*Work, error) {
 	switch kind {
 	case driver.ChangeInsert:
-		return r.Inserting("Insert", v)
+		return r.Inserting(op, v)
 	case driver.ChangeReplace:
-		return r.Replacing("Replace", v)
+		return r.Replacing(op, v)
 	case driver.ChangeDelete:
-		return r.Deleting(ctx, "Delete", v)
+		return r.Deleting(ctx, op, v)
 	}
-	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("change kind %d; Apply takes ChangeInsert, ChangeReplace or ChangeDelete", kind))
+	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the kind of change is %d; it must be ChangeInsert, ChangeReplace or ChangeDelete", kind))
 }

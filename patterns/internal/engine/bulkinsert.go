@@ -38,13 +38,13 @@ func (r *Engine) BulkUnit(ctx context.Context, op string, v any) (tables.BulkUni
 		return tables.BulkUnit{}, err
 	}
 	w.Begin()
-	d, err := r.Draft(ctx, w)
+	d, err := r.NewSet(w).Draft(ctx)
 	if err != nil {
-		return tables.BulkUnit{}, r.Located(w, err)
+		return tables.BulkUnit{}, err
 	}
 	return tables.BulkUnit{
 		Writes:  d.Writes,
-		Written: func(etag azcore.ETag) { r.updateMeta(v, driver.ChangeInsert, d.next, etag) },
+		Written: func(etag azcore.ETag) { r.updateMeta(v, driver.ChangeInsert, d.parts[0].next, etag) },
 		Alone:   func(ctx context.Context) error { return r.Insert(ctx, v) },
 	}, nil
 }

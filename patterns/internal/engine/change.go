@@ -7,103 +7,33 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Work is one change of one entity on its way through the repository.
-type Work struct {
-	Op     string
-	Change Change
-	Entity any               // the value whose Meta is updated, nil for none
-	Etag   azcore.ETag       // the ETag condition; with change.old
-	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
-	merged tables.Properties // of a merge: the given properties are already in stored form
-
-	Fresh           map[string]bool // outside keys that the change adds, by pattern and key
-	preparedOutside bool            // something outside was written before the transaction
-	given           any             // the caller's value, if patterns complete a copy of it
-	after           *snapshot       // the state that the transaction stored, nil if unknown
-}
-
-// Run makes a change: intent, transforms, plan, transaction, outside effects. Every change reaches Table.commit
-// through it.
-func (r *Engine) Run(ctx context.Context, w *Work) error {
-	w.Begin()
-	if err := r.rebase(ctx, w); err != nil {
-		return r.Located(w, err)
-	}
-	if err := r.Complete(ctx, w); err != nil {
-		return r.Located(w, err)
-	}
-	if !r.ReachesOut() {
-		return r.Located(w, r.commitChange(ctx, w))
-	}
-	if err := r.preflight(ctx, w); err != nil {
-		return r.Located(w, err)
-	}
-	intent, err := r.IntentOf(ctx, w)
-	if err != nil {
-		return r.Located(w, err)
-	}
-	if len(intent.Outside) == 0 {
-		return r.Located(w, r.commitChange(ctx, w))
-	}
-	return r.Located(w, r.runIntent(ctx, w, intent))
-}
-
-// runIntent makes a change under an intent. Once the transaction is applied the change is made, even if its effects
-// fail: then the intent remains.
-func (r *Engine) runIntent(ctx context.Context, w *Work, intent intents.Intent) error {
-	committed := false
-	err := r.Schema.Intents.Run(ctx, intent, func(ctx context.Context) error {
-		ctx, done := r.withinTerm(ctx, w)
-		defer done()
-		if err := r.reserve(ctx, w, intent); err != nil {
-			return err
-		}
-		err := r.commitChange(ctx, w)
-		committed = err == nil
-		return err
-	}, func(ctx context.Context) error {
-		if !committed && !w.preparedOutside {
-			return nil
-		}
-		return r.Converge(ctx, Named{Intent: intent}, w.after, w.Fresh)
-	})
-	if err == nil && !committed {
-		return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")}
-	}
-	if committed {
-		return nil
-	}
-	return err
-}
-
 // spills reports whether storing the properties writes something outside.
 func (r *Engine) spills() bool {
 	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Stage == driver.StageSpill })
 }
 
-// preflight detects an invalid change before the first request.
-func (r *Engine) preflight(ctx context.Context, w *Work) error {
-	w.Change.Copies() // so that the preflight and the change share them
-	if r.spills() {
-		trial := *w // Store writes outside, so it must not run before the intent is stored
-		state := *trial.Change.State
-		trial.Change.State = &state // discard what the preflight sets
-		trial.Change.DryRun = true
-		w = &trial
+// preflight detects an invalid set before the first request.
+func (s *Set) preflight(ctx context.Context) error {
+	d := &draft{set: s}
+	for _, w := range s.members {
+		if err := w.engine.preflight(ctx, w, d); err != nil {
+			return w.located(err)
+		}
 	}
-	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
-		return err
-	}
-	d := &draft{etag: w.Etag, next: &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r}}
-	if err := r.planRows(&w.Change, d, w.merged); err != nil {
-		return err
+	return s.locate(d, d.check())
+}
+
+// check rejects a plan that the service would not take, without a request.
+func (d *draft) check() error {
+	d.addRemovals()
+	if len(d.Writes) == 0 {
+		return nil
 	}
 	if e := tables.CheckWrites(pass, d.Writes); e != nil {
 		return e
@@ -117,10 +47,31 @@ func (r *Engine) preflight(ctx context.Context, w *Work) error {
 		total += size
 	}
 	if total > tables.MaxTransactionSize/4 { // a smaller request cannot be too large, and need not be encoded twice
-		if e := Raw(r.Table).CheckSize(d.Writes); e != nil {
+		if e := Raw(d.set.table).CheckSize(d.Writes); e != nil {
 			return e
 		}
 	}
+	return nil
+}
+
+// preflight plans the rows of one member that depend only on the entity.
+func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
+	w.Change.Copies() // so that the preflight and the change share them
+	if r.spills() {
+		trial := *w // Store writes outside, so it must not run before the intent is stored
+		state := *trial.Change.State
+		trial.Change.State = &state // discard what the preflight sets
+		trial.Change.DryRun = true
+		w = &trial
+	}
+	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
+		return err
+	}
+	p := d.begin(w, &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
+	if err := r.planRows(&w.Change, p, w.merged); err != nil {
+		return err
+	}
+	d.end(p)
 	return r.preflightOutside(w)
 }
 
@@ -128,46 +79,13 @@ func (r *Engine) preflight(ctx context.Context, w *Work) error {
 func (r *Engine) Located(w *Work, err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) {
 		e.Op, e.Table = w.Op, r.Table.Name()
+		if w.number > 0 {
+			e.Change = w.number
+		}
 		if e.Key == (tables.Key{}) {
 			e.Key = tables.Loggable(pass, w.Change.Key)
 		}
 	})
-}
-
-// commitChange stores, plans and commits, and retries on a conflict with a row of a pattern, but not of the entity.
-func (r *Engine) commitChange(ctx context.Context, w *Work) error {
-	w.preparedOutside = w.preparedOutside || r.spills()
-	for attempt := 0; ; {
-		d, err := r.Draft(ctx, w)
-		if err != nil {
-			return err
-		}
-		d.next.WriteID = rowwriter.NewWriteID()
-		etags, err := Raw(r.Table).Commit(ctx, w.Op, d.Writes, d.next.WriteID)
-		if err == nil {
-			r.updateMeta(w.Entity, w.Change.Kind, d.next, etags[0])
-			d.notifyStaged(etags)
-			r.handBack(w)
-			if w.Change.beside != nil {
-				w.Change.beside.Written(pass, etags[d.besideAt:])
-			}
-			w.after = snapshotAfter(w, d, etags[0])
-			return nil
-		}
-		again, learned := r.startsOver(ctx, &w.Change, d, err)
-		if learned {
-			continue // terminates, since each retry requires new knowledge and there is a limited amount of it
-		}
-		if attempt++; !again || attempt >= r.Schema.MaxAttempts {
-			return err
-		}
-		if err := backoff.Wait(ctx, attempt-1); err != nil {
-			return err
-		}
-		if err := r.completeAgain(ctx, w); err != nil {
-			return err
-		}
-	}
 }
 
 // rebase reads the entity's own row if what the caller read is not enough to plan the change. For an entity that was
@@ -220,44 +138,6 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		}
 	}
 	return nil
-}
-
-// startsOver reports whether a new plan can succeed: only if it knows more than the failed plan d.
-func (r *Engine) startsOver(ctx context.Context, c *Change, d *draft, err error) (again, learned bool) {
-	e, ok := err.(*tables.Error)
-	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
-		return false, false
-	}
-	moved := errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
-	failed := e.Change - 1
-	if len(d.Writes) == 1 {
-		failed = 0
-	}
-	if failed < 0 || failed >= len(d.Writes) {
-		return false, false
-	}
-	switch MeaningOf(&d.Writes[failed]).role {
-	case roleShared:
-		return moved, false
-	case roleClaimed:
-		delete(c.claimed, e.Key.Row)
-		return moved, false
-	case roleStale:
-		if !errors.Is(e.Kind, tables.ErrNotFound) {
-			return false, false
-		}
-		if c.gone == nil {
-			c.gone = map[string]azcore.ETag{}
-		}
-		_, known := c.gone[e.Key.Row] // a row of a companion has changed
-		c.gone[e.Key.Row] = MeaningOf(&d.Writes[failed]).owner
-		return true, !known
-	case roleUnique:
-		if errors.Is(e.Kind, tables.ErrDuplicate) && !d.isStaged(e.Change-1) {
-			return r.claimOrphan(ctx, c, e.Key)
-		}
-	}
-	return false, false
 }
 
 // claimOrphan reads the row that has an index key which the change needs. The change may claim the row if it is an
@@ -389,20 +269,20 @@ func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, e
 	*tables.StateOf(pass, meta) = next
 }
 
-// IntentOf names everything outside that a change can touch.
-func (r *Engine) IntentOf(ctx context.Context, w *Work) (intents.Intent, error) {
-	intent := intents.Intent{ID: w.Change.ID, Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
-	if err := r.nameOutside(w, &intent); err != nil {
-		return intent, err
+// MemberOf names everything outside that a change can touch.
+func (r *Engine) MemberOf(ctx context.Context, w *Work) (intents.Member, error) {
+	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
+	if err := r.nameOutside(w, &m); err != nil {
+		return m, err
 	}
 	for _, p := range r.intents {
 		keys, err := p.OutsideKeys(ctx, &w.Change)
 		if err != nil {
-			return intent, PatternError(p, err, tables.ErrInvalid)
+			return m, PatternError(p, err, tables.ErrInvalid)
 		}
 		if len(keys) > 0 {
-			intent.Outside[p.Name] = keys
+			m.Outside[p.Name] = keys
 		}
 	}
-	return intent, nil
+	return m, nil
 }

@@ -31,9 +31,10 @@ func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
 	}
 	w.Begin()
 	w.Change.DryRun = true
-	if err := r.preflight(ctx, w); err != nil {
-		return r.Located(w, err)
+	s := r.NewSet(w)
+	if err := s.preflight(ctx); err != nil {
+		return err
 	}
-	_, err := r.IntentOf(ctx, w) // patterns return an error here for an entity that they cannot store outside
-	return r.Located(w, err)
+	_, err := s.Intent(ctx) // patterns return an error here for an entity that they cannot store outside
+	return err
 }

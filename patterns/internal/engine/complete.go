@@ -9,11 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Complete has the patterns complete an entity, for the first time.
-func (r *Engine) Complete(ctx context.Context, w *Work) error {
-	return r.completeBy(ctx, w, r.completers)
-}
-
 // completeAgain completes an entity whose change is planned again, since the entities that patterns have read may have
 // changed.
 func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
@@ -32,7 +27,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 		w.given = w.Change.Entity
 	}
 	v := r.Codec.Copy(w.given)
-	w.Change.Entity, w.Entity = v, v
+	w.Change.Entity, w.Entity, w.edited = v, v, false
 	before, err := r.givenOf(w, v)
 	if err != nil {
 		return err

@@ -69,8 +69,8 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	return list
 }
 
-// nameOutside lists in the intent the outside copies that a change can touch, and records which of them it adds.
-func (r *Engine) nameOutside(w *Work, intent *intents.Intent) error {
+// nameOutside lists the outside copies that a change can touch, and records which of them it adds.
+func (r *Engine) nameOutside(w *Work, m *intents.Member) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {
 		old := priorOf(w.Change.Old).outsideOf(p.Name)
@@ -91,7 +91,7 @@ func (r *Engine) nameOutside(w *Work, intent *intents.Intent) error {
 			}
 		}
 		if len(names) > 0 {
-			intent.Outside[p.Name] = names
+			m.Outside[p.Name] = names
 		}
 	}
 	return nil

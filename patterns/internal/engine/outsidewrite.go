@@ -9,7 +9,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -51,11 +50,12 @@ func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.Out
 		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
-// reconcileCopies reconciles one pattern's copies that the intent names with a snapshot of the entity: it writes the
+// reconcileCopies reconciles one pattern's copies that the intent names for an entity with a snapshot of it: it writes the
 // required copies before it removes the others, so that the entity can always be found. It returns ErrDuplicate, for
 // keys that belong to another entity, after all others are done.
-func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent intents.Intent, seen *snapshot, fresh map[string]bool) error {
-	o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
+func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string, t *target) error {
+	seen := t.seen
+	o := &OutsideWriter{Table: p.Outside.Table, Entity: t.Key, change: change, own: t.Outside[p.Name]}
 	copies, err := seen.copies.Outside(p)
 	if err != nil {
 		return err
@@ -65,8 +65,8 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent intents
 		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // not named by this message
 		}
-		row := r.copyOperation(p, intent.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
-		switch err := o.place(ctx, row, Reserves(p), fresh[HeldName(p, driver.JoinKey(copies[i].Key))]); {
+		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
+		switch err := o.place(ctx, row, Reserves(p), t.fresh[HeldName(p, driver.JoinKey(copies[i].Key))]); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
@@ -84,7 +84,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, intent intents
 		if !Reserves(p) {
 			err = o.remove(ctx, key)
 		} else {
-			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, intent.Key, key, seen) })
+			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, t.Key, key, seen) })
 		}
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ type Pattern struct {
 	Copies      func(entity any) ([]driver.Copy, error)
 	Outside     *Outside
 	Prior       func(entity any, stored tables.Properties) ([]string, error)
-	Rows        func(ctx context.Context, c *Change) ([]driver.RowOperation, error)
+	Rows        func(ctx context.Context, changes []*Change) ([]driver.RowOperation, error)
 	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error
 	Complete    func(ctx context.Context, c *Change) error
 	OutsideKeys func(ctx context.Context, c *Change) ([]string, error)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -22,7 +23,7 @@ type snapshot struct {
 }
 
 // snapshotAfter is the snapshot after a committed change, nil if its ETag is unknown.
-func snapshotAfter(w *Work, d *draft, etag azcore.ETag) *snapshot {
+func snapshotAfter(w *Work, next *tables.State, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
 	}
@@ -30,7 +31,7 @@ func snapshotAfter(w *Work, d *draft, etag azcore.ETag) *snapshot {
 		return nil
 	}
 	raw := &tables.RawRow{Key: w.Change.Key, ETag: etag, Properties: w.Change.Stored}
-	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: d.next.Incarnation, Copies: d.next.Copies}}
+	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: next.Incarnation, Copies: next.Copies}}
 }
 
 // shows reports whether a row, nil for none, has the version of the snapshot.
@@ -41,8 +42,8 @@ func (s *snapshot) shows(row *StoredRow) bool {
 	return s.row.ETag == row.ETag
 }
 
-// Reconcile makes everything that the intent names agree with the entity as it is now. It is for the holder of the intent's message
-// only: an eventual.Queue calls it for intents whose writer died.
+// Reconcile makes everything that the intent names agree with the entities as they are now. It is for the holder of the intent's
+// message only: an eventual.Queue calls it for intents whose writer died.
 //
 // Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
 //
@@ -51,52 +52,118 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //   - a holder writes only the keys that its message names;
 //   - after its writes the holder reads the entity again, and goes round again if it has changed.
 //
-// Requests: 1 for the entity, 1 to 4 for each key, 1 to read again.
+// Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) error {
 	const op = "Reconcile"
-	for pattern := range intent.Outside {
-		if !r.reachesOutBy(pattern) {
-			return &tables.Error{Op: op, Table: r.Table.Name(), Key: intent.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
-				Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
-		}
-	}
-	return r.Converge(ctx, Named{intent, true}, nil, nil)
-}
-
-// Named is the content of an intent. received means that it was read from a message.
-type Named struct {
-	intents.Intent
-	received bool
-}
-
-// Converge reconciles until the entity is the same before and after. seen is the entity's snapshot if known, fresh are
-// the keys that only this holder's change can have written.
-func (r *Engine) Converge(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
-	const op = "Reconcile"
-	for attempt := range r.Schema.MaxAttempts {
-		if seen == nil {
-			var err error
-			if seen, err = r.snapshot(ctx, op, intent.Key); err != nil {
-				return err
+	targets := make([]*target, len(intent.Members))
+	for i, m := range intent.Members {
+		for pattern := range m.Outside {
+			if !r.reachesOutBy(pattern) {
+				return &tables.Error{Op: op, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
+					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
 		}
-		taken := r.reconcileOnce(ctx, intent, seen, fresh)
-		if taken != nil && !errors.Is(taken, tables.ErrDuplicate) {
-			return labelOutside(op, r.Table, taken)
+		targets[i] = &target{Member: m}
+	}
+	return r.converge(ctx, &intent, true, targets)
+}
+
+// target is a member of an intent whose outside effects are to be reconciled.
+type target struct {
+	intents.Member
+	seen  *snapshot       // the entity's last snapshot, nil before the first
+	fresh map[string]bool // keys that only this holder's change can have written
+	taken error           // ErrDuplicate if another entity has one of the keys
+}
+
+// converge reconciles the members of a set whose writer is alive. named are the members as the intent names them; a later plan can
+// have lost companions among them.
+func (s *Set) converge(ctx context.Context, intent *intents.Intent, named []*Work) error {
+	parts := intent.ByRepository()
+	failures := make([]error, len(parts))
+	for i := range parts {
+		var r *Engine
+		targets := make([]*target, len(parts[i].Members))
+		for j, m := range parts[i].Members {
+			targets[j] = &target{Member: m}
+			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
+			r = named[slices.IndexFunc(named, same)].engine
+			if at := slices.IndexFunc(s.members, same); at >= 0 {
+				targets[j].seen, targets[j].fresh = s.members[at].after, s.members[at].Fresh
+			}
 		}
-		again, err := r.refresh(ctx, op, intent.Key, seen)
-		if err != nil {
-			return err
+		failures[i] = r.converge(ctx, &parts[i], false, targets)
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return errors.Join(failures...)
+}
+
+// converge reconciles the targets until each entity is the same before and after. received says that the names are from a message.
+// It continues after a failure, since the other members need not wait for what failed.
+func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received bool, targets []*target) error {
+	var failures []error
+	open, stuck := targets, len(targets)
+	for attempt := range r.Schema.MaxAttempts {
+		var next []*target
+		taken := 0
+		for _, t := range open {
+			changed, err := r.reconcileTarget(ctx, intent.ID, received, t)
+			switch {
+			case err != nil:
+				failures = append(failures, err)
+			case changed:
+				next = append(next, t)
+			case t.taken != nil:
+				taken++
+			}
 		}
-		if again == seen || !lease.Holds(ctx, lease.Reread) {
-			return labelOutside(op, r.Table, taken)
+		// A key that another entity had may be one that a later member of this set has given up since.
+		if taken > 0 && taken < stuck {
+			stuck = taken
+			next = slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.taken == nil && !slices.Contains(next, t) })
 		}
-		seen, fresh = again, nil
+		if open = next; len(open) == 0 {
+			break
+		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
 	}
-	return &tables.Error{Op: op, Table: r.Table.Name(), Key: intent.Key, Kind: tables.ErrConflict}
+	if len(open) > 0 {
+		failures = append(failures, &tables.Error{Op: "Reconcile", Table: r.Table.Name(), Key: open[0].Key, Kind: tables.ErrConflict})
+	}
+	for _, t := range targets {
+		if t.taken != nil {
+			failures = append(failures, labelOutside("Reconcile", r.Table, t.taken))
+		}
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return errors.Join(failures...)
+}
+
+// reconcileTarget reconciles one target, and reports whether its entity has changed meanwhile.
+func (r *Engine) reconcileTarget(ctx context.Context, change string, received bool, t *target) (changed bool, err error) {
+	const op = "Reconcile"
+	if t.seen == nil {
+		if t.seen, err = r.snapshot(ctx, op, t.Key); err != nil {
+			return false, err
+		}
+	}
+	t.taken = r.reconcileOnce(ctx, change, received, t)
+	if t.taken != nil && !errors.Is(t.taken, tables.ErrDuplicate) {
+		err, t.taken = t.taken, nil
+		return false, labelOutside(op, r.Table, err)
+	}
+	again, err := r.refresh(ctx, op, t.Key, t.seen)
+	if err != nil || again == t.seen || !lease.Holds(ctx, lease.Reread) {
+		return false, err
+	}
+	t.seen, t.fresh = again, nil
+	return true, nil
 }
 
 // labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
@@ -105,16 +172,15 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
 }
 
-// reconcileOnce reconciles the keys that the intent names with a snapshot of the entity. It continues after a key that
+// reconcileOnce reconciles the keys that the intent names for a target with the snapshot of its entity. It continues after a key that
 // belongs to another entity, since that entity may wait for a key of this one, and returns ErrDuplicate at the end.
-func (r *Engine) reconcileOnce(ctx context.Context, intent Named, seen *snapshot, fresh map[string]bool) error {
+func (r *Engine) reconcileOnce(ctx context.Context, change string, received bool, t *target) error {
 	var taken error
 	for _, p := range r.Outside {
-		keys := intent.Outside[p.Name]
-		if len(keys) == 0 {
+		if len(t.Outside[p.Name]) == 0 {
 			continue
 		}
-		switch err := r.reconcileCopies(ctx, p, intent.Intent, seen, fresh); {
+		switch err := r.reconcileCopies(ctx, p, change, t); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, PatternError(p, err, tables.ErrInvalid))
 		case err != nil:
@@ -122,13 +188,13 @@ func (r *Engine) reconcileOnce(ctx context.Context, intent Named, seen *snapshot
 		}
 	}
 	for _, p := range r.intents {
-		keys := intent.Outside[p.Name]
+		keys := t.Outside[p.Name]
 		if len(keys) == 0 {
 			continue
 		}
-		rec := &Reconciliation{Key: intent.Key, Keys: keys, Received: intent.received}
-		if seen.row != nil {
-			rec.Entity, rec.Stored = seen.entity, seen.row.Properties
+		rec := &Reconciliation{Key: t.Key, Keys: keys, Received: received}
+		if t.seen.row != nil {
+			rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
 		}
 		if err := p.Reconcile(ctx, rec); err != nil {
 			return PatternError(p, err, tables.ErrInvalid)

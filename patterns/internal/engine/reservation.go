@@ -33,13 +33,15 @@ func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
-// withinTerm ends the lease of a change when the term of the keys that it reserves is over. Call done once the
+// withinTerm ends the lease of a set when the term of the keys that it reserves is over. Call done once the
 // transaction was sent: later requests have no deadline.
-func (r *Engine) withinTerm(ctx context.Context, w *Work) (_ context.Context, done func()) {
+func (s *Set) withinTerm(ctx context.Context) (_ context.Context, done func()) {
 	term := time.Duration(0)
-	for _, p := range r.Outside {
-		if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.Outside.ReservationTerm < term) {
-			term = p.Outside.ReservationTerm
+	for _, w := range s.members {
+		for _, p := range w.engine.Outside {
+			if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.Outside.ReservationTerm < term) {
+				term = p.Outside.ReservationTerm
+			}
 		}
 	}
 	if term == 0 {
@@ -62,30 +64,42 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 	return false
 }
 
-// reserve reserves the new keys of patterns with a ReservationTerm, before the entity is written. A key that another
+// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. A key that another
 // entity owns is ErrDuplicate.
-func (r *Engine) reserve(ctx context.Context, w *Work, intent intents.Intent) error {
-	for _, p := range r.Outside {
-		if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
-			continue
-		}
-		o := &OutsideWriter{Table: p.Outside.Table, Entity: intent.Key, change: intent.ID, own: intent.Outside[p.Name]}
-		copies, err := w.Change.Copies().Outside(p)
-		if err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
-		}
-		for i := range copies {
-			if !w.Fresh[HeldName(p, driver.JoinKey(copies[i].Key))] {
+func (s *Set) reserve(ctx context.Context, intent *intents.Intent) error {
+	for _, w := range s.members {
+		for _, p := range w.engine.Outside {
+			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
 				continue
 			}
-			err := o.reserve(ctx, p, copies[i].Key)
-			if errors.Is(err, errOwnCopy) {
-				return r.ownKeyTaken(ctx, w, p, copies[i].Key)
+			if err := s.reserveKeys(ctx, intent.ID, w, p); err != nil {
+				return w.located(err)
 			}
-			w.preparedOutside = true
-			if err != nil {
-				return PatternError(p, err, tables.ErrInvalid)
-			}
+		}
+	}
+	return nil
+}
+
+// reserveKeys reserves the new keys of one pattern of one member.
+func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Pattern) error {
+	copies, err := w.Change.Copies().Outside(p)
+	if err != nil {
+		return PatternError(p, err, tables.ErrInvalid)
+	}
+	o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change}
+	for i := range copies {
+		name := driver.JoinKey(copies[i].Key)
+		if !w.Fresh[HeldName(p, name)] {
+			continue
+		}
+		o.own = append(o.own, name) // MemberOf has named it
+		err := o.reserve(ctx, p, copies[i].Key)
+		if errors.Is(err, errOwnCopy) {
+			return w.engine.ownKeyTaken(ctx, w, p, copies[i].Key)
+		}
+		s.prepared = true
+		if err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
 		}
 	}
 	return nil

@@ -46,10 +46,10 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key
 	if change == "" {
 		change = rowwriter.NewWriteID()
 	}
-	intent := intents.Intent{ID: change, Repository: r.Name(), Key: key, Outside: outside}
+	intent := intents.Intent{ID: change, Members: []intents.Member{{Repository: r.Name(), Key: key, Outside: outside}}}
 	var reconciled error
-	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		reconciled = r.Converge(ctx, Named{Intent: intent}, nil, nil)
+	err := r.runner().Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
+		reconciled = r.converge(ctx, &intent, false, []*target{{Member: intent.Members[0]}})
 		return reconciled
 	})
 	if err == nil {

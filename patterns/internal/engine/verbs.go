@@ -221,31 +221,38 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 
 // Merge is Repository.Merge.
 func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
-	const op = "Merge"
-	meta, err := r.known(op, v)
+	w, err := r.Merging(ctx, "Merge", v, properties)
 	if err != nil {
 		return err
 	}
+	return r.Run(ctx, w)
+}
+
+// Merging prepares the merge of properties into an entity that was read or written before.
+func (r *Engine) Merging(ctx context.Context, op string, v any, properties []string) (*Work, error) {
+	meta, err := r.known(op, v)
+	if err != nil {
+		return nil, err
+	}
 	merged, err := r.merging(v, meta, properties)
 	if err != nil {
-		return r.Invalid(op, stateOf(meta).Key, err)
+		return nil, r.Invalid(op, stateOf(meta).Key, err)
 	}
 	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, Old: stateOf(meta)}}
 	w.Change.State = &driver.ChangeState{Given: merged}
 	if len(r.Patterns) > 0 || stateOf(meta).Partial {
 		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := r.Run(ctx, w); err != nil {
-		return err
+	w.written = func() {
+		written := r.Codec.Meta(w.Entity)
+		next := *stateOf(written)
+		next.Partial = stateOf(meta).Partial // v still lacks the properties that it was not read with
+		meta.ETag = written.ETag
+		*tables.StateOf(pass, meta) = &next
 	}
-	written := r.Codec.Meta(w.Entity)
-	next := *stateOf(written)
-	next.Partial = stateOf(meta).Partial // v still lacks the properties that it was not read with
-	meta.ETag = written.ETag
-	*tables.StateOf(pass, meta) = &next
-	return nil
+	return w, nil
 }
 
 // mergeIntoWhole returns the entity as the merge will store it, as input for the patterns.

@@ -8,6 +8,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+// Work is one change of one entity on its way through the repository, as a member of a Set.
+type Work struct {
+	Op     string
+	Change Change
+	Entity any               // the value whose Meta is updated, nil for none
+	Etag   azcore.ETag       // the ETag condition; with change.old
+	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
+	merged tables.Properties // of a merge: the given properties are already in stored form
+
+	engine  *Engine
+	number  int             // of the change in the caller's transaction, from 1; 0 for a single verb
+	Fresh   map[string]bool // outside keys that the change adds, by pattern and key
+	given   any             // the caller's value, if patterns complete or edit a copy of it
+	after   *snapshot       // the state that the transaction stored, nil if unknown
+	written func()          // called after the commit, nil for nothing
+
+	companionOf string // the pattern that has added the change, "" for the caller's own
+	lent        any    // the copy of the entity that a pattern has read with GetIn
+	edited      bool   // a pattern has replaced the entity by such a copy
+	unedited    any    // the entity before that
+}
+
 // Change is a driver.Change whose T is unknown at compile time, with the repository's own data about it.
 type Change struct {
 	Kind   driver.ChangeKind
@@ -25,7 +47,6 @@ type Change struct {
 
 	copies  EntityCopies // copies of Entity, cached at first use
 	Old     *tables.State
-	gone    map[string]azcore.ETag // rows that were missing when they were to be deleted, with the ETag of the entity that had them
 	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// staged are the changes of entities in a transaction. It makes a Set of them when the transaction is committed.
+type staged struct {
+	x       *tables.Transaction
+	changes []stagedChange
+
+	set *Set  // of which a pattern stages companions; nil for a transaction of the program
+	err error // of a pattern that has tried to commit it
+}
+
+// stagedChange is a change that is prepared when the transaction is committed, or when the pattern that staged it has returned.
+type stagedChange struct {
+	number  int
+	engine  *Engine
+	prepare func(ctx context.Context) (*Work, error)
+	edited  any             // what a pattern stages as the replacement of an entity, which may be one that GetIn has returned
+	context context.Context // with which a pattern has staged it, for the companions of the change; nil for the caller's own
+}
+
+// Commit implements tables.ChangeSet.
+func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
+	if t.set != nil {
+		t.err = tables.Invalidf("Commit", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
+		return nil, t.err
+	}
+	s, err := t.newSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	return s.etags, nil
+}
+
+// newSet prepares the changes of the program.
+func (t *staged) newSet(ctx context.Context) (*Set, error) {
+	s := &Set{table: t.x.Table()}
+	for _, c := range t.changes {
+		w, err := c.prepare(ctx)
+		if err != nil {
+			return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Change = c.number })
+		}
+		w.engine, w.number = c.engine, c.number
+		if err := s.admit(w); err != nil {
+			return nil, w.located(tables.Invalid("", err))
+		}
+		s.own = append(s.own, w)
+	}
+	writes, changes, err := tables.WritesOf(pass, t.x)
+	if err != nil {
+		return nil, err
+	}
+	for i := range writes {
+		s.rows, s.numbers = append(s.rows, writes[i]), append(s.numbers, changes[i]+1)
+	}
+	s.members = s.own
+	return s, nil
+}
+
+// admit rejects a member that cannot be in one transaction with the others.
+func (s *Set) admit(w *Work) error {
+	for _, o := range s.own {
+		switch {
+		case o.Change.Key.Partition != w.Change.Key.Partition:
+			return fmt.Errorf("the entity is in partition %q, and change %d in partition %q; all changes of a transaction must be in one partition",
+				tables.Loggable(pass, w.Change.Key).Partition, o.number, tables.Loggable(pass, o.Change.Key).Partition)
+		case o.Change.Key == w.Change.Key:
+			return fmt.Errorf("changes %d and %d are of the same entity; a transaction may change an entity once", o.number, w.number)
+		}
+	}
+	return nil
+}
+
+// Stage adds a change of an entity to a transaction. An error in it is that of the transaction's Commit.
+func (r *Engine) Stage(x *tables.Transaction, prepare func(ctx context.Context, op string) (*Work, error)) *stagedChange {
+	const op = "Commit"
+	set := tables.SetOf(pass, x)
+	t, _ := (*set).(*staged)
+	if t == nil {
+		t = &staged{x: x}
+		*set = t
+	}
+	t.changes = append(t.changes, stagedChange{number: tables.NextChange(pass, x) + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
+		if !x.Table().Same(r.Table) {
+			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))
+		}
+		return prepare(ctx, op)
+	}})
+	return &t.changes[len(t.changes)-1]
+}
+
+// StageKind implements Host.Stage.
+func (r *Engine) StageKind(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v any) {
+	c := r.Stage(x, func(_ context.Context, op string) (*Work, error) { return r.changing(ctx, op, kind, v) })
+	c.context = ctx
+	if kind == driver.ChangeReplace {
+		c.edited = v
+	}
+}
+
+// accompany has the patterns add companions to the members, to those of the caller first. It drops the companions of an earlier plan,
+// and the edits that their patterns made to the caller's entities.
+func (s *Set) accompany(ctx context.Context) error {
+	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
+	for _, w := range s.own {
+		if w.edited {
+			w.edited = false
+			w.assume(w.unedited)
+		}
+	}
+	for _, w := range s.own {
+		if err := s.accompanyOne(ctx, w); err != nil {
+			return w.located(err)
+		}
+	}
+	return nil
+}
+
+// accompanyOne has the patterns of one member add its companions, and their companions.
+func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
+	for _, p := range w.engine.companions {
+		x := w.engine.Table.NewTransaction()
+		t := &staged{x: x, set: s}
+		*tables.SetOf(pass, x) = t
+		err := p.Companions(ctx, &w.Change, x)
+		if err = cmp.Or(err, t.err); err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
+		}
+		for _, c := range t.changes {
+			if err := s.addCompanion(ctx, p, w, c); err != nil {
+				return PatternError(p, err, tables.ErrInvalid)
+			}
+		}
+		writes, _, err := tables.WritesOf(pass, x)
+		if err != nil {
+			return PatternError(p, err, tables.ErrInvalid)
+		}
+		for _, write := range writes {
+			write.Meaning = &Meaning{Pattern: p.Name, role: roleShared}
+			s.companionRows = append(s.companionRows, companionRow{write, w.number})
+		}
+	}
+	return nil
+}
+
+// maxMembers limits the entities of a set: each needs a row at least, and patterns could stage changes of each other without end.
+const maxMembers = tables.MaxTransactionOperations
+
+// addCompanion adds a change that pattern p has staged beside member w, or edits the member that the set has of that entity.
+func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stagedChange) error {
+	for _, m := range s.members {
+		if c.edited != nil && m.lent == c.edited {
+			return m.edit()
+		}
+	}
+	w, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	w.engine, w.number, w.companionOf = c.engine, beside.number, p.Name
+	if s.memberOf(c.engine, w.Change.Key) != nil {
+		return tables.Invalidf("", "the transaction changes the entity (%q, %q) already; a pattern that changes it too has to read it with GetIn", w.Change.Key.Partition, w.Change.Key.Row)
+	}
+	if len(s.members) >= maxMembers {
+		return tables.Invalidf("", "the patterns of the entities stage more than %d companions; a transaction has at most %d rows", maxMembers, tables.MaxTransactionOperations)
+	}
+	if c.context != nil {
+		ctx = c.context
+	}
+	w.Begin()
+	if err := w.engine.rebase(ctx, w); err != nil {
+		return err
+	}
+	if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
+		return err
+	}
+	s.members = append(s.members, w)
+	return s.accompanyOne(ctx, w)
+}
+
+// memberOf returns the set's member of an entity, nil for none.
+func (s *Set) memberOf(r *Engine, key tables.Key) *Work {
+	for _, w := range s.members {
+		if w.Change.Key == key && w.engine.Table.Same(r.Table) {
+			return w
+		}
+	}
+	return nil
+}
+
+// edit replaces the entity of a member by the copy that a pattern has read with GetIn and changed.
+func (w *Work) edit() error {
+	if w.engine.Schema.Key(w.lent) != w.Change.Key {
+		return errKeyChanged
+	}
+	if !w.edited {
+		w.edited, w.unedited = true, w.Change.Entity
+		if w.given == nil {
+			w.given = w.Entity
+		}
+	}
+	w.assume(w.lent)
+	w.lent = nil
+	return nil
+}
+
+// assume gives a change another value of its entity, whose stored form is not computed yet.
+func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.merged = v, v, nil, nil }
+
+// GetIn implements Host.GetIn.
+func (r *Engine) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (any, error) {
+	const op = "Get"
+	t, _ := (*tables.SetOf(pass, x)).(*staged)
+	if t == nil || t.set == nil {
+		return nil, r.Invalid(op, key, errors.New("the transaction is not one that a pattern's Companions was given; use Get"))
+	}
+	w := t.set.memberOf(r, key)
+	switch {
+	case w == nil:
+		return r.Get(ctx, op, key)
+	case w.Change.Kind == driver.ChangeDelete || w.engine != r:
+		return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
+	case w.Change.Kind == driver.ChangeMerge:
+		return nil, r.Invalid(op, key, errors.New("the transaction merges into the entity, and a pattern has to change more of it; use StageReplace"))
+	}
+	w.lent = r.Codec.Copy(w.Change.Entity)
+	return w.lent, nil
+}

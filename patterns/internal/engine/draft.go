@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// draft is the plan of a set: the rows of one transaction, and the new Meta of each entity.
+type draft struct {
+	Writes []tables.RawWrite
+	set    *Set
+	of     []rowOf // what each write belongs to
+	parts  []part  // by member
+	rowsAt int     // index of the first row of the caller
+
+	removals []removal
+}
+
+// rowOf is what a row of a draft belongs to.
+type rowOf struct {
+	member *Work // nil for a row that belongs to several
+	number int   // of the caller's change
+}
+
+// part is the plan of one member.
+type part struct {
+	draft  *draft
+	member *Work
+	first  int           // index of the entity's own row
+	etag   azcore.ETag   // of the entity's own row: guards all rows
+	next   *tables.State // of the entity after the commit
+}
+
+// removal is a row that an entity no longer has. It is not removed if another member gets it.
+type removal struct {
+	of  rowOf
+	row Operation
+}
+
+// begin begins the plan of a member.
+func (d *draft) begin(w *Work, next *tables.State) *part {
+	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
+}
+
+// end adds the plan of a member. The rows of a companion are its pattern's, and a conflict on one of them makes the set retry.
+func (d *draft) end(p *part) {
+	d.parts = append(d.parts, *p)
+	pattern := p.member.companionOf
+	if pattern == "" {
+		return
+	}
+	for i := p.first; i < len(d.Writes); i++ {
+		m := MeaningOf(&d.Writes[i])
+		m.accompany(pattern)
+		d.Writes[i].Meaning = &m
+	}
+}
+
+// accompany makes a row's meaning that of a companion's row.
+func (m *Meaning) accompany(pattern string) {
+	m.Pattern = pattern
+	if m.role == roleEntity {
+		m.role = roleShared
+	}
+}
+
+func (d *draft) add(write tables.RawWrite, of rowOf) {
+	d.Writes, d.of = append(d.Writes, write), append(d.of, of)
+}
+
+// Draft stores and plans the changes of the set.
+func (s *Set) Draft(ctx context.Context) (*draft, error) {
+	d := &draft{set: s}
+	for _, w := range s.members {
+		if err := w.engine.store(ctx, w); err != nil {
+			return nil, w.located(err)
+		}
+		if err := w.engine.plan(w, d); err != nil {
+			return nil, w.located(err)
+		}
+	}
+	d.addRemovals()
+	for _, row := range s.companionRows {
+		row.write.Key.Partition = s.own[0].Change.Key.Partition
+		d.add(row.write, rowOf{number: row.number})
+	}
+	if err := s.addRows(ctx, d); err != nil {
+		return nil, err
+	}
+	d.rowsAt = len(d.Writes)
+	for i := range s.rows {
+		d.add(s.rows[i], rowOf{number: s.numbers[i]})
+	}
+	return d, s.addBeside(d)
+}
+
+// plan turns a change into the rows of its entity.
+func (r *Engine) plan(w *Work, d *draft) error {
+	c := &w.Change
+	p := d.begin(w, &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
+	if c.Old != nil {
+		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
+	}
+	if c.incarnation != "" {
+		p.next.Incarnation = c.incarnation
+	}
+	if p.next.Incarnation == "" {
+		p.next.Incarnation = rowwriter.NewWriteID() // an insert, or an entity that was not written by a repository
+	}
+	if c.Kind != driver.ChangeDelete {
+		if err := r.planRows(c, p, w.merged); err != nil {
+			return err
+		}
+		d.end(p)
+		return nil
+	}
+	p.add(Operation{Verb: wire.VerbDelete, Key: c.Key, IfMatch: w.Etag})
+	for _, old := range priorOf(c.Old).rows {
+		p.remove(c, old)
+	}
+	p.removeClaimed(c, nil)
+	d.end(p)
+	return nil
+}
+
+// addRows plans the rows that several entities share: each pattern of each repository sees all changes of its repository at once.
+func (s *Set) addRows(ctx context.Context, d *draft) error {
+	for i, w := range s.members {
+		r := w.engine
+		if len(r.rows) == 0 || slices.ContainsFunc(s.members[:i], func(o *Work) bool { return o.engine == r }) {
+			continue
+		}
+		var changes []*Change
+		for _, o := range s.members[i:] {
+			if o.engine == r {
+				changes = append(changes, &o.Change)
+			}
+		}
+		for _, p := range r.rows {
+			rows, err := p.Rows(ctx, changes)
+			if err != nil {
+				return w.located(PatternError(p, err, tables.ErrInvalid))
+			}
+			for i := range rows {
+				write, err := driver.WriteOf(pass, &rows[i], p.Name)
+				if err != nil {
+					return w.located(PatternError(p, err, tables.ErrInvalid))
+				}
+				d.addShared(write, Meaning{Pattern: p.Name, role: roleShared}, w)
+			}
+		}
+	}
+	return nil
+}
+
+// addBeside plans the rows of Apply's caller.
+func (s *Set) addBeside(d *draft) error {
+	w := s.own[0]
+	if w.Change.beside == nil {
+		return nil
+	}
+	writes, err := w.Change.beside.Writes(pass)
+	for _, write := range writes {
+		d.addShared(write, Meaning{role: roleBeside}, w)
+	}
+	return w.located(err)
+}
+
+// addShared adds a row that belongs to several entities, or to none.
+func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
+	write.Key.Partition, write.Meaning = w.Change.Key.Partition, &m
+	d.add(write, rowOf{number: w.number})
+}
+
+// addRemovals adds the removals of all members. A row that one member gives up and another one gets, as when two entities swap an
+// index key, is overwritten: the transaction holds the ETag of the entity that had it.
+func (d *draft) addRemovals() {
+	for _, x := range d.removals {
+		at := slices.IndexFunc(d.Writes, func(w tables.RawWrite) bool { return w.Key == x.row.Key })
+		if at < 0 {
+			d.add(x.row.write(), x.of)
+			continue
+		}
+		if m := MeaningOf(&d.Writes[at]); x.row.role == roleStale && m.role == roleUnique && m.Pattern == x.row.Pattern {
+			m.role = roleEntity
+			d.Writes[at].Verb, d.Writes[at].Meaning = wire.VerbReplace, &m
+			continue
+		}
+		d.add(x.row.write(), x.of) // CheckWrites names the two changes
+	}
+	d.removals = nil
+}
+
+// planRows plans the rows that depend only on the entity.
+func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
+	v := c.Copies()
+	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
+		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
+			return tables.Invalid("", err) // report the error of compoundkey rather than the missing prefix
+		}
+		return tables.Invalidf("", "the row key from Schema.Key does not begin with Schema.RowPrefix, so no query would find the entity")
+	}
+	rows, err := r.rowsOf(v, c.Key, c.Stored)
+	if err != nil {
+		return err
+	}
+	known, err := r.rememberPlanned(v, c.Stored, rows)
+	if err != nil {
+		return err
+	}
+	p.next.Prior, p.next.Kept = known, p.next.Copies != "" || known.several()
+	old := priorOf(c.Old).rows
+	if r.Layout != nil {
+		merged = nil // the first row is replaced, since it holds little beside its directory
+	}
+	for i := range rows {
+		if c.Kind == driver.ChangeMerge && rows[i].unchanged(old) {
+			continue
+		}
+		p.addRow(c, &rows[i], i == 0, old, merged)
+	}
+	for _, row := range old {
+		if !repeats(rows, row.RowKey) {
+			p.remove(c, row)
+		}
+	}
+	p.removeClaimed(c, rows)
+	return nil
+}
+
+// addRow plans one row that the entity will have.
+func (p *part) addRow(c *Change, row *PlannedRow, first bool, old []PlannedRow, merged tables.Properties) {
+	o := Operation{Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, properties: row.Properties, incarnation: p.next.Incarnation, copies: p.next.Copies, layout: row.Layout, Meaning: Meaning{Pattern: row.Pattern}}
+	if first {
+		o.carried = p.next.Carried
+	} else {
+		o.primary = &p.next.Key.Row
+	}
+	known := first && c.Kind != driver.ChangeInsert || repeats(old, row.RowKey)
+	switch {
+	case known && merged != nil && first:
+		o.Verb, o.IfMatch, o.properties = wire.VerbMerge, p.etag, merged
+	case known && first:
+		o.Verb, o.IfMatch = wire.VerbReplace, p.etag
+	case known || row.Pattern == "" && !first:
+		// The entity's row lists the copy, so it is the entity's own; writing it whole also restores a missing row.
+		o.Verb = wire.VerbReplace
+	case first:
+		o.Verb = wire.VerbInsert
+	default:
+		o.Verb, o.role = wire.VerbInsert, roleUnique
+		if etag, ok := c.claimed[row.RowKey]; ok {
+			o.Verb, o.IfMatch, o.role = wire.VerbReplace, etag, roleClaimed
+		}
+	}
+	p.add(o)
+}
+
+func (p *part) add(o Operation) {
+	p.draft.add(o.write(), rowOf{p.member, p.member.number})
+}
+
+// remove plans the removal of a row that the entity no longer has.
+func (p *part) remove(c *Change, row PlannedRow) {
+	if etag, gone := p.draft.set.gone[row.RowKey]; gone && etag == p.etag {
+		return
+	}
+	p.addRemoval(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: p.etag}})
+}
+
+// removeClaimed plans the removal of orphaned copies that the entity will not have.
+func (p *part) removeClaimed(c *Change, rows []PlannedRow) {
+	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
+		if !repeats(rows, rowKey) {
+			p.addRemoval(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: rowKey}, IfMatch: c.claimed[rowKey], Meaning: Meaning{role: roleClaimed}})
+		}
+	}
+}
+
+func (p *part) addRemoval(o Operation) {
+	if p.member.companionOf != "" {
+		o.accompany(p.member.companionOf)
+	}
+	p.draft.removals = append(p.draft.removals, removal{rowOf{p.member, p.member.number}, o})
+}

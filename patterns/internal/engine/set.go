@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Set is a change set: changes of entities of one partition of a table, of one or several repositories, that one transaction
+// writes under one intent. Every change of an entity is made as a member of a set; a single verb is a set of one.
+//
+// The steps are: rebase and complete the members, and add companions; check all of them before the first write; store the
+// intent; reserve unique keys; commit; reconcile what is outside of the partition.
+type Set struct {
+	table   *tables.Table
+	own     []*Work           // the caller's members, in order
+	members []*Work           // own, and then the companions that patterns have added to the present plan
+	rows    []tables.RawWrite // of the caller, beside its entities
+	numbers []int             // of rows: the number of the caller's change
+
+	companionRows []companionRow         // of the present plan
+	gone          map[string]azcore.ETag // copies that were missing when they were to be deleted, with the ETag of the entity that had them
+	prepared      bool                   // something outside was written before the transaction
+	committed     bool
+	etags         []azcore.ETag // by the caller's changes
+}
+
+// companionRow is a row that a pattern has added beside companions.
+type companionRow struct {
+	write  tables.RawWrite
+	number int // of the change that it belongs to
+}
+
+// NewSet returns the set of one change.
+func (r *Engine) NewSet(w *Work) *Set {
+	w.engine = r
+	return &Set{table: r.Table, own: []*Work{w}, members: []*Work{w}}
+}
+
+// Run makes a change. Every change of an entity reaches Table.commit through Set.run.
+func (r *Engine) Run(ctx context.Context, w *Work) error { return r.NewSet(w).run(ctx) }
+
+// run makes the changes of the set.
+func (s *Set) run(ctx context.Context) error {
+	for _, w := range s.own {
+		w.Begin()
+		if err := w.engine.rebase(ctx, w); err != nil {
+			return w.located(err)
+		}
+	}
+	if err := s.Complete(ctx); err != nil {
+		return err
+	}
+	err := backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
+		err = s.runOnce(ctx)
+		return errors.Is(err, errReplanned), err
+	})
+	if errors.Is(err, errReplanned) {
+		return s.own[0].located(&tables.Error{Kind: tables.ErrConflict, Err: err})
+	}
+	return err
+}
+
+// errReplanned: the set had to be planned again, and the new plan has effects that the stored intent does not name.
+var errReplanned = errors.New("concurrent writers changed the entities that patterns write with this one during each attempt; read again and repeat the change")
+
+// runOnce makes the changes as they are planned.
+func (s *Set) runOnce(ctx context.Context) error {
+	if !s.reachesOut() {
+		return s.commit(ctx, nil)
+	}
+	if err := s.preflight(ctx); err != nil {
+		return err
+	}
+	intent, err := s.Intent(ctx)
+	if err != nil {
+		return err
+	}
+	if len(intent.Members) == 0 {
+		return s.commit(ctx, nil)
+	}
+	return s.runIntent(ctx, intent)
+}
+
+// Complete has the patterns complete the entities, and adds companions, for the first time.
+func (s *Set) Complete(ctx context.Context) error {
+	for _, w := range s.own {
+		if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
+			return w.located(err)
+		}
+	}
+	return s.accompany(ctx)
+}
+
+// completeAgain is Complete for changes that are planned again, since the entities that patterns have read may have changed.
+func (s *Set) completeAgain(ctx context.Context) error {
+	for _, w := range s.own {
+		if err := w.engine.completeAgain(ctx, w); err != nil {
+			return w.located(err)
+		}
+	}
+	return s.accompany(ctx)
+}
+
+// maxAttempts limits how often the set may conflict with other writers of its shared rows and companions.
+func (s *Set) maxAttempts() int { return s.own[0].engine.Schema.MaxAttempts }
+
+// reachesOut reports whether members may have effects outside of the partition.
+func (s *Set) reachesOut() bool {
+	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.ReachesOut() })
+}
+
+// Intent names everything outside that the set can touch. Members without such effects are not in it.
+func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
+	intent := intents.Intent{ID: s.own[0].Change.ID}
+	for _, w := range s.members {
+		m, err := w.engine.MemberOf(ctx, w)
+		if err != nil {
+			return intent, w.located(err)
+		}
+		if len(m.Outside) > 0 {
+			intent.Members = append(intent.Members, m)
+		}
+	}
+	return intent, nil
+}
+
+// covers reports whether an intent names all that another names.
+func covers(intent, other *intents.Intent) bool {
+	for _, o := range other.Members {
+		i := slices.IndexFunc(intent.Members, func(m intents.Member) bool { return m.Repository == o.Repository && m.Key == o.Key })
+		if i < 0 {
+			return false
+		}
+		for pattern, names := range o.Outside {
+			known := intent.Members[i].Outside[pattern]
+			if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runner returns what carries the intents of the set's members: workers apply the effects only if no member's writer does.
+func (s *Set) runner() (intents.Runner, error) {
+	var first *Engine
+	async := true
+	for _, w := range s.members {
+		switch r := w.engine; {
+		case !r.ReachesOut():
+			continue
+		case first == nil:
+			first = r
+		case r.Schema.Intents.Sync != first.Schema.Intents.Sync:
+			return nil, w.located(tables.Invalidf("", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
+		}
+		async = async && w.engine.Schema.Async
+	}
+	if async {
+		return first.Schema.Intents.Async, nil
+	}
+	return first.Schema.Intents.Sync, nil
+}
+
+// runIntent makes the changes under an intent. Once the transaction is applied the changes are made, even if their effects
+// fail: then the intent remains.
+func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
+	runner, err := s.runner()
+	if err != nil {
+		return err
+	}
+	named, failed := s.members, false
+	err = runner.Run(ctx, intent, func(ctx context.Context) error {
+		ctx, done := s.withinTerm(ctx)
+		defer done()
+		err := s.reserve(ctx, &intent)
+		if err == nil {
+			err = s.commit(ctx, &intent)
+		}
+		failed = err != nil
+		return err
+	}, func(ctx context.Context) error {
+		if !s.committed && !s.prepared {
+			return nil
+		}
+		return s.converge(ctx, &intent, named)
+	})
+	switch {
+	case s.committed:
+		return nil
+	case failed:
+		return err // it names the change
+	case err == nil:
+		return s.own[0].located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")})
+	}
+	return s.own[0].located(err)
+}
+
+// commit plans and commits the set, and retries on a conflict with a row of a pattern, but not with one of the caller's entities.
+// intent names the effects that a plan may have; nil is for a set that has none and never will.
+func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
+	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
+	for attempt := 0; ; {
+		d, err := s.Draft(ctx)
+		if err != nil {
+			return err
+		}
+		writeID := rowwriter.NewWriteID()
+		etags, err := Raw(s.table).Commit(ctx, s.own[0].Op, d.Writes, writeID)
+		if err == nil {
+			s.finish(d, etags, writeID)
+			return nil
+		}
+		again, learned := s.startsOver(ctx, d, err)
+		if !learned { // else the loop terminates, since each retry requires new knowledge and there is a limited amount of it
+			if attempt++; !again || attempt >= s.maxAttempts() {
+				return s.locate(d, err)
+			}
+			if err := backoff.Wait(ctx, attempt-1); err != nil {
+				return err
+			}
+			err = s.completeAgain(ctx)
+		} else {
+			err = s.accompany(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.stillNamed(ctx, intent); err != nil {
+			return err
+		}
+	}
+}
+
+// stillNamed is errReplanned if the present plan has effects that the intent does not name.
+func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
+	if !s.reachesOut() {
+		return nil
+	}
+	now, err := s.Intent(ctx)
+	if err != nil {
+		return err
+	}
+	if !covers(cmp.Or(intent, &intents.Intent{}), &now) {
+		return errReplanned
+	}
+	return nil
+}
+
+// finish updates what the caller and the patterns have of the entities after the commit.
+func (s *Set) finish(d *draft, etags []azcore.ETag, writeID string) {
+	s.committed = true
+	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
+	for i := range d.parts {
+		p := &d.parts[i]
+		w, etag := p.member, etags[p.first]
+		p.next.WriteID = writeID
+		w.engine.updateMeta(w.Entity, w.Change.Kind, p.next, etag)
+		w.engine.handBack(w)
+		w.after = snapshotAfter(w, p.next, etag)
+		if w.written != nil {
+			w.written()
+		}
+		if i < len(s.own) && w.number > 0 {
+			s.etags[w.number-1] = etag
+		}
+	}
+	for i := range s.rows {
+		s.etags[s.numbers[i]-1] = etags[d.rowsAt+i]
+	}
+	if beside := s.own[0].Change.beside; beside != nil {
+		beside.Written(pass, etags[d.rowsAt:])
+	}
+}
+
+// located adds the operation, the key and the number of the change to the library's own errors.
+func (w *Work) located(err error) error { return w.engine.Located(w, err) }
+
+// locate is located for an error of the transaction, whose Change counts its rows.
+func (s *Set) locate(d *draft, err error) error {
+	e, ok := err.(*tables.Error)
+	if !ok || s.own[0].number == 0 {
+		return s.own[0].located(err)
+	}
+	row := e.Change - 1
+	if len(d.Writes) == 1 {
+		row = 0
+	}
+	return tables.Amend(pass, err, func(e *tables.Error) {
+		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
+		if row >= 0 && row < len(d.Writes) {
+			e.Change = d.of[row].number
+		}
+	})
+}
+
+// startsOver reports whether a new plan can succeed: only if it knows more than the failed plan d.
+func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learned bool) {
+	e, ok := err.(*tables.Error)
+	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
+		return false, false
+	}
+	moved := errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
+	failed := e.Change - 1
+	if len(d.Writes) == 1 {
+		failed = 0
+	}
+	if failed < 0 || failed >= len(d.Writes) {
+		return false, false
+	}
+	w := d.of[failed].member
+	switch m := MeaningOf(&d.Writes[failed]); m.role {
+	case roleShared:
+		return moved, false
+	case roleClaimed:
+		delete(w.Change.claimed, e.Key.Row)
+		return moved, false
+	case roleStale:
+		if !errors.Is(e.Kind, tables.ErrNotFound) {
+			return false, false
+		}
+		if s.gone == nil {
+			s.gone = map[string]azcore.ETag{}
+		}
+		_, known := s.gone[e.Key.Row] // a row of a companion has changed
+		s.gone[e.Key.Row] = m.owner
+		return true, !known
+	case roleUnique:
+		if errors.Is(e.Kind, tables.ErrDuplicate) && w.companionOf == "" {
+			return w.engine.claimOrphan(ctx, &w.Change, e.Key)
+		}
+	}
+	return false, false
+}
