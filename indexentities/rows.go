@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -47,19 +48,24 @@ func (r rowLists) decode(row *tables.Entity) ([]string, error) {
 	return ids, nil
 }
 
-// readAtOnce is how many lists are read together.
+// readAtOnce is how many lists are read at the same time where a query cannot read them together.
 const readAtOnce = 8
 
-// readAll reads lists, several at once.
+// readTogether is the least number of lists that one query reads in place of one request for each.
+const readTogether = 3
+
+// readAll reads lists of one partition. Requests: 1 if their keys lie close together.
 func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error) {
 	lists, errs := make([]*list, len(places)), make([]error, len(places))
-	if len(places) == 1 {
-		lists[0], errs[0] = r.read(ctx, places[0])
-		return lists, errs[0]
+	if err := r.readRange(ctx, places, lists); err != nil {
+		return nil, err
 	}
 	var running errgroup.Group
 	running.SetLimit(readAtOnce)
 	for i, place := range places {
+		if lists[i] != nil {
+			continue
+		}
 		running.Go(func() error {
 			lists[i], errs[i] = r.read(ctx, place)
 			return nil
@@ -67,6 +73,64 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 	}
 	_ = running.Wait() // errs has the errors
 	return lists, cmp.Or(errs...)
+}
+
+// readRange reads several lists by one query of the range of their keys: one page, with room for as many rows of others. It leaves out the
+// lists that the page does not have whole.
+func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
+	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB answers in no order
+		return nil
+	}
+	at := make(map[string]int, len(places))
+	span, partition := compoundkey.Span{}, ""
+	for i, place := range places {
+		first, err := driver.SplitKey(place)
+		if err != nil {
+			return err
+		}
+		all := rows.AllNumbered(first.Row)
+		at[first.Row], partition = i, first.Partition
+		if i == 0 {
+			span = all
+		}
+		from, to := span.From(), span.To()
+		if compoundkey.Compare(all.From(), from) < 0 {
+			from = all.From()
+		}
+		if compoundkey.Compare(all.To(), to) > 0 {
+			to = all.To()
+		}
+		span = compoundkey.Range(from, to)
+	}
+	page, err := r.table.Entities().Query().Partition(partition).Rows(span).PageSize(min(1000, 2*len(places))).Page(ctx, "")
+	if err != nil {
+		return err
+	}
+	found, seen := map[string]*list{}, ""
+	for _, row := range page.Items {
+		first, number := rows.ParseNumbered(row.Key.Row)
+		seen = row.Key.Row
+		if _, is := at[first]; !is {
+			continue
+		}
+		ids, err := r.decode(row)
+		if err != nil {
+			return err
+		}
+		if found[first] == nil {
+			found[first] = &list{first: tables.Key{Partition: partition, Row: first}}
+		}
+		found[first].rows = append(found[first].rows, listRow{number: number, ids: ids, etag: row.ETag})
+	}
+	for first, i := range at {
+		switch whole := page.Next == "" || compoundkey.Compare(rows.AllNumbered(first).To(), seen) <= 0; {
+		case whole && found[first] != nil:
+			lists[i] = found[first]
+		case whole:
+			lists[i] = &list{first: tables.Key{Partition: partition, Row: first}}
+		}
+	}
+	return nil
 }
 
 // counted is how many ids a list has.

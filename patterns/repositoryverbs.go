@@ -65,16 +65,18 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	return r.engine.Merge(ctx, untyped(v), properties...)
 }
 
-// BulkInsertNonAtomic inserts any number of entities with all their rows. Each entity is written completely or not at
-// all; several share a transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. If an index
-// key is taken, the entity is inserted alone, which claims an orphaned copy. Patterns with effects outside of the
-// partition are ErrInvalid.
+// BulkInsertNonAtomic inserts any number of entities with all that their patterns write. Each entity is written completely or not at
+// all; several of one partition are one transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. If
+// patterns have effects outside of the partition, each transaction has one intent, and new copies in one other partition are written
+// together. If a key is taken, the entity is inserted alone, which claims an orphaned copy.
+//
+// Report.Rows counts the rows of the entities, without lists and without copies in other partitions.
+//
+// Requests: 1 for each 100 rows of a partition at best; with patterns, those of each transaction as StageInsert has them, for 50 rows if
+// they add lists or other entities.
 func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
 	const op = "BulkInsertNonAtomic"
-	if err := r.engine.CheckBulk(op); err != nil {
-		return tables.Report{}, err
-	}
-	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, func(v *T) (tables.BulkUnit, error) {
+	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
 		return r.engine.BulkUnit(ctx, op, v)
 	})
 }

@@ -129,7 +129,7 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 	case options.Verb == BulkUpsertMerge:
 		verb = wire.VerbMerge
 	}
-	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, func(v *T) (BulkUnit, error) {
+	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (BulkUnit, error) {
 		w, err := r.src.Codec.write(verb, v, "")
 		return BulkUnit{Writes: []RawWrite{w}, Written: func(etag azcore.ETag) { r.src.Codec.written(verb, v, etag) }}, err
 	})
@@ -157,8 +157,8 @@ type bulk struct {
 	progress Report // changed only in calls of lanes.Done
 }
 
-// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, plan func(*T) (BulkUnit, error)) (Report, error) {
+// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows: at most maxRows in one transaction.
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (Report, error) {
 	if entities == nil {
 		return Report{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
 	}
@@ -174,7 +174,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
 		Concurrency: b.options.Concurrency, Skip: skip,
-		MaxRows: MaxTransactionOperations, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
+		MaxRows: maxRows, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
 	})
 	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {

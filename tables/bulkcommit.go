@@ -19,14 +19,17 @@ func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var writes []RawWrite
-		for _, u := range units {
-			writes = append(writes, u.Value.Writes...)
-		}
-		etags, err := b.table.commit(ctx, b.op, writes, rowwriter.NewWriteID())
+		etags, err := b.write(ctx, units)
 		if err == nil {
 			b.done(units, etags)
 			return nil
+		}
+		if n := len(units); n > 1 && errors.Is(err, ErrTooLarge) {
+			if err := b.commit(ctx, units[:n/2]); err != nil { // their patterns add too many rows for one transaction
+				return err
+			}
+			units = units[n/2:]
+			continue
 		}
 		if errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, ErrExists) && !errors.Is(err, ErrDuplicate) {
 			return err
@@ -48,6 +51,30 @@ func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error 
 	return nil
 }
 
+// write sends the rows of units. The ETags are nil for units that their repository writes together.
+func (b *bulk) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]azcore.ETag, error) {
+	if together := units[0].Value.Together; together != nil {
+		values := make([]BulkUnit, len(units))
+		for i, u := range units {
+			values[i] = u.Value
+		}
+		return nil, together(ctx, values)
+	}
+	var writes []RawWrite
+	for _, u := range units {
+		writes = append(writes, u.Value.Writes...)
+	}
+	return b.table.commit(ctx, b.op, writes, rowwriter.NewWriteID())
+}
+
+// changes is how many changes of an error are of the unit.
+func (u *BulkUnit) changes() int {
+	if u.Together != nil {
+		return 1
+	}
+	return len(u.Writes)
+}
+
 // writeAlone handles the unit that failed because an index key is taken: its Alone function can distinguish an
 // orphaned copy from another entity's copy, and claim it. It returns the remaining units, or err if the failure has
 // another cause.
@@ -56,9 +83,9 @@ func (b *bulk) writeAlone(ctx context.Context, units []*lanes.Unit[BulkUnit], er
 	if !errors.Is(err, ErrDuplicate) {
 		return nil, err
 	}
-	first := 0 // operation
+	first := 0 // change
 	for i, u := range units {
-		first += len(u.Value.Writes)
+		first += u.Value.changes()
 		if e.Change > first {
 			continue
 		}

@@ -107,6 +107,10 @@ type BulkUnit struct {
 	Writes  []RawWrite
 	Written func(etag azcore.ETag)
 	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
+	// Together writes units as one change set of their repository, whose patterns add more than Writes; nil if they add
+	// nothing. Error.Change counts the units, and ErrTooLarge is about all of them.
+	Together func(ctx context.Context, units []BulkUnit) error
+	Entity   any // for Together
 }
 
 // Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or

@@ -65,11 +65,8 @@ func (d *desk) refuses(t *testing.T, c *item) {
 	t.Helper()
 	ctx := t.Context()
 	v := harness.Must[*item](t)(d.items.Get(ctx, plainKey(c)))
-	_, bulk := d.items.BulkInsertNonAtomic(ctx, one(d.itemOf(9, "a")), nil)
-	for what, err := range map[string]error{"Merge": d.items.Merge(ctx, v, "Name"), "BulkInsertNonAtomic": bulk} {
-		if !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
+	if err := d.items.Merge(ctx, v, "Name"); !errors.Is(err, tables.ErrInvalid) {
+		t.Errorf("Merge: %v", err)
 	}
 	if e := harness.Must[*patterns.Explanation](t)(d.items.Explain(ctx, driver.ChangeReplace, v)); len(e.Rows) < 5 {
 		t.Errorf("%d rows are explained", len(e.Rows))

@@ -17,8 +17,8 @@ every verb of Rows |  | patterns.TestRequestCountsOfTables | {"DeleteUncondition
 what the library refuses as ErrInvalid or ErrTooLarge |  | patterns.TestRequestCountsOfTables | {"a refused row", «0»,
 Transaction.Commit |  | patterns.TestRequestCountsOfTables | {"Commit", «1»,
 StageInsert, StageReplace, StageDelete |  | patterns.TestRequestCountsOfTables | {"StageInsert", «0»,
-Commit of two entities with two new outside copies each |  | interpartition.TestSetRequests | {6, «9»},
-Commit of two entities with two new Unique keys each |  | interpartition.TestSetRequests | {8, «13»}}
+Commit of two entities with two new outside copies each, of one partition for each index |  | interpartition.TestSetRequests | {6, «7»},
+Commit of two entities with two new Unique keys each, of one partition for each index |  | interpartition.TestSetRequests | {8, «9»}}
 BulkNonAtomic of small rows | 100 rows=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
 # Queries
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"Get", «1»,

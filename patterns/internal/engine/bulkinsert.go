@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -10,34 +9,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// notInBulk returns the name of a pattern with effects outside of the entity's own rows.
-func (r *Engine) notInBulk() (name string, is bool) {
-	name, is = r.firstOutside()
-	switch {
-	case is:
-	case len(r.rows) > 0:
-		return r.rows[0].Name, true
-	case len(r.companions) > 0:
-		return r.companions[0].Name, true
+// inSets reports whether patterns add more to a change than the rows of the entity, so that a bulk insert writes change sets.
+func (r *Engine) inSets() bool { return r.ReachesOut() || len(r.rows)+len(r.companions) > 0 }
+
+// BulkRows is how many rows of entities a transaction of a bulk insert takes. If patterns add lists or other entities, half of it is
+// left to them.
+func (r *Engine) BulkRows() int {
+	if len(r.rows)+len(r.companions) > 0 {
+		return tables.MaxTransactionOperations / 2
 	}
-	return name, is
+	return tables.MaxTransactionOperations
 }
 
-// CheckBulk rejects patterns with effects outside of the entity's own rows.
-func (r *Engine) CheckBulk(op string) error {
-	if name, is := r.notInBulk(); is {
-		return r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q has effects outside of the entity's own rows, which a bulk insert cannot write; use Insert", name))
-	}
-	return nil
-}
-
-// BulkUnit plans the insert of one entity of a bulk write.
+// BulkUnit plans the insert of one entity of a bulk insert.
 func (r *Engine) BulkUnit(ctx context.Context, op string, v any) (tables.BulkUnit, error) {
 	w, err := r.Inserting(op, v)
 	if err != nil {
 		return tables.BulkUnit{}, err
 	}
 	w.Begin()
+	if r.inSets() {
+		return r.bulkUnitOfSet(ctx, op, w)
+	}
 	d, err := r.NewSet(w).Draft(ctx)
 	if err != nil {
 		return tables.BulkUnit{}, err
@@ -46,5 +39,34 @@ func (r *Engine) BulkUnit(ctx context.Context, op string, v any) (tables.BulkUni
 		Writes:  d.Writes,
 		Written: func(etag azcore.ETag) { r.updateMeta(v, driver.ChangeInsert, d.parts[0].next, etag) },
 		Alone:   func(ctx context.Context) error { return r.Insert(ctx, v) },
+	}, nil
+}
+
+// bulkUnitOfSet checks an entity and plans its own rows, to be counted. They are planned again for the change set, in which the patterns
+// see all its entities.
+func (r *Engine) bulkUnitOfSet(ctx context.Context, op string, w *Work) (tables.BulkUnit, error) {
+	s := r.NewSet(w)
+	d := &draft{set: s}
+	w.Change.DryRun = true
+	if err := r.preflight(ctx, w, d); err != nil {
+		return tables.BulkUnit{}, w.located(err)
+	}
+	return tables.BulkUnit{
+		Writes: d.Writes,
+		Entity: w.Entity,
+		Alone:  func(ctx context.Context) error { return r.Insert(ctx, w.Entity) },
+		Together: func(ctx context.Context, units []tables.BulkUnit) error {
+			s := &Set{table: r.Table}
+			for i, u := range units {
+				w, err := r.Inserting(op, u.Entity)
+				if err != nil {
+					return err
+				}
+				w.engine, w.number = r, i+1
+				s.own = append(s.own, w)
+			}
+			s.members = s.own
+			return s.run(ctx)
+		},
 	}, nil
 }

@@ -65,6 +65,9 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
 			continue // not named by this message
 		}
+		if slices.Contains(t.placed, HeldName(p, driver.JoinKey(copies[i].Key))) {
+			continue
+		}
 		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
 		switch err := o.place(ctx, row, Reserves(p), t.fresh[HeldName(p, driver.JoinKey(copies[i].Key))]); {
 		case errors.Is(err, tables.ErrDuplicate):
@@ -110,10 +113,7 @@ const placeAttempts = 8
 // free.
 func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fresh bool) error {
 	update := []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
-	insert := row
-	insert.Verb, insert.role = wire.VerbInsert, roleUnique
-	claim := []Operation{insert, o.Claim(wire.VerbInsert, row.Key, "")}
-	fill := []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
+	claim, fill := o.insertion(row), o.filling(row)
 
 	unclaimed := false // the claim of the change's reservation does not exist
 	try, mayFill := update, reserves

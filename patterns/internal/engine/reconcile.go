@@ -71,9 +71,12 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) error {
 // target is a member of an intent whose outside effects are to be reconciled.
 type target struct {
 	intents.Member
-	seen  *snapshot       // the entity's last snapshot, nil before the first
-	fresh map[string]bool // keys that only this holder's change can have written
-	taken error           // ErrDuplicate if another entity has one of the keys
+	seen   *snapshot       // the entity's last snapshot, nil before the first
+	fresh  map[string]bool // keys that only this holder's change can have written
+	now    *snapshot       // what the last read has found, seen itself if the entity is unchanged
+	placed []string        // copies of seen that are written already, by pattern and key
+	taken  error           // ErrDuplicate if another entity has one of the keys
+	err    error           // any other failure, after which the target is left to a worker
 }
 
 // converge reconciles the members of a set whose writer is alive. named are the members as the intent names them; a later plan can
@@ -103,28 +106,25 @@ func (s *Set) converge(ctx context.Context, intent *intents.Intent, named []*Wor
 // converge reconciles the targets until each entity is the same before and after. received says that the names are from a message.
 // It continues after a failure, since the other members need not wait for what failed.
 func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received bool, targets []*target) error {
-	var failures []error
-	open, stuck := targets, len(targets)
+	const op = "Reconcile"
+	r.readTargets(ctx, op, slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t.seen != nil }))
+	for _, t := range targets {
+		t.seen = cmp.Or(t.seen, t.now)
+	}
+	open, stuck := failing(targets, false), len(targets)
 	for attempt := range r.Schema.MaxAttempts {
-		var next []*target
-		taken := 0
+		if err := r.placeTogether(ctx, intent.ID, open); err != nil {
+			return labelOutside(op, r.Table, err)
+		}
 		for _, t := range open {
-			changed, err := r.reconcileTarget(ctx, intent.ID, received, t)
-			switch {
-			case err != nil:
-				failures = append(failures, err)
-			case changed:
-				next = append(next, t)
-			case t.taken != nil:
-				taken++
+			t.taken = r.reconcileOnce(ctx, intent.ID, received, t)
+			if t.taken != nil && !errors.Is(t.taken, tables.ErrDuplicate) {
+				t.err, t.taken = labelOutside(op, r.Table, t.taken), nil
 			}
 		}
-		// A key that another entity had may be one that a later member of this set has given up since.
-		if taken > 0 && taken < stuck {
-			stuck = taken
-			next = slices.DeleteFunc(slices.Clone(open), func(t *target) bool { return t.taken == nil && !slices.Contains(next, t) })
-		}
-		if open = next; len(open) == 0 {
+		open = failing(open, false)
+		r.readTargets(ctx, op, open)
+		if open, stuck = r.changed(ctx, failing(open, false), stuck); len(open) == 0 {
 			break
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -132,11 +132,15 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 		}
 	}
 	if len(open) > 0 {
-		failures = append(failures, &tables.Error{Op: "Reconcile", Table: r.Table.Name(), Key: open[0].Key, Kind: tables.ErrConflict})
+		open[0].err = &tables.Error{Op: op, Table: r.Table.Name(), Key: open[0].Key, Kind: tables.ErrConflict}
 	}
+	var failures []error
 	for _, t := range targets {
 		if t.taken != nil {
-			failures = append(failures, labelOutside("Reconcile", r.Table, t.taken))
+			t.err = cmp.Or(t.err, labelOutside(op, r.Table, t.taken))
+		}
+		if t.err != nil {
+			failures = append(failures, t.err)
 		}
 	}
 	if len(failures) == 1 {
@@ -145,25 +149,29 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 	return errors.Join(failures...)
 }
 
-// reconcileTarget reconciles one target, and reports whether its entity has changed meanwhile.
-func (r *Engine) reconcileTarget(ctx context.Context, change string, received bool, t *target) (changed bool, err error) {
-	const op = "Reconcile"
-	if t.seen == nil {
-		if t.seen, err = r.snapshot(ctx, op, t.Key); err != nil {
-			return false, err
+// failing returns the targets that have, or have not, failed.
+func failing(targets []*target, failed bool) []*target {
+	return slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return (t.err != nil) != failed })
+}
+
+// changed returns the targets to reconcile once more: those whose entity has changed and, if other members have given up keys, those
+// with a key that another entity had. stuck is how many of these there were the last time.
+func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (again []*target, stillStuck int) {
+	var taken []*target
+	for _, t := range targets {
+		t.placed = nil
+		switch {
+		case t.now != t.seen && lease.Holds(ctx, lease.Reread):
+			t.seen, t.fresh = t.now, nil
+			again = append(again, t)
+		case t.taken != nil:
+			taken = append(taken, t)
 		}
 	}
-	t.taken = r.reconcileOnce(ctx, change, received, t)
-	if t.taken != nil && !errors.Is(t.taken, tables.ErrDuplicate) {
-		err, t.taken = t.taken, nil
-		return false, labelOutside(op, r.Table, err)
+	if len(taken) >= stuck {
+		return again, stuck
 	}
-	again, err := r.refresh(ctx, op, t.Key, t.seen)
-	if err != nil || again == t.seen || !lease.Holds(ctx, lease.Reread) {
-		return false, err
-	}
-	t.seen, t.fresh = again, nil
-	return true, nil
+	return append(again, taken...), len(taken)
 }
 
 // labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an

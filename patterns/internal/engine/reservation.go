@@ -3,12 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -67,6 +67,9 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 // reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. A key that another
 // entity owns is ErrDuplicate.
 func (s *Set) reserve(ctx context.Context, intent *intents.Intent) error {
+	if err := s.reserveTogether(ctx, intent.ID); err != nil {
+		return err
+	}
 	for _, w := range s.members {
 		for _, p := range w.engine.Outside {
 			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
@@ -89,7 +92,7 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change}
 	for i := range copies {
 		name := driver.JoinKey(copies[i].Key)
-		if !w.Fresh[HeldName(p, name)] {
+		if held := HeldName(p, name); !w.Fresh[held] || slices.Contains(w.reserved, held) {
 			continue
 		}
 		o.own = append(o.own, name) // MemberOf has named it
@@ -127,10 +130,8 @@ func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key table
 
 // reserve inserts a row that reserves the key for the message's change.
 func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key) error {
-	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
-		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}
-	claim := []Operation{row, o.Claim(wire.VerbInsert, key, o.change)}
-	try := claim
+	claim := o.reservation(p, key)
+	row, try := claim[0], claim
 	for range placeAttempts {
 		err := o.commit(ctx, key, try...)
 		switch {

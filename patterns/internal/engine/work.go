@@ -17,12 +17,13 @@ type Work struct {
 	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
 	merged tables.Properties // of a merge: the given properties are already in stored form
 
-	engine  *Engine
-	number  int             // of the change in the caller's transaction, from 1; 0 for a single verb
-	Fresh   map[string]bool // outside keys that the change adds, by pattern and key
-	given   any             // the caller's value, if patterns complete or edit a copy of it
-	after   *snapshot       // the state that the transaction stored, nil if unknown
-	written func()          // called after the commit, nil for nothing
+	engine   *Engine
+	number   int             // of the change in the caller's transaction, from 1; 0 for a single verb
+	Fresh    map[string]bool // outside keys that the change adds, by pattern and key
+	reserved []string        // of Fresh, those that are reserved
+	given    any             // the caller's value, if patterns complete or edit a copy of it
+	after    *snapshot       // the state that the transaction stored, nil if unknown
+	written  func()          // called after the commit, nil for nothing
 
 	companionOf string // the pattern that has added the change, "" for the caller's own
 	lent        any    // the copy of the entity that a pattern has read with GetIn
