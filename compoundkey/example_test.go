@@ -45,7 +45,7 @@ func ExampleErr() {
 		fmt.Println(detail.Part, detail.Kind)
 	}
 	// Output:
-	// compoundkey: part 0 (Int): the value needs 7 digits, but the width is 6
+	// compoundkey: part 0 (Int): the value needs 7 digits, but the width is 6; use a larger width
 	// true
 	// 0 Int
 }

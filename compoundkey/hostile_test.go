@@ -20,24 +20,24 @@ func TestErrors(t *testing.T) {
 	// A year in local time that is another in UTC.
 	edge := time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600))
 	for _, c := range []struct{ key, want string }{
-		{Join("p", Int(1000000, 6)), "part 0 (Int): the value needs 7 digits, but the width is 6"},
-		{Join("p", Bool(true), Int(-1000000, 6)), "part 1 (Int): the value needs 7 digits, but the width is 6"},
+		{Join("p", Int(1000000, 6)), "part 0 (Int): the value needs 7 digits, but the width is 6; use a larger width"},
+		{Join("p", Bool(true), Int(-1000000, 6)), "part 1 (Int): the value needs 7 digits, but the width is 6; use a larger width"},
 		{Join("p", Int(1, 0)), "part 0 (Int): the width is 0; it must be 1 to 19"},
 		{Join("p", Int(1, 20)), "part 0 (Int): the width is 20; it must be 1 to 19"},
 		{Join("p", Int(1, 262)), "part 0 (Int): the width is 262; it must be 1 to 19"},
-		{Join("p", Uint(uint(10), 1)), "part 0 (Uint): the value needs 2 digits, but the width is 1"},
+		{Join("p", Uint(uint(10), 1)), "part 0 (Uint): the value needs 2 digits, but the width is 1; use a larger width"},
 		{Join("p", Uint(uint(1), 21)), "part 0 (Uint): the width is 21; it must be 1 to 20"},
 		{Join("p", Int(1, 2), Part{}), "part 1 (Part): the zero Part has no value and cannot be put into a key"},
 		{Join("p", Tuple()), "part 0 (Part): the zero Part has no value and cannot be put into a key"},
 		{Join("p", Tuple(Bool(true), Part{})), "part 0 (Tuple): element 1 (Part): the zero Part has no value and cannot be put into a key"},
-		{Join("p", Int(1, 2), Tuple(Int(100, 2))), "part 1 (Tuple): element 0 (Int): the value needs 3 digits, but the width is 2"},
+		{Join("p", Int(1, 2), Tuple(Int(100, 2))), "part 1 (Tuple): element 0 (Int): the value needs 3 digits, but the width is 2; use a larger width"},
 		{Join("p", String(secret)), "part 0 (String): the text of 7 bytes is not valid UTF-8; for binary data use Bytes"},
 		{Join("p", String("\xED\xA0\x80")), "part 0 (String): the text of 3 bytes is not valid UTF-8; for binary data use Bytes"},
 		{Join("p", Time(late)), "part 0 (Time): the year is 10000; it must be 1 to 9999"},
 		{Join("p", TimeDesc(early)), "part 0 (TimeDesc): the year is 0; it must be 1 to 9999"},
 		{Join("p", Time(edge)), "part 0 (Time): the year is 0; it must be 1 to 9999"},
 		{Join("p", Time(time.Unix(0, 1234567))), "part 0 (Time): the time is not a multiple of 100 ns, the remainder is 67 ns; use t.Truncate(100)"},
-		{Join("p", e.Part("c")), "part 0 (Enum): the name is not one of the 2 that were given to NewEnum"},
+		{Join("p", e.Part("c")), "part 0 (Enum): the name is not one of the 2 that NewEnum was given; add it at the end of that list"},
 		{Join("p", NewEnum(1, "a", "b", "a").Part("a")), "part 0 (Enum): names 0 and 2 of the list are equal; list each name once"},
 		{Join("p", NewEnum[string](1).Part("a")), "part 0 (Enum): the list has no names; give NewEnum at least one"},
 		{Join("p", NewEnum(10, "a").Part("a")), "part 0 (Enum): the width is 10; it must be 1 to 9"},
@@ -97,7 +97,7 @@ func TestEncodeSaysWhatJoinHides(t *testing.T) {
 		t.Errorf("%q, %v", key, err)
 	}
 	key, err = Encode("empid", Int(223, 2))
-	want := &Error{Part: 0, Kind: "Int", Rule: "the value needs 3 digits, but the width is 2"}
+	want := &Error{Part: 0, Kind: "Int", Rule: "the value needs 3 digits, but the width is 2; use a larger width"}
 	if diff := cmp.Diff(error(want), err, cmp.Comparer(func(a, b error) bool { return *a.(*Error) == *b.(*Error) })); diff != "" {
 		t.Error(diff)
 	}
@@ -125,7 +125,7 @@ func TestPartState(t *testing.T) {
 		t.Error("the zero Part is not zero, or an error")
 	}
 	bad := Int(10, 1)
-	if bad.IsZero() || bad.Err() == nil || bad.Err().Error() != "compoundkey: Int: the value needs 2 digits, but the width is 1" {
+	if bad.IsZero() || bad.Err() == nil || bad.Err().Error() != "compoundkey: Int: the value needs 2 digits, but the width is 1; use a larger width" {
 		t.Errorf("%v", bad.Err())
 	}
 	if NewEnum(1, "a", "a").Err() == nil || NewEnum(1, "a").Err() != nil {
@@ -236,19 +236,19 @@ func TestSpanErrors(t *testing.T) {
 		span Span
 		want string
 	}{
-		{Prefix("\xFF"), "span: the text given to Prefix is not valid UTF-8"},
+		{Prefix("\xFF"), "span: the text given to Prefix is not valid UTF-8; for binary data use Bytes"},
 		{Between(Int(1, 2), String("2")), "span: from is of kind Int and to of kind String; both must be of one kind"},
 		{Between(Int(1, 2), Int(2, 3)), "span: from and to are of kind Int with different widths; both must have one width"},
 		{Between(Part{}, Int(2, 3)), "part 0 (Part): the zero Part has no value and cannot be put into a key"},
-		{Through(Int(1, 1), wide), "part 1 (Int): the value needs 2 digits, but the width is 1"},
-		{AtLeast(wide), "Int: the value needs 2 digits, but the width is 1"},
+		{Through(Int(1, 1), wide), "part 1 (Int): the value needs 2 digits, but the width is 1; use a larger width"},
+		{AtLeast(wide), "Int: the value needs 2 digits, but the width is 1; use a larger width"},
 		{Below(Part{}), "Part: the zero Part has no value and cannot be put into a key"},
 		{Exactly(Part{}).Under("p"), "Part: the zero Part has no value and cannot be put into a key"},
-		{Starting("p", Bool(true), wide), "part 1 (Int): the value needs 2 digits, but the width is 1"},
+		{Starting("p", Bool(true), wide), "part 1 (Int): the value needs 2 digits, but the width is 1; use a larger width"},
 		{Starting("p_"), "prefix: byte 1 is not allowed; a prefix has only ASCII letters, digits, '-' and '.'"},
-		{All().Under("p", wide), "part 0 (Int): the value needs 2 digits, but the width is 1"},
+		{All().Under("p", wide), "part 0 (Int): the value needs 2 digits, but the width is 1; use a larger width"},
 		{Range("a/b", ""), "key: U+002F '/' at offset 1 is not allowed in a key; build the part with compoundkey.String"},
-		{Range("", Join("p", wide)), "part 0 (Int): the value needs 2 digits, but the width is 1"},
+		{Range("", Join("p", wide)), "part 0 (Int): the value needs 2 digits, but the width is 1; use a larger width"},
 	} {
 		err := c.span.Err()
 		if err == nil || err.Error() != errorHead+c.want {

@@ -128,7 +128,7 @@ func TestSweepSets(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				w := newWorld(t, s, k)
-				p := must[*process](t)(w.start(s))
+				p := harness.Must[*process](t)(w.start(s))
 				for _, err := range []error{p.repo.Insert(t.Context(), jones()), p.repo.Insert(t.Context(), ward()), w.drainNow(t.Context(), p)} {
 					if err != nil {
 						t.Fatal(err)
@@ -206,12 +206,12 @@ func TestSetRequests(t *testing.T) {
 func TestSetErrors(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, kind{unique: true})
-	p := must[*process](t)(w.start(s))
+	p := harness.Must[*process](t)(w.start(s))
 	if err := p.repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	stored := must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
-	stale := must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
+	stored := harness.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
+	stale := harness.Must[*employee](t)(p.repo.Get(ctx, keyOf(jones())))
 	if err := p.repo.Replace(ctx, stored); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -17,26 +18,26 @@ import (
 func TestOrderWithLines(t *testing.T) {
 	ctx, service, requests := t.Context(), *storagetest.Open(t), &storagetest.RequestCounter{}
 	service.ClientOptions.PerRetryPolicies = append(slices.Clip(service.ClientOptions.PerRetryPolicies), requests)
-	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
-	s := must[*shop](t)(openShop(account))
-	check(t, s.store.Create(ctx))
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
+	s := harness.Must[*shop](t)(openShop(account))
+	harness.Check(t, s.store.Create(ctx))
 	var products []string
 	for i := range 20 {
 		products = append(products, fmt.Sprint("product ", i))
 	}
 	requests.Reset()
-	check(t, s.orders.Insert(ctx, &Order{Tenant: "contoso", ID: "1", Reference: "A-1"}))
+	harness.Check(t, s.orders.Insert(ctx, &Order{Tenant: "contoso", ID: "1", Reference: "A-1"}))
 	alone := requests.Count()
 	requests.Reset()
 	o := &Order{Tenant: "contoso", ID: "2", Reference: "A-2"}
-	check(t, s.place(ctx, o, products...))
+	harness.Check(t, s.place(ctx, o, products...))
 	if n := requests.Count(); n != alone || alone != 6 { // put, reserve, transaction, fill, read again, delete
 		t.Errorf("an order alone is %d requests, with 20 lines %d", alone, n)
 	}
 	if o.Lines != 20 {
 		t.Errorf("the order given was not updated: %d lines", o.Lines)
 	}
-	found := must[*Order](t)(s.byReference.Get(ctx, interpartition.Global, compoundkey.String("A-2")))
+	found := harness.Must[*Order](t)(s.byReference.Get(ctx, interpartition.Global, compoundkey.String("A-2")))
 	if found.Lines != 20 || found.ID != "2" {
 		t.Errorf("%+v", found)
 	}
@@ -46,12 +47,12 @@ func TestOrderWithLines(t *testing.T) {
 	s.orders.StageDelete(x, o)
 	lines := 0
 	for l, err := range s.lines.Query().Partition("contoso").All(ctx) {
-		check(t, err)
+		harness.Check(t, err)
 		s.lines.StageDelete(x, l)
 		lines++
 	}
 	_, err := x.Commit(ctx)
-	check(t, err)
+	harness.Check(t, err)
 	if _, err := s.orders.Get(ctx, orderKey("contoso", "2")); lines != 20 || !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("%d lines, %v", lines, err)
 	}

@@ -77,15 +77,15 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, &interpartition.Options[site]{Group: func(*site) string { return interpartition.Global }})
 	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
 	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
-	r := must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
+	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
 	a := k.itemOf(1, "a", false)
-	check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
-	held := must[*site](t)(byItems.Get(ctx, interpartition.Global, compoundkey.String("counted0-1")))
+	harness.Check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
+	held := harness.Must[*site](t)(byItems.Get(ctx, interpartition.Global, compoundkey.String("counted0-1")))
 	if held.Items != 1 || held.Key() != one(a) {
 		t.Errorf("%+v", held)
 	}
-	check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
-	if held := must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
+	harness.Check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
+	if held := harness.Must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
 		t.Errorf("%+v", held)
 	}
 }

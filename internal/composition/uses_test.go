@@ -150,6 +150,7 @@ func verbs() []use {
 		{"Repository.BulkInsertNonAtomic", func(t testing.TB, k *kit, p part) error {
 			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			a := k.itemOf(1, "a", false)
+			harness.Check(t, k.prepareFor(t, r, a))
 			if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
 				return err
 			}
