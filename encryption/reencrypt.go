@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -180,8 +181,18 @@ func (r *reencryption[T]) count(n *int64) {
 	*n++
 }
 
+// rewriteAttempts limits how often an entity is written again after a write whose outcome is unknown, such as one whose response was
+// lost before a concurrent writer followed. To encrypt again what is encrypted already does no harm.
+const rewriteAttempts = 5
+
 func (r *reencryption[T]) rewriteOne(ctx context.Context, key tables.Key) {
-	_, err := r.repository.Update(ctx, key, func(*T) error { return nil })
+	err := backoff.Retry(ctx, rewriteAttempts, func() (again bool, err error) {
+		_, err = r.repository.Update(ctx, key, func(*T) error { return nil })
+		if again = errors.Is(err, tables.ErrUnknownOutcome); again {
+			r.count(&r.report.Conflicts)
+		}
+		return again, err
+	})
 	switch {
 	case errors.Is(err, tables.ErrNotFound) || ctx.Err() != nil:
 		return // deleted meanwhile; or the run was stopped, and a resumed run reads the page again

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -145,6 +149,42 @@ func TestReencryptFaults(t *testing.T) {
 	t.Logf("%d points", points)
 	if points < 40 {
 		t.Errorf("only %d points", points)
+	}
+}
+
+// losesAnswer is a policy that loses the response to the first write of a table's row, and lets a concurrent writer follow.
+type losesAnswer struct {
+	once sync.Once
+	then func()
+}
+
+func (l *losesAnswer) Do(req *policy.Request) (*http.Response, error) {
+	response, err := req.Next()
+	if err == nil && req.Raw().Method == http.MethodPut {
+		l.once.Do(func() {
+			response.Body.Close()
+			l.then()
+			response, err = nil, errors.New("the connection was closed")
+		})
+	}
+	return response, err
+}
+
+// TestReencryptUnknownOutcome: if the outcome of a write is unknown, since its response was lost and a concurrent writer followed, the
+// entity is written again.
+func TestReencryptUnknownOutcome(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.employees(t, w.s.TableName(t), nil)
+	harness.Check(t, r.Insert(ctx, june("Sales", 1)))
+	harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+	s, lost := *w.s, &losesAnswer{then: func() {
+		harness.Must[*employee](t)(r.Update(ctx, employeeKey("Sales", 1), func(e *employee) error { e.Grade++; return nil }))
+	}}
+	s.ClientOptions.PerCallPolicies = append(slices.Clip(s.ClientOptions.PerCallPolicies), lost)
+	again := harness.Must[*patterns.Repository[employee]](t)(employeesOf(open(t, &s).Table(r.Table().Name()), w.registry, nil))
+	report, err := encryption.Reencrypt(ctx, again, nil)
+	if err != nil || report.Failed != 0 || report.Written != 1 || report.Conflicts != 1 {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 
