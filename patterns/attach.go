@@ -91,11 +91,7 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 	}
 	if p.Rows != nil {
 		e.Rows = func(ctx context.Context, changes []*engine.Change) ([]driver.RowOperation, error) {
-			typed := make([]*driver.Change[T], len(changes))
-			for i, c := range changes {
-				typed[i] = changeOf[T](p.Name, c)
-			}
-			return p.Rows(ctx, typed)
+			return p.Rows(ctx, changesOf[T](p.Name, changes))
 		}
 	}
 	if p.Companions != nil {
@@ -139,6 +135,15 @@ func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	return driver.NewChange(pass, pattern, c.State, driver.Change[T]{
 		Kind: c.Kind, Key: c.Key, ID: c.ID, Entity: as[T](c.Entity), Given: as[T](c.Given), Stored: c.Stored, Prior: c.Prior(pattern), DryRun: c.DryRun,
 	})
+}
+
+// changesOf returns changes as one pattern sees them.
+func changesOf[T any](pattern string, changes []*engine.Change) []*driver.Change[T] {
+	typed := make([]*driver.Change[T], len(changes))
+	for i, c := range changes {
+		typed[i] = changeOf[T](pattern, c)
+	}
+	return typed
 }
 
 // as returns an entity of the engine as *T, or nil.
