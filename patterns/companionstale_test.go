@@ -99,3 +99,49 @@ func TestCompanionsKeyIsTaken(t *testing.T) {
 		t.Errorf("%+v, after %d plans", e, calls)
 	}
 }
+
+// TestCompanionsReadThroughTheSet: a pattern that changes an entity which the transaction changes already reads it with GetIn, or is
+// refused; and GetIn is for Companions alone.
+func TestCompanionsReadThroughTheSet(t *testing.T) {
+	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
+	all := teams(t, table)
+	red, stored := tables.Key{Partition: "red", Row: "team_red"}, &team{Name: "red"}
+	harness.Check(t, all.Insert(ctx, stored))
+	through := true
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), &scripted{companions: func(x *tables.Transaction) {
+		host := patterns.HostOf(all)
+		get := host.Get
+		if through {
+			get = func(ctx context.Context, key tables.Key) (*team, error) { return host.GetIn(ctx, x, key) }
+		}
+		v := harness.Must[*team](t)(get(ctx, red))
+		v.Size++
+		host.Stage(ctx, driver.ChangeReplace, x, v)
+	}}))
+	both := func() error {
+		x := table.NewTransaction()
+		v := harness.Must[*team](t)(all.Get(ctx, red))
+		v.Size += 10
+		all.StageReplace(x, v)
+		repo.StageInsert(x, ann())
+		bob := ann()
+		bob.ID, bob.Email = 8, "bob@contoso.com"
+		repo.StageInsert(x, bob)
+		_, err := x.Commit(ctx)
+		if err == nil && v.Size != 12 {
+			t.Errorf("the value given to the transaction has size %d", v.Size)
+		}
+		return err
+	}
+	harness.Check(t, both())
+	if v := harness.Must[*team](t)(all.Get(ctx, red)); v.Size != 12 {
+		t.Errorf("a size of %d", v.Size)
+	}
+	through = false
+	if e := harness.WantKind(t, both(), tables.ErrInvalid); e.Pattern != "scripted" || e.Change != 2 {
+		t.Errorf("%+v", e)
+	}
+	_, err := patterns.HostOf(all).GetIn(ctx, table.NewTransaction(), red)
+	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.Check(t, harness.Clean(ctx, all.Verify, nil))
+}

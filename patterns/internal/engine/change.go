@@ -26,12 +26,15 @@ func (s *Set) preflight(ctx context.Context) error {
 			return w.located(err)
 		}
 	}
+	d.addRemovals()
+	for i := range s.rows {
+		d.add(s.rows[i], rowOf{number: s.numbers[i]})
+	}
 	return s.locate(d, d.check())
 }
 
 // check rejects a plan that the service would not take, without a request.
 func (d *draft) check() error {
-	d.addRemovals()
 	if len(d.Writes) == 0 {
 		return nil
 	}
