@@ -69,7 +69,8 @@
 //	NewInPartition, a write of a source            1 transaction, 1 for each holder
 //	  a write of a holder that needs the copy      1 transaction, 1 for the source
 //	New, a write of a source                       1 transaction, 2 of the queue, 2 for each holder, 1 to read again
-//	  with Find                                    the same, 1 for each page of Find, and 2 for each holder that differs
+//	  with Find                                    1 transaction, 2 of the queue, 1 for each page of Find, 1 for each 50 holders
+//	                                               of a partition that differ, 1 to read again; 2 for each of them if refused
 //	  a write of a holder that needs the copy      1, 2 of the queue, 2 for the source, 1 to read again
 //	  with Async                                   2 of the queue and the write; for a holder 1 for the source; a worker does the rest
 //	  a holder that has another source's copy      2 more

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -59,6 +60,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
 	}
 	found := 0
+	together := map[string][]*H{} // holders to write, by partition
 	for holder, err := range f.link.Find(f.holders.Query(), f.key).All(ctx) {
 		if err != nil {
 			return err
@@ -70,14 +72,58 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !correct {
+		switch batch := append(together[key.Partition], holder); {
+		case correct:
+		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the copy of an index
 			f.do(func() error { return f.one(ctx, key, false) })
+		case len(batch) < mostTogether:
+			together[key.Partition] = batch
+		default:
+			delete(together, key.Partition)
+			f.do(func() error { return f.together(ctx, batch) })
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+	for _, batch := range together {
+		f.do(func() error { return f.together(ctx, batch) })
+	}
 	return nil
+}
+
+// mostTogether limits the holders that are written in one transaction: each may have another row for an index.
+const mostTogether = tables.MaxTransactionOperations / 2
+
+// together reconciles holders of one partition, as they were read by the query, in one transaction under the ETag of each. If it is
+// refused, as when one of them has changed since, it reads and writes each alone.
+func (f *fanOut[S, H]) together(ctx context.Context, holders []*H) error {
+	x := f.holders.Table().NewTransaction()
+	keys := make([]tables.Key, len(holders))
+	var refused error
+	for i, holder := range holders {
+		keys[i] = f.holders.MetaOf(holder).Key()
+		changed, err := f.give(ctx, keys[i], holder)
+		if refused = cmp.Or(refused, err); changed && err == nil {
+			f.holders.Stage(ctx, driver.ChangeReplace, x, holder)
+		}
+	}
+	switch {
+	case refused == nil && x.Len() == 0:
+		return nil
+	case refused == nil && len(holders) > 1:
+		if _, refused = x.Commit(by(ctx, bySource, f.relation)); refused == nil {
+			return nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	refused = nil
+	for _, key := range keys {
+		refused = cmp.Or(refused, f.one(ctx, key, false))
+	}
+	return refused
 }
 
 // correct reports whether a holder that Find yielded is already correct. One that was read through an index may be

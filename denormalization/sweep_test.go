@@ -167,7 +167,7 @@ func sweepFloors() map[string]int {
 
 // TestSweepFanOut breaks a change of an office with five members.
 func TestSweepFanOut(t *testing.T) {
-	storagetest.Sweep(t, storagetest.SweepCase{Floor: 484, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 240, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		w := newOffices(t, s, 5)
 		own := harness.Must[*officeProcess](t)(w.start(s))
 		harness.Check(t, own.offices.Insert(t.Context(), &office{Code: "L", City: "London"}))

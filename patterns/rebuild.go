@@ -103,7 +103,7 @@ func (b *rebuild) run(ctx context.Context) error {
 	for b.state.Part < b.parts() {
 		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
 		if err == nil {
-			err = each(ctx, b.options.Concurrency, page.Items, b.fill)
+			err = b.fillPage(ctx, page.Items)
 		}
 		if told := b.tellFailures(); err == nil {
 			err = told

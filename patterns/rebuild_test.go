@@ -3,10 +3,13 @@ package patterns_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -83,4 +86,49 @@ func TestRebuildProblems(t *testing.T) {
 		_, err := d.repo.Rebuild(t.Context(), bad)
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}
+}
+
+// TestRebuildInSets: an index in the partition is filled in change sets; a concurrent writer of one entity delays that entity alone.
+func TestRebuildInSets(t *testing.T) {
+	const n = 10_000
+	ctx := t.Context()
+	a, requests := harness.Counted(t)
+	table := harness.NewTable(t, a)
+	schema := patterns.Schema[person]{RowPrefix: "person", Key: func(p *person) tables.Key {
+		return tables.Key{Partition: "red", Row: fmt.Sprintf("person_%06d", p.ID)}
+	}}
+	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
+	_, err := bare.BulkInsertNonAtomic(ctx, func(yield func(*person, error) bool) {
+		for id := range n {
+			p := ann()
+			p.ID, p.Email = id, fmt.Sprintf("p%d@contoso.com", id)
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}, nil)
+	harness.Check(t, err)
+	busy := true // what a program without the index writes while the first page is filled
+	byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part {
+		if busy && p.ID == 123 {
+			busy = false
+			harness.Must[*person](t)(bare.Update(ctx, tables.Key{Partition: "red", Row: "person_000123"}, func(p *person) error { p.Name = "busy"; return nil }))
+		}
+		return compoundkey.String(p.Email)
+	}, nil)
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema, byEmail))
+	requests.Store(0)
+	report, err := repo.Rebuild(ctx, nil)
+	t.Logf("%d requests, %v", requests.Load(), report)
+	if err != nil || report.Written != n || report.Failed > 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	// 10 pages and 200 transactions; 2 of the concurrent writer, and 13 for halves of the set that it refused.
+	if got := requests.Load(); got > 250 {
+		t.Errorf("%d requests", got)
+	}
+	if p := harness.Must[*person](t)(byEmail.Get(ctx, "red", compoundkey.String("p123@contoso.com"))); p.Name != "busy" {
+		t.Errorf("%+v", p)
+	}
+	harness.Check(t, harness.Clean(ctx, repo.Verify, nil))
 }

@@ -194,8 +194,13 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // at each of Schema.MaxAttempts attempts (Missing), something that a pattern does not find, such as a parent (Missing, with
 // ErrMissingReference), and entities that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
 //
-// Requests: 1 for each page of at most 1,000 rows, 1 for each entity that an index in its partition does not list, 1
-// for each outside copy and each fact, and those of an intent for each entity where one of these is wrong.
+// If all patterns of the run are in the entities' partition, it writes entities that an index does not list in change sets of
+// one partition, 100 rows each, so 50 entities with one index. Each entity is under its own ETag; a set that is refused is
+// halved, so that an entity that is changed all the time delays only itself.
+//
+// Requests: 1 for each page of at most 1,000 rows, 1 for each change set; with patterns outside of the partition 1 for each entity
+// that an index in its partition does not list, 1 for each outside copy and each fact, and those of an intent for each
+// entity where one of these is wrong.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }

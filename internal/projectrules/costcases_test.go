@@ -98,7 +98,7 @@ a write with denormalization.NewInPartition | holder=2 | denormalization.TestReq
 a holder that is inserted with its copy in the partition |  | denormalization.TestRequestCounts | cost(«1+1», "Insert of a holder in the partition"
 a write with denormalization.New | holder=1 | denormalization.TestRequestCounts | one, two := «1+2+2+1», 1+2+2+2+1
 a write with denormalization.New | holder=2 | denormalization.TestRequestCounts | one, two := 1+2+2+1, «1+2+2+2+1»
-its holders found by Find | page=1, holder=3 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+2*3+1», "Insert",
+its holders found by Find | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
 the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2», 1+2
 a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
 a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "reading a department with its manager"
@@ -106,7 +106,7 @@ a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "rea
 Verify without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
 Verify where one copy is missing | without=2 | patterns.TestRepairRequests | storagetest.QueryEntities: «3», storagetest.GetEntity: «4»
 Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
-Rebuild of an index in the partition | page=1, entity that it lacks=7 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «8»,
+Rebuild of an index in the partition | page=1, set of entities that it lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,
 # Answers that are lost
 a transaction whose answer is lost, with the SDK's repetition | row=4, rows=4 | patterns.TestRequestCountsAfterLostAnswers | got != «2+rows» {

@@ -26,17 +26,42 @@ func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) erro
 // WriteAgain writes an entity again as it was read. It overwrites copies that the entity's row lists; any other key
 // must be free or the entity's own. orphans reads all copies first, which is faster if most exist.
 func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, orphans bool) error {
-	known, err := r.Remember(value, row.Key, row)
+	w, err := r.rewriting(op, value, row, orphans)
 	if err != nil {
 		return err
+	}
+	return r.Run(ctx, w)
+}
+
+// WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
+// Error.Change counts the entities from 1.
+func (r *Engine) WriteAgainTogether(ctx context.Context, op string, values []any, rows []*StoredRow) error {
+	s := &Set{table: r.Table}
+	for i := range values {
+		w, err := r.rewriting(op, values[i], rows[i], false)
+		if err != nil {
+			return err
+		}
+		w.engine, w.number = r, i+1
+		s.own = append(s.own, w)
+	}
+	s.members = s.own
+	return s.run(ctx)
+}
+
+// rewriting prepares the change that writes an entity again.
+func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (*Work, error) {
+	known, err := r.Remember(value, row.Key, row)
+	if err != nil {
+		return nil, err
 	}
 	if !orphans {
 		known.Orphans = nil
 	}
 	old := *r.State(value)
 	old.Prior, old.Copies = known, row.Copies
-	return r.Run(ctx, &Work{Op: op, Entity: value, Etag: row.ETag,
-		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}})
+	return &Work{Op: op, Entity: value, Etag: row.ETag,
+		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
 
 // RunReconcile reconciles everything outside of an entity's partition under an intent, as every write of the entity
