@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -59,8 +60,8 @@ func (b *rebuild) fillSet(ctx context.Context, set []*rebuilt) (refused []*rebui
 	if err := b.writeSet(ctx, set); err == nil {
 		b.add(func(r *rebuildCounts) { r.Written += int64(len(set)) })
 		return nil, nil
-	} else if ctx.Err() != nil {
-		return nil, err
+	} else if ctx.Err() != nil || errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource) {
+		return nil, err // smaller sets would fail in the same way
 	}
 	for _, half := range [][]*rebuilt{set[:len(set)/2], set[len(set)/2:]} {
 		more, err := b.fillSet(ctx, half)

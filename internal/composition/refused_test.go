@@ -1,6 +1,7 @@
 package composition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -87,6 +89,53 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	harness.Check(t, r.Delete(ctx, a), clean(ctx, r), clean(ctx, sites))
 	if held := harness.Must[*site](t)(sites.Get(ctx, one(a))); held.Items != 0 {
 		t.Errorf("%+v", held)
+	}
+}
+
+// interrupted is a pattern of items that calls a function when a change is planned.
+type interrupted struct{ planned func() }
+
+func (p *interrupted) Attach(driver.Host[item]) (driver.Implementation[item], error) {
+	return driver.Implementation[item]{Name: "interrupted", Rows: func(context.Context, []*driver.Change[item]) ([]driver.RowOperation, error) {
+		p.planned()
+		return nil, nil
+	}}, nil
+}
+
+// TestPlanBeyondItsIntent: a concurrent writer changes the parent of an item while the item is inserted. The new plan gives the parent an
+// outside key that the stored intent does not name, so the change begins again under another intent, and its blob is written again.
+func TestPlanBeyondItsIntent(t *testing.T) {
+	ctx, k := t.Context(), newKit(t, newRegistry(t))
+	parent := func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted0"), true }
+	bySize := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) },
+		&interpartition.Options[site]{Group: func(*site) string { return interpartition.Global }})
+	sites := k.sitesOn(t, k.table, bySize)
+	plans := 0
+	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{
+		relationships.NewParentCount("counted", sites, parent, func(p *site) *int { return &p.Items }),
+		largeentities.NewProperty[item]("Photo", k.container, &largeentities.Options{Threshold: -1}),
+		interpartition.NewIndex("badge", byName, &interpartition.Options[item]{Unique: true}),
+		&interrupted{func() {
+			if plans++; plans == 1 {
+				harness.Must[*site](t)(sites.Update(ctx, siteKey(theSite, "counted0"), func(p *site) error { p.Items += 10; return nil }))
+			}
+		}}}))
+	harness.Check(t, sites.Insert(ctx, &site{Partition: theSite, Name: "counted0"}))
+	a := k.itemOf(1, "a", false)
+	harness.Check(t, r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
+	got, err := r.Get(ctx, r.KeyOf(a))
+	harness.Check(t, err, sameItem(got, a))
+	if p := harness.Must[*site](t)(bySize.Get(ctx, interpartition.Global, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
+		t.Errorf("%+v, %d plans", p, plans)
+	}
+	blobs := 0
+	for pager := k.container.NewListBlobsFlatPager(nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		harness.Check(t, err)
+		blobs += len(page.Segment.BlobItems)
+	}
+	if blobs != 1 {
+		t.Errorf("%d blobs", blobs)
 	}
 }
 

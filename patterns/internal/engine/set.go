@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -56,17 +57,29 @@ func (s *Set) run(ctx context.Context) error {
 			return w.located(err)
 		}
 	}
-	if err := s.Complete(ctx); err != nil {
-		return err
-	}
 	err := backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
-		err = s.runOnce(ctx)
-		return errors.Is(err, errReplanned), err
+		if err = s.Complete(ctx); err == nil {
+			err = s.runOnce(ctx)
+		}
+		if again = errors.Is(err, errReplanned); again {
+			s.startAgain()
+		}
+		return again, err
 	})
 	if errors.Is(err, errReplanned) {
 		return s.own[0].located(&tables.Error{Kind: tables.ErrConflict, Err: err})
 	}
 	return err
+}
+
+// startAgain forgets what was prepared under an intent that was given up: its holder has removed the blobs and reservations.
+func (s *Set) startAgain() {
+	s.prepared = false
+	for _, w := range s.own {
+		state := w.Change.State
+		w.Change.Stored, w.Change.State, w.merged, w.reserved = nil, &driver.ChangeState{Given: state.Given}, nil, nil
+		w.Begin()
+	}
 }
 
 // errReplanned: the set had to be planned again, and the new plan has effects that the stored intent does not name.
