@@ -60,7 +60,6 @@
 // # When not to use it
 //
 // One number is one row: if many writers insert and delete children of one parent all the time, their changes conflict.
-// Then count the children when you need the number, or spread it over several rows. ParentCount writes the parent, which
-// must not have patterns with effects outside of its partition. If each parent can have a partition of its own, put its
+// Then count the children when you need the number, or spread it over several rows. If each parent can have a partition of its own, put its
 // children there; then Members is not needed. A Cache is for entities that fit in memory and may be a minute old.
 package relationships
