@@ -60,7 +60,13 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
 	}
 	found := 0
-	together := map[string][]*H{} // holders to write, by partition
+	together, held := map[string][]*H{}, 0 // holders to write, by partition
+	write := func(partition string) {
+		batch := together[partition]
+		delete(together, partition)
+		held -= len(batch)
+		f.do(func() error { return f.together(ctx, batch) })
+	}
 	for holder, err := range f.link.Find(f.holders.Query(), f.key).All(ctx) {
 		if err != nil {
 			return err
@@ -72,28 +78,37 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch batch := append(together[key.Partition], holder); {
+		switch {
 		case correct:
 		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the copy of an index
 			f.do(func() error { return f.one(ctx, key, false) })
-		case len(batch) < mostTogether:
-			together[key.Partition] = batch
 		default:
-			delete(together, key.Partition)
-			f.do(func() error { return f.together(ctx, batch) })
+			together[key.Partition] = append(together[key.Partition], holder)
+			if held++; len(together[key.Partition]) == mostTogether {
+				write(key.Partition)
+			}
+			for partition := range together {
+				if held < mostHeld {
+					break
+				}
+				write(partition)
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	for _, batch := range together {
-		f.do(func() error { return f.together(ctx, batch) })
+	for partition := range together {
+		write(partition)
 	}
 	return nil
 }
 
 // mostTogether limits the holders that are written in one transaction: each may have another row for an index.
 const mostTogether = tables.MaxTransactionOperations / 2
+
+// mostHeld limits the holders that wait for others of their partition.
+const mostHeld = 500
 
 // together reconciles holders of one partition, as they were read by the query, in one transaction under the ETag of each. If it is
 // refused, as when one of them has changed since, it reads and writes each alone.

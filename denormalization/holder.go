@@ -242,7 +242,7 @@ func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x 
 		return err
 	}
 	for _, source := range done.sources {
-		l.sources.Stage(by(ctx, byHolder, h.relation), driver.ChangeReplace, x, source)
+		l.sources.StageUnchanged(by(ctx, byHolder, h.relation), x, source)
 	}
 	return nil
 }

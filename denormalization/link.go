@@ -62,8 +62,8 @@ func New[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H]
 
 // NewInPartition makes a link whose holders are in the partition and table of their sources. A change of a source writes its
 // holders in the same transaction. A change of a holder that needs a copy writes the source, unchanged, in the same
-// transaction. So no reader sees them differ, and no queue is needed. The link needs Link.Holders, and neither repository may
-// have patterns that write outside of the partition. NewRepository reports an invalid link.
+// transaction. So no reader sees them differ, and the link itself needs no queue. It needs Link.Holders. NewRepository reports
+// an invalid link.
 func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, true)
 }

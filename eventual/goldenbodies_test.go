@@ -16,7 +16,7 @@ func TestGoldenBodies(t *testing.T) {
 		Outside: map[string][]string{"email": {"email_Sales\tjonesj@contoso.com"}}}}}
 	for want, body := range map[string]any{
 		`{"id":"CHANGE","repository":"Employees","partition":"Sales","row":"empid_000223","outside":{"email":["email_Sales\tjonesj@contoso.com"]}}`: bodyOf(one),
-		`{"id":"CHANGE","repository":"Employees","partition":"Sales","row":"empid_000223","outside":{"email":["email_Sales\tjonesj@contoso.com"]},"more":[{"repository":"Lines","partition":"Sales","row":"line_1","outside":{"list":["Sales\tlist_a"]}}]}`: bodyOf(
+		`{"id":"CHANGE","repository":"","partition":"","row":"","outside":{},"members":[{"repository":"Employees","partition":"Sales","row":"empid_000223","outside":{"email":["email_Sales\tjonesj@contoso.com"]}},{"repository":"Lines","partition":"Sales","row":"line_1","outside":{"list":["Sales\tlist_a"]}}]}`: bodyOf(
 			intents.Intent{ID: one.ID, Members: append(one.Members, intents.Member{Repository: "Lines", Key: tables.Key{Partition: "Sales", Row: "line_1"}, Outside: map[string][]string{"list": {"Sales\tlist_a"}}})}),
 		`{"queue":"orders","shard":1,"id":"A7","type":"ship","reason":"no","dequeues":5,"sent":"2026-11-20T13:00:00Z","poisonedAt":"2026-11-20T13:01:00Z","original":"e30="}`: poisonEntry{
 			Queue: "orders", Shard: 1, ID: "A7", Type: "ship", Reason: "no", Dequeues: 5, Original: "e30=",

@@ -15,12 +15,13 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it. The first
-// member is in the body itself, so that the intent of a single change has no list.
+// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it. A single member
+// is in the body itself. Several are a list, and the body names no repository, so that a build that does not know the list leaves the
+// message to others.
 type intentBody struct {
 	ID string `json:"id"`
 	intentMember
-	More []intentMember `json:"more,omitempty"` // the other members of a change set
+	Members []intentMember `json:"members,omitempty"` // of a change set with several
 }
 
 // intentMember is one member of an intent.
@@ -37,13 +38,20 @@ func bodyOf(i intents.Intent) intentBody {
 	for n, m := range i.Members {
 		members[n] = intentMember{m.Repository, m.Key.Partition, m.Key.Row, m.Outside}
 	}
-	return intentBody{i.ID, members[0], members[1:]}
+	if len(members) == 1 {
+		return intentBody{ID: i.ID, intentMember: members[0]}
+	}
+	return intentBody{ID: i.ID, Members: members}
 }
 
 // intent returns what a body stores.
 func (b *intentBody) intent() intents.Intent {
 	i := intents.Intent{ID: b.ID}
-	for _, m := range append([]intentMember{b.intentMember}, b.More...) {
+	members := b.Members
+	if len(members) == 0 {
+		members = []intentMember{b.intentMember}
+	}
+	for _, m := range members {
 		i.Members = append(i.Members, intents.Member{Repository: m.Repository, Key: tables.Key{Partition: m.Partition, Row: m.Row}, Outside: m.Outside})
 	}
 	return i

@@ -114,7 +114,7 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 		}
 	}
 	if t := p.Transform; t != nil {
-		e.Transform = &engine.Transform{Stage: t.Stage, Load: t.Load, Filterable: t.Filterable, RefusesMerge: t.RefusesMerge, Authentication: t.Authentication}
+		e.Transform = &engine.Transform{Stage: t.Stage, Load: t.Load, Filterable: t.Filterable, RefusesMerge: t.RefusesMerge, Streams: t.Streams, Authentication: t.Authentication}
 		if t.Store != nil {
 			e.Transform.Store = func(ctx context.Context, c *engine.Change, properties tables.Properties) (tables.Properties, error) {
 				return t.Store(ctx, changeOf[T](p.Name, c), properties)

@@ -69,6 +69,10 @@ func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Tr
 	h.engine.StageKind(ctx, kind, x, untyped(v))
 }
 
+func (h host[T]) StageUnchanged(ctx context.Context, x *tables.Transaction, v *T) {
+	h.engine.StageUnchanged(ctx, x, untyped(v))
+}
+
 func (h host[T]) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error) {
 	return typed[T](h.engine.GetIn(ctx, x, key))
 }

@@ -141,6 +141,8 @@ const (
 	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
 	// boundaries, and the address when every character of the keys is escaped.
 	batchOverhead = 512
+	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest is for its own headers.
+	maxBulkBytes = MaxTransactionSize - 1024
 	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
 	// transactions in flight.
 	existingConcurrency = 4
@@ -174,7 +176,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
 		Concurrency: b.options.Concurrency, Skip: skip,
-		MaxRows: maxRows, MaxBytes: MaxTransactionSize - 1024, Commit: b.commit,
+		MaxRows: maxRows, MaxBytes: maxBulkBytes, Commit: b.commit,
 	})
 	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
 		if v == nil {
@@ -208,6 +210,9 @@ func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 		b.scratch, _ = w.row().Append(b.scratch[:0], accessProperty, size, rowwriter.AnyWriteID)
 		out.Rows[i] = w.Key.Row
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
+	}
+	if u.Single {
+		out.Bytes = maxBulkBytes
 	}
 	return out, nil
 }

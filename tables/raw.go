@@ -110,7 +110,8 @@ type BulkUnit struct {
 	// Together writes units as one change set of their repository, whose patterns add more than Writes; nil if they add
 	// nothing. Error.Change counts the units, and ErrTooLarge is about all of them.
 	Together func(ctx context.Context, units []BulkUnit) error
-	Entity   any // for Together
+	Entity   any  // for Together
+	Single   bool // no other unit may be in its transaction
 }
 
 // Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,13 +150,33 @@ func verbs() []use {
 		}},
 		{"Repository.BulkInsertNonAtomic", func(t testing.TB, k *kit, p part) error {
 			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
-			a := k.itemOf(1, "a", false)
+			streams := p.name == "largeentities.Stream"
+			first, a, b := k.itemOf(1, "first", streams), k.itemOf(2, "a", streams), k.itemOf(3, "b", streams) // one partition
 			harness.Check(t, k.prepareFor(t, r, a))
-			if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
+			if strings.HasSuffix(p.name, "Source") { // all items name one holder
+				if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
+					return err
+				}
+				return clean(t.Context(), r)
+			}
+			harness.Check(t, r.Insert(t.Context(), first))
+			all := func(yield func(*item, error) bool) {
+				_ = yield(a, nil) && yield(k.itemOf(1, "first", streams), nil) && yield(b, nil)
+			}
+			report, err := r.BulkInsertNonAtomic(t.Context(), all, &tables.BulkOptions{SkipExisting: true})
+			if err != nil {
 				return err
 			}
-			got, err := r.Get(t.Context(), r.KeyOf(a))
-			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
+			if report.Written != 2 || report.Unchanged != 1 {
+				t.Errorf("%+v", report)
+			}
+			for _, v := range []*item{a, b} {
+				got, err := r.Get(t.Context(), r.KeyOf(v))
+				if err := errors.Join(err, sameItem(got, v)); err != nil {
+					return err
+				}
+			}
+			return clean(t.Context(), r)
 		}},
 		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
 			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))

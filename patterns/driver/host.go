@@ -58,6 +58,9 @@ type Host[T any] interface {
 	// that GetIn has returned edits the transaction's change of that entity, if it has one. An error in the change is one of
 	// the change that it accompanies.
 	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T)
+	// StageUnchanged is Stage of an entity as it was read, so that the transaction fails if it has changed since. It adds
+	// nothing if the transaction writes that version of the entity already, and is ErrConflict if it writes another one.
+	StageUnchanged(ctx context.Context, x *tables.Transaction, v *T)
 	// GetIn reads an entity as the transaction that Companions was given will leave it: as staged, else as stored. It is
 	// ErrNotFound if the transaction deletes the entity. Requests: 1 for an entity that the transaction does not change.
 	GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error)

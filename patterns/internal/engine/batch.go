@@ -133,9 +133,9 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 			continue
 		}
 		s.prepared = true
-		err := commitTogether(ctx, table, all, func(row batchRow) { row.member.reserved = append(row.member.reserved, row.name) })
+		err := commitTogether(ctx, table, all, func(row batchRow) { s.noteReserved(row.member, row.name) })
 		if err != nil {
-			return s.own[0].located(err)
+			return s.located(err)
 		}
 	}
 	return nil
@@ -182,6 +182,9 @@ func (r *Engine) fetchRange(ctx context.Context, op string, keys []tables.Key, r
 	at := make(map[string]int, len(keys))
 	first, last := keys[0].Row, keys[0].Row
 	for i, key := range keys {
+		if _, twice := at[key.Row]; twice {
+			return nil, nil // a message that somebody has forged
+		}
 		at[key.Row] = i
 		if compoundkey.Compare(key.Row, first) < 0 {
 			first = key.Row

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -11,6 +12,11 @@ import (
 
 // inSets reports whether patterns add more to a change than the rows of the entity, so that a bulk insert writes change sets.
 func (r *Engine) inSets() bool { return r.ReachesOut() || len(r.rows)+len(r.companions) > 0 }
+
+// streams reports whether entities can hold content that is read once, while the entity is stored.
+func (r *Engine) streams() bool {
+	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Streams })
+}
 
 // BulkRows is how many rows of entities a transaction of a bulk insert takes. If patterns add lists or other entities, half of it is
 // left to them.
@@ -54,6 +60,7 @@ func (r *Engine) bulkUnitOfSet(ctx context.Context, op string, w *Work) (tables.
 	return tables.BulkUnit{
 		Writes: d.Writes,
 		Entity: w.Entity,
+		Single: r.streams(), // a stream cannot be read again for a smaller set
 		Alone:  func(ctx context.Context) error { return r.Insert(ctx, w.Entity) },
 		Together: func(ctx context.Context, units []tables.BulkUnit) error {
 			s := &Set{table: r.Table}

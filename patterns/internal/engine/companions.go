@@ -26,6 +26,7 @@ type stagedChange struct {
 	number  int
 	engine  *Engine
 	prepare func(ctx context.Context) (*Work, error)
+	touches bool            // the entity is staged unchanged, so that its ETag is checked
 	edited  any             // what a pattern stages as the replacement of an entity, which may be one that GetIn has returned
 	context context.Context // with which a pattern has staged it, for the companions of the change; nil for the caller's own
 }
@@ -112,6 +113,12 @@ func (r *Engine) StageKind(ctx context.Context, kind driver.ChangeKind, x *table
 	}
 }
 
+// StageUnchanged implements Host.StageUnchanged.
+func (r *Engine) StageUnchanged(ctx context.Context, x *tables.Transaction, v any) {
+	c := r.Stage(x, func(_ context.Context, op string) (*Work, error) { return r.Replacing(op, v) })
+	c.context, c.touches = ctx, true
+}
+
 // accompany has the patterns add companions to the members, to those of the caller first. It drops the companions of an earlier plan,
 // and the edits that their patterns made to the caller's entities.
 func (s *Set) accompany(ctx context.Context) error {
@@ -172,7 +179,13 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 		return err
 	}
 	w.engine, w.number, w.companionOf = c.engine, beside.number, p.Name
-	if s.memberOf(c.engine, w.Change.Key) != nil {
+	if m := s.memberOf(c.engine, w.Change.Key); m != nil {
+		if c.touches && m.Etag == w.Etag {
+			return nil // the transaction writes it under the ETag already
+		}
+		if c.touches {
+			return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
+		}
 		return tables.Invalidf("", "the transaction changes the entity (%q, %q) already; a pattern that changes it too has to read it with GetIn", w.Change.Key.Partition, w.Change.Key.Row)
 	}
 	if len(s.members) >= maxMembers {

@@ -16,7 +16,10 @@ func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
 	if len(beside) > 0 {
 		w.Change.Stored, w.merged = nil, nil
 	}
-	return r.completeBy(ctx, w, beside)
+	if len(beside) == 0 {
+		return nil
+	}
+	return r.completeBy(ctx, w, r.completers) // all of them, since each gets the entity as the caller gave it
 }
 
 func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern) error {
@@ -24,8 +27,9 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 		return nil
 	}
 	if w.given == nil {
-		w.given = w.Change.Entity
+		w.given, w.merges = w.Change.Entity, w.Change.State.Given
 	}
+	w.Change.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
 	before, err := r.givenOf(w, v)

@@ -46,6 +46,7 @@ type Transform struct {
 	Load           func(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error)
 	Filterable     func(property string) bool
 	RefusesMerge   error
+	Streams        bool
 	Authentication *driver.Authentication
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +91,8 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change}
 	for i := range copies {
 		name := driver.JoinKey(copies[i].Key)
-		if held := HeldName(p, name); !w.Fresh[held] || slices.Contains(w.reserved, held) {
+		held := HeldName(p, name)
+		if !w.Fresh[held] || s.reserved[w.reservation(held)] {
 			continue
 		}
 		o.own = append(o.own, name) // MemberOf has named it
@@ -104,8 +104,35 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 		if err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
+		s.noteReserved(w, held)
 	}
 	return nil
+}
+
+// reservation names a key that the member reserves among those of the set.
+func (w *Work) reservation(held string) string {
+	return w.engine.Name() + "\t" + w.Change.Key.Row + "\t" + held
+}
+
+func (s *Set) noteReserved(w *Work, held string) {
+	if s.reserved == nil {
+		s.reserved = map[string]bool{}
+	}
+	s.reserved[w.reservation(held)] = true
+}
+
+// reservesAll reports whether the set has reserved each unique key that its present plan adds.
+func (s *Set) reservesAll() bool {
+	for _, w := range s.members {
+		for _, p := range w.engine.Outside {
+			for held, fresh := range w.Fresh {
+				if fresh && Reserves(p) && strings.HasPrefix(held, HeldName(p, "")) && !s.reserved[w.reservation(held)] {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // errOwnCopy: the key to reserve already has a copy of the same entity.

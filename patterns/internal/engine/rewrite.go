@@ -60,7 +60,7 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 	}
 	old := *r.State(value)
 	old.Prior, old.Copies = known, row.Copies
-	return &Work{Op: op, Entity: value, Etag: row.ETag,
+	return &Work{Op: op, Entity: value, Etag: row.ETag, asStored: true,
 		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
 

@@ -29,6 +29,7 @@ type Set struct {
 
 	companionRows []companionRow         // of the present plan
 	gone          map[string]azcore.ETag // copies that were missing when they were to be deleted, with the ETag of the entity that had them
+	reserved      map[string]bool        // unique keys that are reserved under the present intent
 	prepared      bool                   // something outside was written before the transaction
 	committed     bool
 	etags         []azcore.ETag // by the caller's changes
@@ -67,17 +68,19 @@ func (s *Set) run(ctx context.Context) error {
 		return again, err
 	})
 	if errors.Is(err, errReplanned) {
-		return s.own[0].located(&tables.Error{Kind: tables.ErrConflict, Err: err})
+		return s.located(&tables.Error{Kind: tables.ErrConflict, Err: err})
 	}
 	return err
 }
 
 // startAgain forgets what was prepared under an intent that was given up: its holder has removed the blobs and reservations.
 func (s *Set) startAgain() {
-	s.prepared = false
+	s.prepared, s.reserved = false, nil
 	for _, w := range s.own {
-		state := w.Change.State
-		w.Change.Stored, w.Change.State, w.merged, w.reserved = nil, &driver.ChangeState{Given: state.Given}, nil, nil
+		w.Change.State, w.merged = &driver.ChangeState{Given: w.Change.State.Given}, nil
+		if !w.asStored {
+			w.Change.Stored = nil
+		}
 		w.Begin()
 	}
 }
@@ -213,9 +216,9 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	case failed:
 		return err // it names the change
 	case err == nil:
-		return s.own[0].located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")})
+		return s.located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")})
 	}
-	return s.own[0].located(err)
+	return s.located(err)
 }
 
 // commit plans and commits the set, and retries on a conflict with a row of a pattern, but not with one of the caller's entities.
@@ -263,7 +266,10 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if err != nil {
 		return err
 	}
-	if !covers(cmp.Or(intent, &intents.Intent{}), &now) {
+	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // a blob that was written for the earlier plan has the name that the next one would have
+		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
+	})
+	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) || !s.reservesAll() {
 		return errReplanned
 	}
 	return nil
@@ -297,6 +303,14 @@ func (s *Set) finish(d *draft, etags []azcore.ETag, writeID string) {
 
 // located adds the operation, the key and the number of the change to the library's own errors.
 func (w *Work) located(err error) error { return w.engine.Located(w, err) }
+
+// located adds the operation to an error that is of no single member.
+func (s *Set) located(err error) error {
+	if s.own[0].number == 0 {
+		return s.own[0].located(err)
+	}
+	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
+}
 
 // locate is located for an error of the transaction, whose Change counts its rows.
 func (s *Set) locate(d *draft, err error) error {

@@ -17,10 +17,11 @@ type Work struct {
 	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
 	merged tables.Properties // of a merge: the given properties are already in stored form
 
+	merges   tables.Properties // of a merge: State.Given before patterns have completed the entity
 	engine   *Engine
 	number   int             // of the change in the caller's transaction, from 1; 0 for a single verb
 	Fresh    map[string]bool // outside keys that the change adds, by pattern and key
-	reserved []string        // of Fresh, those that are reserved
+	asStored bool            // the entity is written again as it is stored: Change.Stored is given
 	given    any             // the caller's value, if patterns complete or edit a copy of it
 	after    *snapshot       // the state that the transaction stored, nil if unknown
 	written  func()          // called after the commit, nil for nothing
