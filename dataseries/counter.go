@@ -76,7 +76,7 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 }
 
 // StageAddOnce puts an AddOnce into the caller's transaction, so that it is applied together with other rows of the
-// partition. The transaction must be one of Table. It returns false if the operation was counted before: nothing is
+// partition. The transaction must be on the counter's own table. It returns false if the operation was counted before: nothing is
 // staged then, and the rows written with the operation exist.
 //
 // Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists or

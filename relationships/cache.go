@@ -17,8 +17,8 @@ import (
 type CacheOptions struct {
 	// TTL is the maximum age of entities, counted from the start of the read (default 1 minute).
 	TTL time.Duration
-	// Stale is how much longer than TTL entities are served while they are being read again, or while that fails
-	// (default TTL; negative disables it). After that, callers wait for the read.
+	// Stale is for how long after TTL the cache still serves entities while it reads them again, or fails to (default: as
+	// long as TTL; negative: not at all). After that, callers wait for the read.
 	Stale time.Duration
 	// Limit is the maximum number of entities in memory (default 10,000). More are tables.ErrTooLarge.
 	Limit int

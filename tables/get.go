@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// fetch makes the point read of one row and returns a reader of the answer. Requests: 1.
+// fetch makes the point read of one row. Requests: 1.
 func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
 	if err := t.usable(); err != nil {
 		return nil, Invalid(op, err)

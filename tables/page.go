@@ -71,8 +71,8 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 
 func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any) int) (token string, err error) {
 	size := cmp.Or(q.pageSize, MaxPageSize)
-	if q.top > 0 && !q.src.Skips {
-		size = min(size, c.Left) // if rows are skipped, small pages could be skipped whole, again and again
+	if q.top > 0 && !q.src.Skips { // of a source that skips rows, small pages could be skipped whole, again and again
+		size = min(size, c.Left)
 	}
 	answer, header, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {

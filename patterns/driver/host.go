@@ -51,7 +51,8 @@ type Host[T any] interface {
 	Merge(ctx context.Context, v *T, properties ...string) error
 	Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error)
 	// Apply is Insert, Replace or Delete with options, for packages built on a repository. Afterwards Meta.WriteID of
-	// v is the ID of this write, which the rows of ApplyOptions.Beside also have. Requests: as the verb.
+	// v is the ID of this write, which the rows of ApplyOptions.Beside also have. Requests: as many
+	// as Insert, Replace or Delete makes.
 	Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error
 	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see
 	// Repository.StageInsert. In Companions, the companions of the staged change get ctx, and a ChangeReplace of the value

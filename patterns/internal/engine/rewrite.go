@@ -34,7 +34,7 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 }
 
 // WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
-// Error.Change counts the entities from 1.
+// Error.Change is the place of the refused entity in values, from 1.
 func (r *Engine) WriteAgainTogether(ctx context.Context, op string, values []any, rows []*StoredRow) error {
 	s := &Set{table: r.Table}
 	for i := range values {
