@@ -35,7 +35,7 @@
 //	Merge                                           1, with patterns 2
 //	Upsert, ReplaceUnconditional, DeleteUnconditional, Update   2 with a Repository, 1 with tables.Rows (no Update)
 //	Query                                           1 for each page of at most 1,000; 1 for a point query
-//	Transaction                                     1
+//	Transaction                                     1, and the requests of its entities' patterns: see StageInsert
 //	after a lost response                           1 more for each row, to read the outcome
 //
 // The SDK's retries are not included; AccountOptions.ClientOptions.Retry configures them.

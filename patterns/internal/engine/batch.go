@@ -110,6 +110,7 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 		return nil
 	}
 	rows := map[*tables.Table][]batchRow{}
+	var order []*tables.Table // so that the requests of a change are in the same order each time
 	for _, w := range s.members {
 		for _, p := range w.engine.Outside {
 			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
@@ -123,12 +124,16 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 			for i := range copies {
 				name := HeldName(p, driver.JoinKey(copies[i].Key))
 				if w.Fresh[name] {
+					if rows[p.Outside.Table] == nil {
+						order = append(order, p.Outside.Table)
+					}
 					rows[p.Outside.Table] = append(rows[p.Outside.Table], batchRow{member: w, name: name, key: copies[i].Key, operations: o.reservation(p, copies[i].Key)})
 				}
 			}
 		}
 	}
-	for table, all := range rows {
+	for _, table := range order {
+		all := rows[table]
 		if len(all) < 2 {
 			continue
 		}

@@ -97,10 +97,7 @@ func (s *Set) converge(ctx context.Context, intent *intents.Intent, named []*Wor
 		}
 		failures[i] = r.converge(ctx, &parts[i], false, targets)
 	}
-	if len(failures) == 1 {
-		return failures[0]
-	}
-	return errors.Join(failures...)
+	return joined(failures)
 }
 
 // converge reconciles the targets until each entity is the same before and after. received says that the names are from a message.
@@ -111,7 +108,7 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 	for _, t := range targets {
 		t.seen = cmp.Or(t.seen, t.now)
 	}
-	open, stuck := failing(targets, false), len(targets)
+	open, stuck := unfailed(targets), len(targets)
 	for attempt := range r.Schema.MaxAttempts {
 		if err := r.placeTogether(ctx, intent.ID, open); err != nil {
 			return labelOutside(op, r.Table, err)
@@ -122,9 +119,9 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 				t.err, t.taken = labelOutside(op, r.Table, t.taken), nil
 			}
 		}
-		open = failing(open, false)
+		open = unfailed(open)
 		r.readTargets(ctx, op, open)
-		if open, stuck = r.changed(ctx, failing(open, false), stuck); len(open) == 0 {
+		if open, stuck = r.changed(ctx, unfailed(open), stuck); len(open) == 0 {
 			break
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
@@ -143,15 +140,20 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 			failures = append(failures, t.err)
 		}
 	}
+	return joined(failures)
+}
+
+// joined joins errors. A single one stays an *Error, so that the caller can add to it.
+func joined(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
 	}
 	return errors.Join(failures...)
 }
 
-// failing returns the targets that have, or have not, failed.
-func failing(targets []*target, failed bool) []*target {
-	return slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return (t.err != nil) != failed })
+// unfailed returns the targets that have not failed.
+func unfailed(targets []*target) []*target {
+	return slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t.err != nil })
 }
 
 // changed returns the targets to reconcile once more: those whose entity has changed and, if other members have given up keys, those
