@@ -1,6 +1,12 @@
 // Package models explores small models of protocols: it visits all states that can be reached from an initial one in
 // any order of steps. Each package below it holds a model, which is the protocol without the storage service. The
 // package that implements the protocol tests its real code separately.
+//
+// The packages below it:
+//
+//   - passing: a unique key that passes from one member of a change set to another
+//   - holder: a holder's own changes beside those of its source
+//   - mover, archive: entities that move to another place
 package models
 
 import "fmt"
@@ -17,6 +23,8 @@ type Model[W comparable] struct {
 	Forbids func(from, to W) string
 	// Quiet reports whether a state is final: nobody is working and no work is left.
 	Quiet func(W) bool
+	// Show describes a state in Trace; nil shows only the steps.
+	Show func(W) string
 	// MaxStates limits the number of states.
 	MaxStates int
 }
@@ -27,6 +35,8 @@ type Result struct {
 	// Violation is what is wrong in the last state of Trace, "" if nothing is.
 	Violation string
 	Trace     []string
+	// Stopped: the walk reached MaxStates, so it found nothing out about the rest.
+	Stopped bool
 }
 
 // walk holds the reached states, each with the state from which it was first reached.
@@ -35,6 +45,9 @@ type walk[W comparable] struct {
 	index  map[W]int32
 	worlds []W
 	parent []int32
+	// next are the successors of all states, those of state i up to ends[i].
+	next []int32
+	ends []int
 }
 
 // Walk visits the states breadth first, so that Trace is a shortest path to the violation. It also requires that a
@@ -44,7 +57,9 @@ func (m Model[W]) Walk() Result {
 	quiet := 0
 	for at := int32(0); int(at) < len(w.worlds); at++ {
 		if len(w.worlds) > m.MaxStates {
-			return w.result(fmt.Sprintf("the walk was stopped at %d states", len(w.worlds)), at)
+			r := w.result(fmt.Sprintf("the walk was stopped at %d states", len(w.worlds)), at)
+			r.Stopped = true
+			return r
 		}
 		if wrong := m.Wrong(w.worlds[at]); wrong != "" {
 			return w.result(wrong, at)
@@ -71,11 +86,15 @@ func (w *walk[W]) expand(at int32) (forbidden string) {
 				forbidden = who + " " + what + ": " + why
 			}
 		}
-		if _, known := w.index[to]; !known {
-			w.index[to] = int32(len(w.worlds))
+		n, known := w.index[to]
+		if !known {
+			n = int32(len(w.worlds))
+			w.index[to] = n
 			w.worlds, w.parent = append(w.worlds, to), append(w.parent, at)
 		}
+		w.next = append(w.next, n)
 	})
+	w.ends = append(w.ends, len(w.next))
 	return forbidden
 }
 
@@ -90,8 +109,8 @@ func (w *walk[W]) stuck() int32 {
 				continue
 			}
 			ok := w.Quiet(w.worlds[at])
-			if !ok {
-				w.Next(w.worlds[at], func(to W, _, _ string) { ok = ok || reaches[w.index[to]] })
+			for i := w.begins(at); i < w.ends[at] && !ok; i++ {
+				ok = reaches[w.next[i]]
 			}
 			if ok {
 				reaches[at], changed = true, true
@@ -106,6 +125,14 @@ func (w *walk[W]) stuck() int32 {
 	return -1
 }
 
+// begins returns where in next the successors of a state begin.
+func (w *walk[W]) begins(at int) int {
+	if at == 0 {
+		return 0
+	}
+	return w.ends[at-1]
+}
+
 // result returns the result of a walk that ends at a state with a violation.
 func (w *walk[W]) result(violation string, at int32) Result {
 	r := Result{States: len(w.worlds), Violation: violation}
@@ -114,7 +141,11 @@ func (w *walk[W]) result(violation string, at int32) Result {
 		path = append([]int32{at}, path...)
 	}
 	for i := 1; i < len(path); i++ {
-		r.Trace = append(r.Trace, w.label(path[i-1], path[i]))
+		line := w.label(path[i-1], path[i])
+		if w.Show != nil {
+			line += ": " + w.Show(w.worlds[path[i]])
+		}
+		r.Trace = append(r.Trace, line)
 	}
 	return r
 }

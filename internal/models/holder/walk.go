@@ -2,65 +2,77 @@ package holder
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/models"
 )
 
-// Walk is the result of a walk through a world.
-type Walk struct {
-	States, Ends int
-	// Divergence is the shortest path to a final state that violates a requirement, or "" if there is none.
-	Divergence string
+// names are the rules' names, from the lowest bit.
+var names = []string{"Intent", "Named", "SourceAgain", "IndexFirst", "RoundAgain", "Condition", "FanOutAgain", "Lease", "Touch", "Required", "SourceFirst"}
+
+// maxStates limits a walk; the largest world has some 230,000 states.
+const maxStates = 1_000_000
+
+// Cases returns the worlds, to walk through.
+func Cases() (all []models.Case) {
+	for _, c := range Worlds() {
+		all = append(all, models.Case{Name: c.Name, Shows: c.Shows, Walk: c.Walk})
+	}
+	return all
 }
 
-// visit is a reached state and the step by which it was first reached. from is the index of the previous state.
-type visit struct {
-	world world
-	from  int
-	how   string
+// Walk visits every state that can be reached without some of the rules.
+func (c World) Walk(drop models.Rules) models.Result {
+	c.drop = drop
+	return models.Model[world]{Start: c.first(), Next: c.moves, Wrong: c.violated, Quiet: quiet, Show: show, MaxStates: maxStates}.Walk()
 }
 
-// Walk visits every state that can be reached, in the order of the number of steps, and stops at the first violation.
-func (c *World) Walk() Walk {
-	first := c.first()
-	seen, queue := map[world]bool{first: true}, []visit{{world: first, from: -1}}
-	found := Walk{}
-	for at := 0; at < len(queue); at++ {
-		found.States++
-		quiet := true
-		c.moves(queue[at].world, func(how string, to world) {
-			quiet = false
-			if !seen[to] {
-				seen[to] = true
-				queue = append(queue, visit{to, at, how})
-			}
-		})
-		if !quiet {
-			continue
-		}
-		found.Ends++
-		if wrong := c.wrong(&queue[at].world); wrong != "" {
-			found.Divergence = way(queue, at) + wrong
-			return found
+// quiet reports whether a state is final: all actors are done, and no write is under way.
+func quiet(w world) bool {
+	for _, a := range w.actors {
+		if a.at != done {
+			return false
 		}
 	}
-	return found
+	return !w.late.is
 }
 
-// moves calls visit with each state that one step can reach.
-func (c *World) moves(w world, visit func(how string, to world)) {
+func show(w world) string { return fmt.Sprintf("source %+v, holder %+v", w.sources[1:], w.holder) }
+
+// violated returns which requirement a final state violates, or "".
+func (c *World) violated(w world) string {
+	if !quiet(w) {
+		return ""
+	}
+	return c.wrong(&w)
+}
+
+var (
+	actorNames = [...]string{"actor 0", "actor 1", "actor 2", "actor 3"}
+	stepNames  = [...]string{"begins", "reads the other end", "puts its message", "commits", "reads the source", "finds the holder", "reads the holder",
+		"writes the copy", "reads the source again", "reads its holder", "writes the index row", "reads its source again", "reads its holder to write it",
+		"asks the source", "writes its copy", "reads its holder again", "deletes its message"}
+	deathNames = [...]string{"dies before it begins", "dies before it reads the other end", "dies before it puts its message", "dies before it commits",
+		"dies before it reads the source", "dies before it finds the holder", "dies before it reads the holder", "dies before it writes the copy",
+		"dies before it reads the source again", "dies before it reads its holder", "dies before it writes the index row",
+		"dies before it reads its source again", "dies before it reads its holder to write it", "dies before it asks the source",
+		"dies before it writes its copy", "dies before it reads its holder again", "dies before it deletes its message"}
+)
+
+// moves emits each state that one step can reach.
+func (c *World) moves(w world, emit func(to world, who, what string)) {
 	if w.late.is {
 		arrived := w
 		arrived.late = write{}
 		c.rewrite(&arrived, w.late)
-		visit("a late write of the holder arrives", arrived)
+		emit(arrived, "a late write of the holder", "arrives")
 	}
 	for i, a := range w.actors {
 		if a.at == done {
 			continue
 		}
-		visit(fmt.Sprintf("actor %d does step %d", i, a.at), c.next(w, i))
+		emit(c.next(w, i), actorNames[i], stepNames[a.at])
 		if w.crashes > 0 && !c.inside {
-			visit(fmt.Sprintf("actor %d dies at step %d", i, a.at), c.dies(w, i))
+			emit(c.dies(w, i), actorNames[i], deathNames[a.at])
 		}
 	}
 }
@@ -84,19 +96,6 @@ func (c *World) dies(w world, i int) world {
 	return w
 }
 
-// way returns the path to a state, a line for each step.
-func way(queue []visit, at int) string {
-	var lines []string
-	for ; queue[at].from >= 0; at = queue[at].from {
-		lines = append(lines, fmt.Sprintf("%s: source %+v, holder %+v\n", queue[at].how, queue[at].world.sources[1:], queue[at].world.holder))
-	}
-	var b strings.Builder
-	for i := len(lines) - 1; i >= 0; i-- {
-		b.WriteString(lines[i])
-	}
-	return b.String()
-}
-
 // Worlds returns the worlds to walk through. For each rule there is a world that needs it.
 func Worlds() []World {
 	x, y := int8(1), int8(2)
@@ -106,25 +105,25 @@ func Worlds() []World {
 	edit, remove := actor{kind: editHolder}, actor{kind: deleteHolder}
 	elsewhere := []World{
 		{Name: "inserted while the source changes twice", before: [3]int8{0, x}, crashes: 1, actors: []actor{insert, to(y), to(x)},
-			Shows: []Rules{Intent, SourceAgain, RoundAgain, FanOutAgain, Lease}},
-		{Name: "inserted while the source is inserted and deleted", crashes: 1, actors: []actor{insert, to(y), to(none)}, Shows: []Rules{Intent, SourceAgain}},
+			Shows: []models.Rules{Intent, SourceAgain, RoundAgain, FanOutAgain, Lease}},
+		{Name: "inserted while the source is inserted and deleted", crashes: 1, actors: []actor{insert, to(y), to(none)}, Shows: []models.Rules{Intent, SourceAgain}},
 		{Name: "moved and edited while the source changes", before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, edit, to(y)},
-			Shows: []Rules{Condition}},
+			Shows: []models.Rules{Condition}},
 		{Name: "moved while both sources change", before: [3]int8{0, x, 3}, exists: true, actors: []actor{move, to(y), other}},
 		{Name: "deleted and inserted again", before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{remove, insert, to(y)}},
 		{Name: "inserted while the source begins to name it", naming: true, before: [3]int8{0, silent}, crashes: 1, actors: []actor{insert, to(y)},
-			Shows: []Rules{Named}},
+			Shows: []models.Rules{Named}},
 		{Name: "edited while the source stops naming it", naming: true, before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{edit, to(silent), to(y)}},
 		{Name: "found by an index", index: true, before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, other, edit},
-			Shows: []Rules{IndexFirst}},
+			Shows: []models.Rules{IndexFirst}},
 	}
 	inside := []World{
 		{Name: "inside, inserted while the source changes", inside: true, naming: true, before: [3]int8{0, x}, actors: []actor{insert, to(y), to(silent)},
-			Shows: []Rules{Touch, SourceFirst}},
+			Shows: []models.Rules{Touch, SourceFirst}},
 		{Name: "inside, inserted while the source is inserted and deleted", inside: true, naming: true, actors: []actor{insert, to(y), to(none)},
-			Shows: []Rules{Touch, Required}},
+			Shows: []models.Rules{Touch, Required}},
 		{Name: "inside, deleted, inserted again and edited", inside: true, naming: true, before: [3]int8{0, x}, exists: true, actors: []actor{remove, insert, edit, to(y)},
-			Shows: []Rules{Touch}},
+			Shows: []models.Rules{Touch}},
 	}
 	return append(elsewhere, inside...)
 }

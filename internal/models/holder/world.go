@@ -1,11 +1,11 @@
 package holder
 
-// Rules are rules of the protocol. A walk can drop some of them.
-type Rules uint16
+import "github.com/tablepatterns/tablepatterns/internal/models"
 
+// The rules of the protocol. A walk can drop some of them.
 const (
 	// Intent: the message is put before the holder is written.
-	Intent Rules = 1 << iota
+	Intent models.Rules = 1 << iota
 	// Named: the message names the source that the holder's writer chose, even if that source did not name the holder then.
 	Named
 	// SourceAgain: the source is read again after the holder is written.
@@ -99,12 +99,11 @@ type World struct {
 	crashes int8
 	actors  []actor
 	// Shows are the rules without which the walk finds a violation in this world.
-	Shows []Rules
-	// Drop are the rules that the walk drops.
-	Drop Rules
+	Shows []models.Rules
+	drop  models.Rules // rules that the walk drops
 }
 
-func (c *World) keeps(r Rules) bool { return c.Drop&r == 0 }
+func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
 func (c *World) first() world {
 	var w world
