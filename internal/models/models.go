@@ -5,6 +5,7 @@
 // The packages below it:
 //
 //   - passing: a unique key that passes from one member of a change set to another
+//   - deferred: a writer that returns before the closing read; keys that it leaves to a worker under the same message
 //   - holder: a holder's own changes beside those of its source
 //   - mover, archive: entities that move to another place
 package models
