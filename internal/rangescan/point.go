@@ -1,0 +1,63 @@
+package rangescan
+
+import (
+	"cmp"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// Key identifies a row.
+type Key struct{ Partition, Row string }
+
+// Side is the side of a key on which a Point lies.
+type Side uint8
+
+// The sides.
+const (
+	Before Side = iota // before the row
+	After              // after the row
+	Behind             // after every row of the partition
+)
+
+// Point is a place between rows. The zero value is before every row.
+type Point struct {
+	Partition string `json:"p,omitempty"`
+	Row       string `json:"r,omitempty"`
+	Side      Side   `json:"s,omitempty"`
+}
+
+// compare orders points by their place.
+func (p Point) compare(q Point) int {
+	if c := compoundkey.Compare(p.Partition, q.Partition); c != 0 {
+		return c
+	}
+	if p.Side == Behind || q.Side == Behind {
+		return cmp.Compare(p.Side/Behind, q.Side/Behind)
+	}
+	return cmp.Or(compoundkey.Compare(p.Row, q.Row), cmp.Compare(p.Side, q.Side))
+}
+
+// covers reports whether a row lies before the point.
+func (p Point) covers(k Key) bool { return p.compare(Point{Partition: k.Partition, Row: k.Row}) > 0 }
+
+// opens reports whether the point is before every row of its partition.
+func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
+
+// Range is the rows from one point to another one; without To, to the end of the table. The zero value is the whole table.
+type Range struct {
+	From Point  `json:"f"`
+	To   *Point `json:"t,omitempty"`
+}
+
+// Partition returns the range of one partition.
+func Partition(key string) Range {
+	return Range{From: Point{Partition: key}, To: &Point{Partition: key, Side: Behind}}
+}
+
+// ends reports whether the range has no rows from a point on.
+func (r Range) ends(at Point) bool { return r.To != nil && r.To.compare(at) <= 0 }
+
+// single reports whether the range lies within one partition.
+func (r Range) single() bool {
+	return r.To != nil && r.To.Partition == r.From.Partition && r.From.Side != Behind
+}

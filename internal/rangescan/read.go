@@ -1,0 +1,100 @@
+package rangescan
+
+import "context"
+
+// reserve waits until there is memory for a page. It returns false if the reader is to stop.
+func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		due := s.options.Ordered && s.nodes[0] == n
+		switch {
+		case n.over || s.stopped || ctx.Err() != nil || s.failed != nil && !(s.options.Ordered && n.From.compare(s.failed.From) < 0):
+			return false
+		case s.reserved < s.options.buffer() || due && len(n.ready) < 2:
+			s.reserved++
+			return true
+		}
+		s.changed.Wait()
+	}
+}
+
+// begin returns the leg and the token of a reader's next page: those of its last page, if that had a token, unless it had no row
+// and the end of the range is lower than that of the leg.
+func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token != "" && !(n.blank && n.To != nil && (leg.To == nil || leg.To.compare(*n.To) > 0)) {
+		return leg, token
+	}
+	return n.leg(), ""
+}
+
+// learnEvery is the number of rows of which the keys of one are learned.
+const learnEvery = 64
+
+// receipt is what a reader keeps of a page while it uses the page's rows.
+type receipt[P any] struct {
+	scan        *Scan[P]
+	node        *node[P]
+	within      Range // the node's, which cannot be divided any more
+	rows        int
+	first, last Key
+	sample      []Key
+	past        bool // a row at or beyond the end of the range was returned
+}
+
+// accept reports whether a row is to be used.
+func (r *receipt[P]) accept(k Key) bool {
+	if r.rows == 0 && !r.past {
+		r.scan.mu.Lock()
+		r.node.frozen, r.within = true, r.node.Range
+		r.scan.mu.Unlock()
+		r.first = k
+	}
+	if r.past || r.within.To != nil && !r.within.To.covers(k) {
+		r.past = true
+		return false
+	}
+	if r.rows%learnEvery == 0 {
+		r.sample = append(r.sample, k)
+	}
+	r.rows++
+	r.last = k
+	return true
+}
+
+// land takes note of a page, and reports whether the range goes on.
+func (r *receipt[P]) land(leg Leg, page P, next string, err error) bool {
+	s, n := r.scan, r.node
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	if err != nil {
+		n.err, n.over = err, true
+		s.reserved--
+		if s.failed == nil || n.From.compare(s.failed.From) < 0 {
+			s.failed = n
+		}
+		return false
+	}
+	for _, k := range r.sample {
+		s.rulers.learn(k)
+	}
+	if r.rows > 0 {
+		s.rulers.learn(r.last)
+	}
+	more, end := next != "", leg.To
+	if r.past {
+		more, end = false, nil
+	}
+	s.pages++
+	if r.rows > 0 && n.own > 0 && r.last.Partition != n.From.Partition {
+		s.rulers.moved(n.stay + 1)
+	}
+	if !n.read(r.first, r.last, r.rows, more, end) {
+		s.wasted++
+	}
+	n.ready = append(n.ready, landed[P]{page, n.From})
+	return !n.over
+}

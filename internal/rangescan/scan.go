@@ -1,0 +1,276 @@
+package rangescan
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// Fetch reads one page of a leg: the first for an empty token, otherwise the one that the token continues; next is "" after the
+// last one. It calls accept with the key of every row that the service has returned, in their order, and must not use a row
+// for which accept returns false.
+type Fetch[P any] func(ctx context.Context, leg Leg, token string, accept func(Key) bool) (page P, next string, err error)
+
+// Options say how to read.
+type Options struct {
+	Readers  int  // the maximum number of requests in flight
+	Ordered  bool // deliver pages in the order of keys
+	Buffer   int  // the maximum number of pages in memory, of which Readers are in flight; 0 means 2 for each reader, and 8 if Ordered
+	Together bool // do not divide ranges
+}
+
+// buffer returns the number of pages.
+func (o *Options) buffer() int {
+	switch {
+	case o.Buffer > 0:
+		return max(o.Buffer, o.Readers)
+	case o.Ordered:
+		return 8 * o.Readers
+	}
+	return 2 * o.Readers
+}
+
+// State is what remains of a scan of a list of initial ranges: those that have begun, and the index of the first that has not.
+type State struct {
+	Ranges []Range `json:"r,omitempty"`
+	Next   int     `json:"n,omitempty"`
+}
+
+// Scan is one scan.
+type Scan[P any] struct {
+	options Options
+	initial []Range
+	fetch   Fetch[P]
+
+	mu       sync.Mutex
+	changed  sync.Cond
+	rulers   rulers
+	nodes    []*node[P] // in the order of their keys; those that are over and delivered are removed
+	resumed  []*node[P] // of nodes, those of a state that have no reader yet
+	next     int        // the first of initial that has not begun
+	reserved int        // pages in flight and in memory
+	pages    int        // read
+	wasted   int        // of them, the only pages of an upper part
+	failed   *node[P]   // the first node with an error
+	stopped  bool
+}
+
+// node is a span and what was read of it.
+type node[P any] struct {
+	span
+	done  Point // rows before it are delivered
+	ready []landed[P]
+	err   error
+}
+
+// landed is a page in memory.
+type landed[P any] struct {
+	page P
+	pos  Point // rows before it are read with this page
+}
+
+// New returns a scan of ranges, which lie one behind the other in the order of keys, from a state; the zero State is the beginning.
+func New[P any](initial []Range, from State, options Options, fetch Fetch[P]) *Scan[P] {
+	s := &Scan[P]{options: options, initial: initial, fetch: fetch, next: from.Next}
+	s.changed.L = &s.mu
+	for _, r := range from.Ranges {
+		n := &node[P]{span: span{Range: r}, done: r.From}
+		s.nodes = append(s.nodes, n)
+	}
+	s.resumed = slices.Clone(s.nodes)
+	return s
+}
+
+// Rest returns what remains after the pages that were yielded, the present one included.
+func (s *Scan[P]) Rest() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := State{Next: s.next}
+	for _, n := range s.nodes {
+		last := len(rest.Ranges) - 1
+		switch {
+		case n.over && n.err == nil && len(n.ready) == 0:
+		case last >= 0 && rest.Ranges[last].To != nil && rest.Ranges[last].To.compare(n.done) == 0:
+			rest.Ranges[last].To = n.To
+		default:
+			rest.Ranges = append(rest.Ranges, Range{n.done, n.To})
+		}
+	}
+	return rest
+}
+
+// More reports whether anything remains.
+func (s *Scan[P]) More() bool {
+	rest := s.Rest()
+	return len(rest.Ranges) > 0 || rest.Next < len(s.initial)
+}
+
+// Pages yields the pages, those without rows included. An error is yielded once, as the last element. It can be called once.
+func (s *Scan[P]) Pages(ctx context.Context) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer s.stop(cancel)
+		defer context.AfterFunc(ctx, s.wake)()
+		for range s.options.Readers {
+			running.Go(func() { s.reader(ctx) })
+		}
+		for {
+			page, more, err := s.deliver(ctx)
+			if err != nil {
+				yield(page, err)
+				return
+			}
+			if !more || !yield(page, nil) {
+				return
+			}
+			s.release()
+		}
+	}
+}
+
+func (s *Scan[P]) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed.Broadcast()
+}
+
+func (s *Scan[P]) stop(cancel context.CancelFunc) {
+	cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	s.changed.Broadcast()
+}
+
+// release gives the memory of a page back.
+func (s *Scan[P]) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved--
+	s.changed.Broadcast()
+}
+
+// deliver waits for the next page.
+func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if err := ctx.Err(); err != nil {
+			return page, false, err
+		}
+		s.drop()
+		if len(s.nodes) == 0 && s.next == len(s.initial) {
+			return page, false, nil
+		}
+		for _, n := range s.nodes {
+			if len(n.ready) > 0 {
+				first := n.ready[0]
+				n.ready, n.done = slices.Delete(n.ready, 0, 1), first.pos
+				return first.page, true, nil
+			}
+			if n.err != nil {
+				return page, false, n.err
+			}
+			if s.options.Ordered {
+				break
+			}
+		}
+		s.changed.Wait()
+	}
+}
+
+// drop removes the nodes that are read and delivered.
+func (s *Scan[P]) drop() {
+	s.nodes = slices.DeleteFunc(s.nodes, func(n *node[P]) bool { return n.over && n.err == nil && len(n.ready) == 0 })
+}
+
+// reader reads one range after the other.
+func (s *Scan[P]) reader(ctx context.Context) {
+	for {
+		n := s.take(ctx)
+		if n == nil {
+			return
+		}
+		s.read(ctx, n)
+	}
+}
+
+// take returns the next range to read: one of a state, an initial one, or a part of another reader's. It waits for one, and returns
+// nil if there will be none.
+func (s *Scan[P]) take(ctx context.Context) *node[P] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if s.stopped || s.failed != nil || ctx.Err() != nil {
+			return nil
+		}
+		if len(s.resumed) > 0 {
+			n := s.resumed[0]
+			s.resumed = s.resumed[1:]
+			return n
+		}
+		if s.next < len(s.initial) {
+			r := s.initial[s.next]
+			s.next++
+			n := &node[P]{span: span{Range: r}, done: r.From}
+			s.nodes = append(s.nodes, n)
+			return n
+		}
+		if n := s.divide(); n != nil {
+			return n
+		}
+		if !slices.ContainsFunc(s.nodes, func(n *node[P]) bool { return !n.over }) {
+			s.changed.Broadcast()
+			return nil
+		}
+		s.changed.Wait()
+	}
+}
+
+// divide divides the range with the most pages left or, in order, the first one that has more than its share of the memory.
+func (s *Scan[P]) divide() *node[P] {
+	if s.options.Together || s.wasted > 8*s.options.Readers+s.pages/4 {
+		return nil
+	}
+	ahead := 0.0
+	if s.options.Ordered {
+		ahead = 0.7 * float64(s.options.buffer()) / float64(s.options.Readers)
+	}
+	widest, best := -1, division{}
+	for i, n := range s.nodes {
+		d, ok := s.rulers.divide(&n.span, ahead)
+		if !ok {
+			continue
+		}
+		if widest < 0 || d.left > best.left {
+			widest, best = i, d
+		}
+		if ahead > 0 && d.left > ahead+1 {
+			break
+		}
+	}
+	if widest < 0 {
+		return nil
+	}
+	upper := &node[P]{span: *s.nodes[widest].split(best.at), done: best.at}
+	s.nodes = slices.Insert(s.nodes, widest+1, upper)
+	return upper
+}
+
+// read reads a range to its end.
+func (s *Scan[P]) read(ctx context.Context, n *node[P]) {
+	var leg Leg
+	token := ""
+	for s.reserve(ctx, n) {
+		leg, token = s.begin(n, leg, token)
+		r := &receipt[P]{scan: s, node: n}
+		page, next, err := s.fetch(ctx, leg, token, r.accept)
+		if !r.land(leg, page, next, err) {
+			return
+		}
+		token = next
+	}
+}

@@ -1,0 +1,206 @@
+package rangescan
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// pagesBeforeSplit is the number of pages after which a range may be divided.
+const pagesBeforeSplit = 2
+
+// unknownPages is the estimate for the partitions behind one that has filled a page.
+const unknownPages = 1 << 20
+
+// leastPages is the least number of pages that must be left of a range that is divided.
+const leastPages = 2
+
+// span is a range that a reader reads, with what is known of its density.
+type span struct {
+	Range         // From is the reader's position
+	parent  *span // the range that this one was divided from
+	samples [2]Key
+	sampled bool // the rows between samples were one page
+	pages   int  // read, with those of parent at the time of the division
+	own     int  // read by this reader
+	misses  int  // upper parts in a row that had no second page
+	halved  int  // divisions since the last page
+	stay    int  // pages in a row within the partition of From
+	frozen  bool // rows are being used, so the position is behind some of them
+	blank   bool // the last page had no rows, though more follow: the reader's position is unknown
+	over    bool // read to its end, or given up
+}
+
+// division is where a span can be divided.
+type division struct {
+	at   Point
+	left float64 // estimated number of pages left
+}
+
+// rulers measure keys of a scan, and partitions.
+type rulers struct {
+	partitions, rows ruler
+	left, stayed     int // partitions that readers left, and for how many pages they stayed
+}
+
+// longStay is the number of pages that make a partition large, whatever the size of the others.
+const longStay = 16
+
+// large reports whether a span is in a partition that is larger than usual.
+func (r *rulers) large(s *span) bool {
+	return s.stay >= longStay || 5*s.stay*r.left > 6*r.stayed || r.left == 0
+}
+
+// moved takes note of a page that ended in another partition than the one before, which filled pages.
+func (r *rulers) moved(pages int) {
+	r.left++
+	r.stayed += pages
+}
+
+func (r *rulers) learn(k Key) {
+	r.partitions.learn(k.Partition)
+	r.rows.learn(k.Row)
+}
+
+// divide returns where to divide a span; ok is false if it is not to be divided now. ahead is the number of pages that the span
+// keeps, 0 for half of what is left.
+func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
+	if s.frozen || s.blank || s.over || !s.sampled || s.pages < pagesBeforeSplit || s.own == 0 && s.parent != nil && s.parent.misses > 0 {
+		return d, false
+	}
+	from, a, b := s.From, s.samples[0], s.samples[1]
+	if s.single() {
+		if from.opens() && s.own == 0 && a.Partition != b.Partition || !r.large(s) {
+			return d, false
+		}
+		d, key := s.middle(&r.rows, from.Row, s.rowEnd(), a.Row, b.Row, ahead)
+		d.at = Point{Partition: from.Partition, Row: key}
+		return d, key != "" && d.at.compare(from) > 0 && d.at.compare(*s.To) < 0
+	}
+	behind := Point{Partition: from.Partition, Side: Behind}
+	if a.Partition == b.Partition { // a page within one partition
+		if ahead > 0 && s.own > 0 && from.Side != Behind && r.large(s) { // in order, the partition itself is due first
+			return division{behind, unknownPages}, true
+		}
+		a.Partition = from.Partition
+		b.Partition = a.Partition
+	}
+	var end *string
+	if s.To != nil {
+		end = &s.To.Partition
+	}
+	d, key := s.middle(&r.partitions, from.Partition, end, a.Partition, b.Partition, ahead)
+	if a.Partition == b.Partition {
+		if d.left = math.Ldexp(unknownPages, -s.halved); s.misses > 0 {
+			key = ""
+		}
+		if key == "" && (s.own == 0 || from.Side == Behind || !r.large(s)) {
+			return d, false
+		}
+	}
+	if d.at = (Point{Partition: key}); key == "" || d.at.compare(behind) <= 0 || s.ends(d.at) {
+		d.at = behind
+	}
+	return d, d.at.compare(from) > 0 && !s.ends(d.at)
+}
+
+// rowEnd returns the row key at which a span within one partition ends, nil for none.
+func (s *span) rowEnd() *string {
+	if s.To.Side == Behind {
+		return nil
+	}
+	return &s.To.Row
+}
+
+// middle returns a key between low and high, which is nil for no bound, and the estimated number of pages between them. a and b are
+// the keys between which one page lay.
+func (s *span) middle(r *ruler, low string, high *string, a, b string, ahead float64) (d division, key string) {
+	keys := []string{low, a, b}
+	if high != nil {
+		keys = append(keys, *high)
+	}
+	scale := r.scaleOf(high == nil, keys...)
+	from, to := scale.number(low), scale.total
+	if high != nil {
+		to = scale.number(*high)
+	}
+	extent := new(big.Int).Sub(scale.number(b), scale.number(a))
+	if extent.Sign() <= 0 {
+		extent.SetInt64(1)
+	}
+	rest := new(big.Int).Sub(to, from)
+	d.left = ratio(rest, extent)
+	if d.left < leastPages {
+		return d, ""
+	}
+	step := new(big.Int)
+	switch {
+	case s.misses > 0:
+		step.Sqrt(step.Mul(extent, rest))
+	case ahead > 0 && d.left > ahead+1:
+		step, _ = new(big.Float).Mul(new(big.Float).SetInt(extent), big.NewFloat(ahead)).Int(nil)
+	default:
+		step.Rsh(step.Add(rest, extent), 1) // a page is in flight
+	}
+	if key = scale.key(step.Add(step, from)); compoundkey.Compare(key, low) <= 0 || high != nil && compoundkey.Compare(key, *high) >= 0 {
+		return d, ""
+	}
+	return d, key
+}
+
+// ratio returns a / b.
+func ratio(a, b *big.Int) float64 {
+	q, _ := new(big.Float).Quo(new(big.Float).SetInt(a), new(big.Float).SetInt(b)).Float64()
+	return q
+}
+
+// split lowers the end of a span to a point and returns the rest.
+func (s *span) split(at Point) *span {
+	upper := &span{Range: Range{at, s.To}, parent: s, samples: s.samples, sampled: s.sampled, pages: s.pages, misses: s.misses, stay: s.stay}
+	s.To = &at
+	s.halved++
+	upper.halved = s.halved
+	return upper
+}
+
+// read takes note of a page. first and last are the keys of its rows if it had any; more says that its leg goes on, and legEnd
+// is where the leg ends. worth is false if the division that made the span was not worth its request.
+func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth bool) {
+	from := s.From
+	s.frozen, s.halved = false, 0
+	s.pages++
+	s.own++
+	s.blank = rows == 0 && more
+	if rows > 0 {
+		if s.stay++; last.Partition != from.Partition {
+			s.stay = 0
+		}
+		s.From = Point{Partition: last.Partition, Row: last.Row, Side: After}
+		s.samples, s.sampled = [2]Key{first, last}, true
+		if !from.opens() && from.Side == After {
+			s.samples[0] = Key{from.Partition, from.Row} // also what lies between the pages
+		}
+	}
+	if !more {
+		s.over = legEnd == nil || s.ends(*legEnd)
+		if !s.over {
+			s.From = *legEnd
+		}
+	}
+	return s.judge()
+}
+
+// judge tells the parent whether its division was worth a request, and returns false if it was not.
+func (s *span) judge() bool {
+	switch p := s.parent; {
+	case p == nil:
+	case s.over && s.own == 1:
+		p.misses++
+		return false
+	case s.own == 2:
+		p.misses, s.misses = 0, 0
+		s.parent = nil
+	}
+	return true
+}
