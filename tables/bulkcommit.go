@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 )
 
@@ -110,7 +111,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 		keys[i] = u.Value.Writes[0].Key
 		index[keys[i]] = i
 	}
-	for row, err := range getMany[RawRow](ctx, b.table.rawRows(), keys, existingConcurrency) {
+	for row, err := range GetManyOf(ctx, rows.Open, b.table.rawRows(), keys, &ParallelOptions[RawRow]{Concurrency: existingConcurrency}) {
 		if err != nil {
 			return nil, err
 		}

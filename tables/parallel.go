@@ -1,11 +1,17 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 )
 
@@ -13,43 +19,148 @@ import (
 type ParallelOptions[T any] struct {
 	// Concurrency is the maximum number of requests in flight; 0 or less means 8.
 	Concurrency int
-	// Order compares two entities, and merges the partitions: the least entity comes first. Each partition's entities must already be
-	// in this order, and a page of every partition is held in memory. Nil yields the partitions one after the other in the order of
-	// their keys. GetMany does not use it.
+	// Order compares two entities, and merges the partitions of AllPartitions: the least entity comes first. Each partition's
+	// entities must already be in this order, and a page of every partition is held in memory. Nil yields entities in the order
+	// of partition key and row key.
 	Order func(a, b *T) int
+	// Unordered yields entities as they arrive, which is the fastest way to read a large table or partition: readers then share
+	// all of it, and not only the pages next in order. GetMany does not use it.
+	Unordered bool
+	// Progress is called after the caller has taken the last entity of a page, with Read, Elapsed and Resume. It is not called
+	// with Order, by GetMany, or on Azure Cosmos DB.
+	Progress func(Report)
+	// Resume continues an earlier read with the same query and partitions: give Report.Resume of its last Progress. Entities after that
+	// token are yielded again. It has at most three keys for each page in memory, whatever the size of the table.
+	Resume string
 }
 
-func (o *ParallelOptions[T]) concurrency() int {
-	if o == nil || o.Concurrency <= 0 {
-		return defaultConcurrency
-	}
-	return o.Concurrency
-}
-
-// AllPartitions runs the query in each of the partitions, several at once, and yields their entities in order. The query must not
-// name a partition itself; its Top counts over all partitions. An error is yielded once, as the last element.
+// AllParallel yields the entities that All yields, read by several readers: they share the table, or the one partition that the
+// query names, by ranges of keys. A reader that has nothing to do takes over a part of another one's range, so it does not matter
+// how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. An error
+// is yielded once, as the last element. On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.
 //
-// Requests: those of one query for each partition. At most 2 pages of a partition are read ahead of the caller.
-func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	if q.partition != nil {
-		return func(yield func(*T, error) bool) {
-			yield(nil, Invalidf("AllPartitions", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
-		}
+// Requests: 1 for each page; one for each bad guess of where rows are, fewer than 8 for each reader and a quarter of the pages; and up to 2 for each
+// part that a reader has taken over. In memory are at most 8 pages for each reader, with Unordered 2.
+func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	const op = "AllParallel"
+	p, err := q.plan()
+	if err == nil {
+		err = q.refuseScan(p)
 	}
+	o := cmp.Or(options, &ParallelOptions[T]{})
+	cosmos := err == nil && q.src.Table.account.cosmos
+	switch {
+	case err != nil:
+	case o.Order != nil:
+		err = Invalidf(op, "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
+	case cosmos && o.Resume != "":
+		err = Invalidf(op, "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
+	}
+	whole := rangescan.Range{}
+	switch {
+	case err != nil:
+		return streams.Failed[*T](err)
+	case cosmos:
+		return q.All(ctx)
+	case q.partition != nil:
+		whole = rangescan.Partition(*q.partition)
+	}
+	return q.scan(ctx, op, []rangescan.Range{whole}, 0, o)
+}
+
+// AllPartitions runs the query in each of the partitions, several at once, and yields their entities in order. Several readers
+// share a partition that has many more pages than the others. The query must not name a partition itself; its Top counts over all
+// partitions. An error is yielded once, as the last element.
+//
+// Requests: those of one query for each partition, and those of AllParallel for the parts of a large one. At most 2 pages for each request
+// in flight are read ahead of the caller; with Order, 2 pages of each partition.
+func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	const op = "AllPartitions"
+	if q.partition != nil {
+		return streams.Failed[*T](Invalidf(op, "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
+	}
+	o := cmp.Or(options, &ParallelOptions[T]{})
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
+	ordered := q.src != nil && (q.src.Table.account.cosmos || o.Order != nil)
 	fetches := make([]streams.Fetch[*T], len(keys))
+	ranges := make([]rangescan.Range, len(keys))
 	for i, key := range keys {
 		inPartition := q.Partition(key)
+		if _, err := inPartition.plan(); err != nil && !ordered {
+			return streams.Failed[*T](err)
+		}
+		ranges[i] = rangescan.Partition(key)
 		fetches[i] = func(ctx context.Context, token string) ([]*T, string, error) {
 			page, err := inPartition.Page(ctx, token)
 			return page.Items, page.Next, err
 		}
 	}
-	var order func(a, b *T) int
-	if options != nil {
-		order = options.Order
+	concurrency := streams.Concurrency(o.Concurrency, defaultConcurrency)
+	if ordered && o.Resume != "" {
+		return streams.Failed[*T](Invalidf(op, "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
 	}
-	return streams.All(ctx, fetches, options.concurrency(), order, q.top)
+	if ordered || len(keys) == 0 {
+		return streams.All(ctx, fetches, concurrency, o.Order, q.top)
+	}
+	return q.scan(ctx, op, ranges, 2*concurrency, o)
+}
+
+// scan reads ranges of keys with several readers, and holds at most buffer pages, 0 for the default.
+func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		planned, _ := q.plan() // without error, as the caller has found
+		expr, _ := q.expr()
+		began, report := time.Now(), Report{Resume: o.Resume}
+		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
+		state, left, err := rangescan.ParseState(o.Resume, run, len(initial), q.top)
+		if err != nil {
+			yield(nil, relabel(op, q.src.Table, Invalid(op, err)))
+			return
+		}
+		part := q
+		part.partition, part.top, part.allowScan = nil, 0, true
+		if q.top > 0 && !q.src.Skips {
+			part.pageSize = min(cmp.Or(q.pageSize, MaxPageSize), q.top)
+		}
+		scan := rangescan.New(initial, state, rangescan.Options{
+			Readers: streams.Concurrency(o.Concurrency, defaultConcurrency), Ordered: !o.Unordered, Buffer: buffer,
+			Together: odata.Comparisons(expr)+rangescan.MaxComparisons > MaxFilterComparisons,
+		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) ([]*T, string, error) {
+			part := part
+			part.accept = func(k Key) bool { return accept(rangescan.Key(k)) }
+			filter, err := leg.Filter()
+			if err != nil {
+				return nil, "", Invalid(op, err)
+			}
+			if filter != "" {
+				part = part.Filter(filter)
+			}
+			page, err := part.Page(ctx, token)
+			return page.Items, page.Next, err
+		})
+		for items, err := range scan.Pages(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, v := range items {
+				if !yield(v, nil) {
+					return
+				}
+				report.Read++
+				if left--; left == 0 {
+					return
+				}
+			}
+			if o.Progress == nil {
+				continue
+			}
+			if report.Resume, report.Elapsed = "", time.Since(began); scan.More() {
+				report.Resume = scan.Rest().Token(run, max(left, 0))
+			}
+			o.Progress(report)
+		}
+	}
 }
 
 // GetMany reads rows by their keys, several at once, and yields those that exist in the order of keys. Use it in place of the
@@ -57,11 +168,5 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 //
 // Requests: 1 for each key, at most Concurrency of them ahead of the caller.
 func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return getMany[T](ctx, r.src, keys, options.concurrency())
-}
-
-func getMany[T any](ctx context.Context, s *Source, keys []Key, concurrency int) iter.Seq2[*T, error] {
-	return streams.Window(ctx, len(keys), concurrency, func(ctx context.Context, i int) (*T, error) {
-		return as[T](s.get(ctx, "GetMany", keys[i]))
-	}, IsAbsent)
+	return GetManyOf(ctx, rows.Open, r.src, keys, options)
 }

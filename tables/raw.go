@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 )
 
 // Raw reads and writes rows with the library's own properties, which Rows hides and protects. It is for the packages of this
@@ -43,7 +45,7 @@ func ErrPartialOf(_ rows.Pass) error { return errPartial }
 
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
 func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {
-	return getMany[RawRow](ctx, r.table.rawRows(), keys, defaultConcurrency)
+	return GetManyOf[RawRow](ctx, rows.Open, r.table.rawRows(), keys, nil)
 }
 
 // Query returns a query of the rows as they are stored.
@@ -75,7 +77,10 @@ func GetAny(ctx context.Context, _ rows.Pass, source *Source, op string, key Key
 
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return getMany[T](ctx, source, keys, options.concurrency())
+	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
+	return streams.Window(ctx, len(keys), concurrency, func(ctx context.Context, i int) (*T, error) {
+		return as[T](source.get(ctx, "GetMany", keys[i]))
+	}, IsAbsent)
 }
 
 // CodecOf returns the codec of T.

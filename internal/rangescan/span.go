@@ -24,8 +24,9 @@ type span struct {
 	sampled bool // the rows between samples were one page
 	pages   int  // read, with those of parent at the time of the division
 	own     int  // read by this reader
-	misses  int  // upper parts in a row that had no second page
+	misses  int  // upper parts in a row that had few rows
 	halved  int  // divisions since the last page
+	size    int  // rows of the largest page
 	stay    int  // pages in a row within the partition of From
 	frozen  bool // rows are being used, so the position is behind some of them
 	blank   bool // the last page had no rows, though more follow: the reader's position is unknown
@@ -95,6 +96,11 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 		if d.left = math.Ldexp(unknownPages, -s.halved); s.misses > 0 {
 			key = ""
 		}
+		if key == "" && end != nil && s.own > 0 && from.Side != Behind && r.large(s) { // hardly any partition follows
+			d, key := s.middle(&r.rows, from.Row, nil, s.samples[0].Row, b.Row, 0)
+			d.at = Point{Partition: from.Partition, Row: key}
+			return d, key != "" && d.at.compare(from) > 0
+		}
 		if key == "" && (s.own == 0 || from.Side == Behind || !r.large(s)) {
 			return d, false
 		}
@@ -157,7 +163,7 @@ func ratio(a, b *big.Int) float64 {
 
 // split lowers the end of a span to a point and returns the rest.
 func (s *span) split(at Point) *span {
-	upper := &span{Range: Range{at, s.To}, parent: s, samples: s.samples, sampled: s.sampled, pages: s.pages, misses: s.misses, stay: s.stay}
+	upper := &span{Range: Range{at, s.To}, parent: s, samples: s.samples, sampled: s.sampled, pages: s.pages, misses: s.misses, stay: s.stay, size: s.size}
 	s.To = &at
 	s.halved++
 	upper.halved = s.halved
@@ -188,14 +194,16 @@ func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth 
 			s.From = *legEnd
 		}
 	}
-	return s.judge()
+	s.size = max(s.size, rows)
+	return s.judge(rows)
 }
 
-// judge tells the parent whether its division was worth a request, and returns false if it was not.
-func (s *span) judge() bool {
+// judge tells the parent whether its division was worth a request, and returns false if it was not: the upper part had one page of
+// few rows.
+func (s *span) judge(rows int) bool {
 	switch p := s.parent; {
 	case p == nil:
-	case s.over && s.own == 1:
+	case s.over && s.own == 1 && 4*rows < s.size:
 		p.misses++
 		return false
 	case s.own == 2:

@@ -1,0 +1,48 @@
+package rangescan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+)
+
+// token is the text form of a State.
+type token struct {
+	Version int    `json:"v"`
+	Query   string `json:"q"` // a fingerprint of what is read
+	State
+	Left int `json:"l,omitempty"` // rows that a limit still allows
+}
+
+const tokenVersion = 1
+
+// Token returns the text of a state, with a fingerprint of what is read and the number of rows that a limit still allows.
+func (s State) Token(query string, left int) string {
+	return continuation.Encode(token{tokenVersion, query, s, left})
+}
+
+// ParseState is the inverse of Token for a scan of so many initial ranges; "" is the beginning, with limit rows left.
+func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
+	if text == "" {
+		return State{}, limit, nil
+	}
+	var t token
+	switch {
+	case continuation.Decode(text, &t) != nil:
+		return s, 0, fmt.Errorf("Resume, of %d characters, is not Report.Resume of an earlier parallel read", len(text))
+	case t.Version != tokenVersion:
+		return s, 0, fmt.Errorf("Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
+	case t.Query != query:
+		return s, 0, errors.New("Resume is the token of another query or of other partitions; repeat those of that read")
+	}
+	damaged := t.Next < 0 || t.Next > ranges || t.Left < 0 || (limit > 0) != (t.Left > 0)
+	for i, r := range t.Ranges {
+		damaged = damaged || r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
+			i > 0 && (t.Ranges[i-1].To == nil || t.Ranges[i-1].To.compare(r.From) > 0)
+	}
+	if damaged {
+		return s, 0, errors.New("Resume is damaged: its ranges do not follow each other; begin again without it")
+	}
+	return t.State, t.Left, nil
+}

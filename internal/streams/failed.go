@@ -1,0 +1,19 @@
+package streams
+
+import "iter"
+
+// Failed yields one error.
+func Failed[V any](err error) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var none V
+		yield(none, err)
+	}
+}
+
+// Concurrency returns n, or the default if n is not positive.
+func Concurrency(n, byDefault int) int {
+	if n <= 0 {
+		return byDefault
+	}
+	return n
+}
