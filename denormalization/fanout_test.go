@@ -99,7 +99,7 @@ func newOffices(t testing.TB, s *storagetest.Service, members int) *offices {
 	p := harness.Must[*officeProcess](t)(w.start(s))
 	harness.Check(t, p.members.Table().Create(t.Context()), p.queue.Create(t.Context()))
 	// The members are older than the link.
-	_, err := w.unlinked(t, s).BulkInsertNonAtomic(t.Context(), func(yield func(*member, error) bool) {
+	_, err := w.unlinked(t, s).BulkNonAtomic(t.Context(), func(yield func(*member, error) bool) {
 		for id := range members {
 			if !yield(&member{ID: id, Office: "L", Note: "kept"}, nil) {
 				return

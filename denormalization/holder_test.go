@@ -231,7 +231,7 @@ func newFanOutWorld(t testing.TB, n int) *fanOutWorld {
 	_, err = account.Container("queue").Create(t.Context(), nil)
 	harness.Check(t, err, queue.Create(t.Context()), w.holders.Table().Create(t.Context()), w.sources.Table().Create(t.Context()))
 	older := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(account.Table("Holders"), schema))
-	_, err = older.BulkInsertNonAtomic(t.Context(), func(yield func(*department, error) bool) {
+	_, err = older.BulkNonAtomic(t.Context(), func(yield func(*department, error) bool) {
 		for i := range n {
 			if !yield(&department{Site: "Sales", Name: fmt.Sprint(i)}, nil) {
 				return

@@ -160,7 +160,7 @@ func BenchmarkCopies(b *testing.B) {
 	w := worldOn(b, storagetest.Simulator(b, nil))
 	index := byName()
 	r := w.employees(b, "Employees", nil, index)
-	harness.Check(b, second(r.BulkInsertNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
+	harness.Check(b, second(r.BulkNonAtomic(b.Context(), func(yield func(*employee, error) bool) {
 		for i := range 1000 {
 			if !yield(june("Sales", i), nil) {
 				return

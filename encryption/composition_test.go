@@ -114,7 +114,7 @@ func TestOtherWrites(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	r := w.employees(t, w.s.TableName(t), nil, byName())
-	p, err := r.BulkInsertNonAtomic(ctx, func(yield func(*employee, error) bool) {
+	p, err := r.BulkNonAtomic(ctx, func(yield func(*employee, error) bool) {
 		for id := range 20 {
 			if !yield(june("Sales", id), nil) {
 				return

@@ -34,7 +34,7 @@ func fill(t testing.TB, logins *highvolumedelete.Tables[login], days, users, eac
 				}
 			}
 		})
-		if _, err := harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
+		if _, err := harness.Must[*patterns.Repository[login]](t)(logins.Repository(at)).BulkNonAtomic(t.Context(), all, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

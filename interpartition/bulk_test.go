@@ -1,6 +1,7 @@
 package interpartition_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestBulkInSets(t *testing.T) {
 			return tables.Key{Partition: fmt.Sprint("day", v.Day), Row: compoundkey.Join("visit", compoundkey.Int(v.Number, 6))}
 		}}, byNumber, byReverse, byColor))
 	c.requests.Reset()
-	report, err := visits.BulkInsertNonAtomic(ctx, func(yield func(*visit, error) bool) {
+	report, err := visits.BulkNonAtomic(ctx, func(yield func(*visit, error) bool) {
 		for i := range 1000 {
 			if !yield(&visit{Day: i / 100, Number: i, Color: i % 20}, nil) {
 				return
@@ -64,4 +65,100 @@ func TestBulkInSets(t *testing.T) {
 	if found := harness.Must[*visit](t)(byReverse.Get(ctx, interpartition.Global, compoundkey.Int(999_999-512, 6))); n != 5 || found.Number != 512 {
 		t.Errorf("%d of a color, %+v", n, found)
 	}
+}
+
+// TestBulkVerbs: 90 entities of three partitions with an outside index and a list, changed with every verb; one entity of a set is stale.
+func TestBulkVerbs(t *testing.T) {
+	ctx, c := t.Context(), openCounted(t, kind{})
+	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
+		&interpartition.Options[visit]{Group: func(*visit) string { return interpartition.Global }})
+	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
+	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", RowPrefix: "visit",
+		Key: func(v *visit) tables.Key {
+			return tables.Key{Partition: fmt.Sprint("day", v.Day), Row: compoundkey.Join("visit", compoundkey.Int(v.Number, 6))}
+		}}, byNumber, byColor))
+	const n = 90
+	stored := map[int]*visit{}
+	for i := range n {
+		stored[i] = &visit{Day: i / 30, Number: i}
+	}
+	run := func(verb tables.BulkVerb, wantRequests int, refused *[]*tables.Error) tables.Report {
+		t.Helper()
+		options := &tables.BulkOptions{Verb: verb, Refused: func(e *tables.Error) error { *refused = append(*refused, e); return nil }}
+		if verb == tables.BulkMerge {
+			options.Properties = []string{"Color"}
+		}
+		c.requests.Reset()
+		report, err := visits.BulkNonAtomic(ctx, func(yield func(*visit, error) bool) {
+			for i := range n {
+				if !yield(stored[i], nil) {
+					return
+				}
+			}
+		}, options)
+		requests := c.requests.Count()
+		t.Logf("verb %d: %d requests, %+v", verb, requests, report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if requests != wantRequests {
+			t.Errorf("verb %d: %d requests", verb, requests)
+		}
+		verified, err := visits.Verify(ctx, &patterns.JobOptions{Lag: time.Millisecond, Found: func(f patterns.Finding) error { t.Errorf("verb %d: %v", verb, f); return nil }})
+		if err != nil || verified.Findings > 0 {
+			t.Errorf("%+v, %v", verified, err)
+		}
+		return report
+	}
+	var refused []*tables.Error
+	run(tables.BulkInsert, 18, &refused)
+	for _, verb := range []tables.BulkVerb{tables.BulkReplace, tables.BulkMerge} {
+		other := harness.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(stored[41]))) // of a concurrent writer
+		other.Color = 10 + int(verb)
+		harness.Check(t, visits.Replace(ctx, other))
+		for i := range n {
+			stored[i].Color = int(verb)
+		}
+		refused = nil
+		report := run(verb, map[tables.BulkVerb]int{tables.BulkReplace: 112, tables.BulkMerge: 111}[verb], &refused) // 1 for each outside copy
+		if len(refused) != 1 || refused[0].Change != 42 || refused[0].Key != visits.KeyOf(other) || refused[0].Kind != tables.ErrConflict {
+			t.Errorf("refused: %v", refused)
+		}
+		if report.Written != n-1 || report.Failed != 1 || report.Resume != "" {
+			t.Errorf("%+v", report)
+		}
+		if got := harness.Must[*visit](t)(visits.Get(ctx, visits.KeyOf(other))); got.Color != other.Color {
+			t.Errorf("the concurrent writer's change is lost: %+v", got)
+		}
+		stored[41] = other
+	}
+	refused = nil
+	for i := range n {
+		stored[i] = &visit{Day: i / 30, Number: i, Color: 7}
+	}
+	if report := run(tables.BulkUpsert, 110, &refused); report.Written != n || refused != nil {
+		t.Errorf("%+v, %v", report, refused)
+	}
+	for i, v := range stored {
+		if got := harness.Must[*visit](t)(byNumber.Get(ctx, interpartition.Global, compoundkey.Int(v.Number, 6))); got.Color != 7 {
+			t.Errorf("%+v", got)
+		} else {
+			stored[i] = got // read through the index
+		}
+	}
+	if report := run(tables.BulkDelete, 108, &refused); report.Written != n || refused != nil {
+		t.Errorf("%+v, %v", report, refused)
+	}
+	if _, err := visits.Get(ctx, tables.Key{Partition: "day0", Row: compoundkey.Join("visit", compoundkey.Int(3, 6))}); !errors.Is(err, tables.ErrNotFound) {
+		t.Errorf("after the delete: %v", err)
+	}
+	refused = nil
+	c.requests.Reset()
+	unread := &visit{Day: 1, Number: 200}
+	stopped, err := visits.BulkNonAtomic(ctx, func(yield func(*visit, error) bool) { yield(unread, nil) }, &tables.BulkOptions{Verb: tables.BulkReplace})
+	if e := harness.WantKind(t, err, tables.ErrInvalid); e.Change != 1 || stopped.Resume != "" || c.requests.Count() != 0 {
+		t.Errorf("%+v, %+v", e, stopped)
+	}
+	_, err = visits.BulkNonAtomic(ctx, func(yield func(*visit, error) bool) { yield(unread, nil) }, &tables.BulkOptions{Verb: tables.BulkUpsertMerge})
+	harness.WantKind(t, err, tables.ErrInvalid)
 }

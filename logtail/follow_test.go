@@ -116,7 +116,7 @@ func TestFollowIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Repository().BulkInsertNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
+	if _, err := l.Repository().BulkNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
 		for _, v := range all {
 			if !yield(v, nil) {
 				return
@@ -221,7 +221,7 @@ func TestFollowOneTick(t *testing.T) {
 	l := openLog(t, s, c.now)
 	logtail.SetPage(l, 100)
 	for at := range 3 {
-		if _, err := l.Repository().BulkInsertNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
+		if _, err := l.Repository().BulkNonAtomic(t.Context(), func(yield func(*claim, error) bool) {
 			for i := range 130 {
 				e := logtail.Entry{LoggedAt: day.Add(time.Duration(at) * time.Second), LogID: fmt.Sprintf("%04d", i)}
 				if !yield(&claim{Entry: e, Employee: "223", Amount: at*130 + 129 - i}, nil) {

@@ -106,7 +106,7 @@ func fill(t testing.TB, l *logtail.Log[claim], employee string, n int) {
 			}
 		}
 	})
-	if p, err := l.Repository().BulkInsertNonAtomic(t.Context(), all, nil); err != nil || p.Written != int64(n) {
+	if p, err := l.Repository().BulkNonAtomic(t.Context(), all, nil); err != nil || p.Written != int64(n) {
 		t.Fatal(p.Written, err)
 	}
 }

@@ -112,7 +112,7 @@ func TestCheckAsksForOutsideKeys(t *testing.T) {
 func TestBulkOptionsAreChecked(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	rows := func(yield func(*tables.Entity, error) bool) { t.Error("the sequence is asked") }
-	for _, o := range []tables.BulkOptions{{Verb: tables.BulkUpsertMerge + 1}, {Resume: "-1"}, {Concurrency: -1}} {
+	for _, o := range []tables.BulkOptions{{Verb: tables.BulkDelete + 1}, {Properties: []string{"N"}}, {Resume: "-1"}, {Concurrency: -1}} {
 		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
 		harness.WantKind(t, err, tables.ErrInvalid)
 	}

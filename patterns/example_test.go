@@ -48,7 +48,7 @@ func hireAll(ctx context.Context, repository *patterns.Repository[Worker], n int
 			}
 		}
 	}
-	if _, err := repository.BulkInsertNonAtomic(ctx, hired, nil); err != nil {
+	if _, err := repository.BulkNonAtomic(ctx, hired, nil); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -46,7 +46,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	case driver.ChangeReplace:
 		w, err = r.Replacing(op, v)
 	case driver.ChangeDelete:
-		w, err = r.Deleting(ctx, op, v)
+		w, err = r.Deleting(ctx, op, v, nil)
 	default:
 		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a Merge, since its rows depend on the stored entity; use ChangeReplace"))
 	}

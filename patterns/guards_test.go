@@ -54,7 +54,7 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 		return err
 	})
 	refused("bulk of a repository", func() error {
-		_, err := noteRepository(t, table).BulkInsertNonAtomic(ctx, func(yield func(*note, error) bool) { yield(nil, nil) }, nil)
+		_, err := noteRepository(t, table).BulkNonAtomic(ctx, func(yield func(*note, error) bool) { yield(nil, nil) }, nil)
 		return err
 	})
 

@@ -30,7 +30,7 @@ func TestUsesThatLackSomething(t *testing.T) {
 	key := tables.Key{Partition: "p", Row: "used_01"}
 	uses := map[string]func() error{
 		"Update without a function":    func() error { _, err := repository.Update(ctx, key, nil); return err },
-		"a bulk insert of no sequence": func() error { _, err := repository.BulkInsertNonAtomic(ctx, nil, nil); return err },
+		"a bulk insert of no sequence": func() error { _, err := repository.BulkNonAtomic(ctx, nil, nil); return err },
 		"a bulk of no sequence":        func() error { _, err := typed.BulkNonAtomic(ctx, nil, nil); return err },
 		"Create of a nil table":        func() error { return (*tables.Table)(nil).Create(ctx) },
 		"Drop of a nil table":          func() error { return (*tables.Table)(nil).Drop(ctx) },

@@ -101,7 +101,7 @@ func TestRebuildInSets(t *testing.T) {
 		return tables.Key{Partition: "red", Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
-	_, err := bare.BulkInsertNonAtomic(ctx, func(yield func(*person, error) bool) {
+	_, err := bare.BulkNonAtomic(ctx, func(yield func(*person, error) bool) {
 		for id := range n {
 			p := ann()
 			p.ID, p.Email = id, fmt.Sprintf("p%d@contoso.com", id)

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -65,19 +66,33 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	return r.engine.Merge(ctx, untyped(v), properties...)
 }
 
-// BulkInsertNonAtomic inserts any number of entities with all that their patterns write. Each entity is written completely or not at
-// all; several of one partition are one transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic. If
-// patterns have effects outside of the partition, each transaction has one intent, and new copies in one other partition are written
-// together. If a key is taken, the entity is inserted alone, which claims an orphaned copy.
+// BulkNonAtomic changes any number of entities with one verb, with all that their patterns write. Each entity is changed completely or
+// not at all; several of one partition are one transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic, also
+// for Resume, SkipExisting and what is held in memory.
 //
-// Report.Rows counts the rows of the entities, without lists and without copies in other partitions.
+// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; an entity that was not read is ErrInvalid.
+// BulkUpsert reads the entities of a transaction first. Entities that are refused, such as those that another writer has changed, are
+// given to BulkOptions.Refused, and the others of their transaction are written without them. A taken index key of an entity is an
+// orphaned copy if no entity has it, which the insert claims. Several changes of one entity are made in the order of the sequence;
+// entities that exchange a unique key need a Transaction.
+//
+// If patterns have effects outside of the partition, each transaction has one intent, and new copies in one other partition are
+// written together. If the process dies, a worker carries out the intents of the transactions that were committed and removes the
+// reservations of the others. Report.Resume continues the run: entities after it may be changed already, so a sequence that edits what
+// it reads must allow an edit to be repeated. If the outcome of a transaction is unknown, the run ends with ErrUnknownOutcome.
+//
+// Report.Rows counts the rows of the entities that are known before they are read, without lists and copies in other partitions.
 //
 // Requests: 1 for each 100 rows of a partition at best; with patterns, those of each transaction as StageInsert has them, for 50 rows if
-// they add lists or other entities.
-func (r *Repository[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
-	const op = "BulkInsertNonAtomic"
-	return tables.Bulk(ctx, pass, r.engine.Table, op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
-		return r.engine.BulkUnit(ctx, op, v)
+// they add lists or other entities. BulkUpsert, BulkMerge with patterns, and entities that were read through an index or a projection
+// add 1 for each transaction whose keys lie close together, else 1 for each entity. A refused entity adds those of its transaction.
+func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
+	w, err := bulk.New(r.engine, options)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	return tables.Bulk(ctx, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
+		return w.Unit(ctx, v)
 	})
 }
 
@@ -105,14 +120,14 @@ func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
 // StageMerge stages a Merge; see StageInsert. Requests of Commit: 1 more, as for Merge.
 func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
 	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
-		return r.engine.Merging(ctx, op, untyped(v), properties)
+		return r.engine.Merging(ctx, op, untyped(v), properties, nil)
 	})
 }
 
 // StageDelete stages a Delete; see StageInsert.
 func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
 	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
-		return r.engine.Deleting(ctx, op, untyped(v))
+		return r.engine.Deleting(ctx, op, untyped(v), nil)
 	})
 }
 

@@ -408,5 +408,5 @@ func TestSweepOnAzurite(t *testing.T) {
 	t.Run("Transaction", onAzurite(18, sweptTransaction()).run)
 	bulk := sweptBulkInsert()
 	bulk.service, bulk.faults, bulk.callers, bulk.floor = azurite, faults, callers, 18
-	t.Run("BulkInsertNonAtomic", bulk.run)
+	t.Run("BulkNonAtomic", bulk.run)
 }

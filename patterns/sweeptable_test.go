@@ -155,7 +155,7 @@ func sweptBulkInsert() bulkCase {
 			if err != nil {
 				return tables.Report{}, err
 			}
-			return repo.BulkInsertNonAtomic(ctx, func(yield func(*member, error) bool) {
+			return repo.BulkNonAtomic(ctx, func(yield func(*member, error) bool) {
 				for i := range rows {
 					m := &member{Team: []string{"red", "red", "blue"}[i%3], ID: i, Name: "Ann", Email: fmt.Sprint("ann", i), Tags: []string{"a", "b"}}
 					if !yield(m, nil) {

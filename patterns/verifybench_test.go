@@ -33,7 +33,7 @@ func crowdOn(t testing.TB, s *storagetest.Service, n, departments int, without .
 			}
 		}
 	})
-	if _, err := d.repo.BulkInsertNonAtomic(t.Context(), all, nil); err != nil {
+	if _, err := d.repo.BulkNonAtomic(t.Context(), all, nil); err != nil {
 		t.Fatal(err)
 	}
 	return o, d

@@ -91,9 +91,9 @@ func TestVerbsThatAreMetered(t *testing.T) {
 			}
 		}
 	}
-	harness.Must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, all, nil))
+	harness.Must[tables.Report](t)(p.BulkNonAtomic(ctx, all, nil))
 	harness.Check(t, p.DeleteUnconditional(ctx, rowOf(3, "")))
-	harness.Must[tables.Report](t)(p.BulkInsertNonAtomic(ctx, func(yield func(*event, error) bool) {
+	harness.Must[tables.Report](t)(p.BulkNonAtomic(ctx, func(yield func(*event, error) bool) {
 		_ = yield(&event{Number: 0}, nil) && yield(&event{Number: 20}, nil)
 	}, &tables.BulkOptions{Resume: "1"}))
 	total := 0

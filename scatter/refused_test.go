@@ -26,9 +26,9 @@ func TestRefusedEntityMovesNoHorizon(t *testing.T) {
 		"Insert":  func() error { return p.Insert(ctx, large()) },
 		"Upsert":  func() error { return p.Upsert(ctx, large()) },
 		"Prepare": func() error { return p.Prepare(ctx, large()) },
-		"BulkInsertNonAtomic": func() error {
+		"BulkNonAtomic": func() error {
 			var all iter.Seq2[*event, error] = func(yield func(*event, error) bool) { yield(large(), nil) }
-			_, err := p.BulkInsertNonAtomic(ctx, all, nil)
+			_, err := p.BulkNonAtomic(ctx, all, nil)
 			return err
 		},
 	} {

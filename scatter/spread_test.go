@@ -110,7 +110,7 @@ func TestReads(t *testing.T) {
 	for i := range 40 {
 		all = append(all, &login{At: now.Add(time.Duration(i) * time.Minute), User: []string{"even", "odd"}[i%2]})
 	}
-	progress, err := p.BulkInsertNonAtomic(ctx, func(yield func(*login, error) bool) {
+	progress, err := p.BulkNonAtomic(ctx, func(yield func(*login, error) bool) {
 		for _, l := range all {
 			if !yield(l, nil) {
 				return

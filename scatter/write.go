@@ -74,19 +74,23 @@ func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Con
 	return err
 }
 
-// BulkInsertNonAtomic inserts any number of entities: see Repository.BulkInsertNonAtomic. Requests: 1 for each 100
+// BulkNonAtomic changes any number of entities with one verb: see Repository.BulkNonAtomic. Requests: 1 for each 100
 // rows of a partition at best.
-func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
+func (w *Writer[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
 	var skip int64
+	prepare := w.reach
 	if options != nil {
-		skip, _ = strconv.ParseInt(options.Resume, 10, 64) // BulkInsertNonAtomic refuses any other text
+		if options.Verb == tables.BulkReplace || options.Verb == tables.BulkMerge || options.Verb == tables.BulkDelete {
+			prepare = w.check
+		}
+		skip, _ = strconv.ParseInt(options.Resume, 10, 64) // BulkNonAtomic refuses any other text
 	}
 	prepared := func(yield func(*T, error) bool) {
 		var n int64
 		for v, err := range entities {
 			if n++; err == nil && v != nil && n > skip {
-				if w.reach != nil {
-					err = w.reach(ctx, "BulkInsertNonAtomic", v)
+				if prepare != nil {
+					err = prepare(ctx, "BulkNonAtomic", v)
 				}
 				if err == nil {
 					w.count(v)
@@ -97,7 +101,7 @@ func (w *Writer[T]) BulkInsertNonAtomic(ctx context.Context, entities iter.Seq2[
 			}
 		}
 	}
-	return w.repository.BulkInsertNonAtomic(ctx, prepared, options)
+	return w.repository.BulkNonAtomic(ctx, prepared, options)
 }
 
 // update is Repository.Update, with counting.

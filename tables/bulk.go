@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -20,26 +22,43 @@ import (
 // BulkVerb is what a bulk write does with each entity.
 type BulkVerb uint8
 
-// The verbs of Rows.BulkNonAtomic.
+// The verbs of BulkNonAtomic.
 const (
+	// BulkInsert adds entities that must not exist; with SkipExisting it passes over those that do.
 	BulkInsert BulkVerb = iota
+	// BulkReplace overwrites entities that were read, each under its ETag.
+	BulkReplace
+	// BulkMerge writes BulkOptions.Properties of entities that were read, each under its ETag.
+	BulkMerge
+	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads them first.
 	BulkUpsert
+	// BulkUpsertMerge inserts rows, or merges into them whatever their version. Only Rows has it: what patterns write
+	// depends on the whole entity.
 	BulkUpsertMerge
+	// BulkDelete deletes entities that were read, each under its ETag.
+	BulkDelete
 )
 
-// BulkOptions are the options of bulk writes; nil is the same as the zero value.
+// BulkOptions are the options of BulkNonAtomic of Rows and of Repository; nil is the same as the zero value.
 type BulkOptions struct {
-	// Verb is what Rows.BulkNonAtomic does with each row (default BulkInsert).
+	// Verb is what BulkNonAtomic does with each entity (default BulkInsert).
 	Verb BulkVerb
+	// Properties are the names of the properties that BulkMerge writes; nil is all that the entity has. The other verbs do not use it.
+	Properties []string
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
 	// Resume is Report.Resume of an earlier run over the same entities in the same order: the number of entities to skip at
 	// the beginning of the sequence, as decimal digits.
 	Resume string
-	// SkipExisting counts an entity that already exists as done, whoever inserted it. A run that resumes an earlier one needs it: the
-	// earlier run may have written entities after its Resume.
+	// SkipExisting makes BulkInsert count an entity that already exists as done, whoever inserted it. A run that resumes an earlier
+	// one needs it: the earlier run may have written entities after its Resume. The other verbs ignore it.
 	SkipExisting bool
+	// Refused is called with the error of each entity that cannot be written: Error.Change is its place in the sequence, from 1, and
+	// Error.Key names it. Calls do not overlap, and transactions wait for them. If Refused returns nil, the entity counts in
+	// Report.Failed and the run goes on; if Refused returns an error, the run ends with that error. A nil Refused ends the
+	// run with the first such error. The other entities of its transaction are written in each case.
+	Refused func(*Error) error
 	// Progress is called after each transaction, one call at a time. Transactions wait for it.
 	Progress func(Report)
 }
@@ -52,8 +71,10 @@ func (o *BulkOptions) check() (skip int64, err error) {
 		}
 	}
 	switch {
-	case o.Verb > BulkUpsertMerge:
-		return 0, fmt.Errorf("BulkOptions.Verb is %d; it must be BulkInsert, BulkUpsert or BulkUpsertMerge", o.Verb)
+	case o.Verb > BulkDelete:
+		return 0, fmt.Errorf("BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
+	case o.Properties != nil && o.Verb != BulkMerge:
+		return 0, fmt.Errorf("BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
 	case o.Concurrency < 0:
 		return 0, fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
@@ -110,28 +131,49 @@ func (r Report) String() string {
 	return fmt.Sprintf("%s in %v", strings.Join(parts, ", "), r.Elapsed.Round(time.Millisecond))
 }
 
-// BulkNonAtomic writes any number of rows. It groups them by partition, packs each group into entity group transactions, and sends those
-// of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of the context or an
-// error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent, and returns the
-// first error. The Report counts Written, Unchanged, Rows and Transactions of this run, without the runs that it resumes.
+// BulkNonAtomic writes any number of rows with one verb. It groups them by partition, packs each group into entity group transactions,
+// and sends those of several partitions at once. Each transaction is atomic; the whole is not: if BulkNonAtomic ends early, because of
+// the context or an error, any of the rows after Report.Resume may have been written. It then waits for the transactions that were sent,
+// and returns the first error. The Report counts Written, Unchanged, Failed, Conflicts, Rows and Transactions of this run, without the
+// runs that it resumes.
 //
-// It holds at most 20,000 rows in memory; if the rows are spread over many partitions, transactions have fewer rows. The properties of an
-// Entity are copied when it is taken from the sequence. ETags are set later, by other goroutines: do not use the values before
-// BulkNonAtomic returns.
+// If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without it and gives it to
+// BulkOptions.Refused: a row that another writer has changed, or one that is too large, does not keep the others from being written. A
+// failure of the service, or an unknown outcome, ends the run. Several values of one row are written in the order of the sequence, in
+// transactions of their own.
 //
-// Requests: 1 for each 100 rows of a partition at best.
+// It holds at most 20,000 rows in memory; if the rows are spread over many partitions, transactions have fewer rows. The properties and
+// the ETag of a value are copied when it is taken from the sequence. New ETags are set later, by other goroutines: do not use the values
+// before BulkNonAtomic returns.
+//
+// Requests: 1 for each 100 rows of a partition at best; 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
-	verb := wire.VerbInsert
-	switch {
-	case options == nil:
-	case options.Verb == BulkUpsert:
-		verb = wire.VerbReplace
-	case options.Verb == BulkUpsertMerge:
-		verb = wire.VerbMerge
+	var o BulkOptions
+	if options != nil {
+		o = *options
 	}
 	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (BulkUnit, error) {
-		w, err := r.src.Codec.write(verb, v, "")
-		return BulkUnit{Writes: []RawWrite{w}, Written: func(etag azcore.ETag) { r.src.Codec.written(verb, v, etag) }}, err
+		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]
+		var etag azcore.ETag
+		if o.Verb == BulkReplace || o.Verb == BulkMerge || o.Verb == BulkDelete {
+			var err error
+			if etag, err = r.src.Codec.etag(v); err != nil {
+				return BulkUnit{}, Invalid("", err)
+			}
+		}
+		w, err := r.src.Codec.write(verb, v, etag)
+		if err != nil {
+			return BulkUnit{}, err
+		}
+		for _, name := range o.Properties {
+			if !w.Properties.Has(name) {
+				return BulkUnit{Key: w.Key}, Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
+			}
+		}
+		if o.Properties != nil {
+			w.Properties = slices.DeleteFunc(w.Properties, func(p Property) bool { return !slices.Contains(o.Properties, p.Name) })
+		}
+		return BulkUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { r.src.Codec.written(verb, v, etags[0]) }}, nil
 	})
 }
 
@@ -156,7 +198,8 @@ type bulk struct {
 	lanes    *lanes.Scheduler[BulkUnit]
 	started  time.Time
 	scratch  []byte
-	progress Report // changed only in calls of lanes.Done
+	progress Report     // changed only in calls of lanes.Done
+	calls    sync.Mutex // of options.Refused
 }
 
 // Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows: at most maxRows in one transaction.
@@ -176,17 +219,31 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	b.progress.Resume = b.options.Resume
 	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
 		Concurrency: b.options.Concurrency, Skip: skip,
-		MaxRows: maxRows, MaxBytes: maxBulkBytes, Commit: b.commit,
+		MaxRows: maxRows, MaxBytes: maxBulkBytes,
+		Commit: func(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+			d := &bulkDivision{bulk: b}
+			d.sets = slices.ContainsFunc(units, func(u *lanes.Unit[BulkUnit]) bool { return u.Value.Written == nil })
+			if err := d.write(ctx, units); err != nil {
+				return err
+			}
+			return d.refused
+		},
 	})
 	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
-		if v == nil {
-			return nil, relabel(op, t, Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
+		var planned BulkUnit
+		err := error(Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
+		if v != nil {
+			planned, err = plan(v)
 		}
-		u, err := plan(v)
-		if err != nil {
-			return nil, relabel(op, t, err)
+		if err == nil {
+			var u *lanes.Unit[BulkUnit]
+			if u, err = b.unit(planned); err == nil {
+				return u, nil
+			}
 		}
-		return b.unit(u)
+		u := &lanes.Unit[BulkUnit]{Sequence: sequence, Value: BulkUnit{Key: planned.Key}}
+		e, ofEntity := b.located([]*lanes.Unit[BulkUnit]{u}, 0, err)
+		return nil, b.refuse(u, e, ofEntity)
 	})
 	if b.progress.Elapsed = time.Since(b.started); err == nil {
 		b.progress.Resume = ""
@@ -198,19 +255,27 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 // the others of its transaction.
 func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 	if e := CheckWrites(rows.Open, u.Writes); e != nil {
-		return nil, relabel(b.op, b.table, e)
+		return nil, e
 	}
-	out := &lanes.Unit[BulkUnit]{Partition: u.Writes[0].Key.Partition, Rows: make([]string, len(u.Writes)), Value: u}
+	out := &lanes.Unit[BulkUnit]{Partition: u.Key.Partition, Rows: make([]string, 0, len(u.Writes)), Value: u}
 	for i := range u.Writes {
 		w := &u.Writes[i]
 		size, e := w.Check()
 		if e != nil {
-			return nil, relabel(b.op, b.table, e)
+			return nil, e
 		}
-		b.scratch, _ = w.row().Append(b.scratch[:0], accessProperty, size, rowwriter.AnyWriteID)
-		out.Rows[i] = w.Key.Row
+		b.scratch = b.scratch[:0]
+		if w.Verb != wire.VerbDelete {
+			b.scratch, _ = w.row().Append(b.scratch, accessProperty, size, rowwriter.AnyWriteID)
+		}
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
+		if i > 0 && w.Verb == wire.VerbDelete && u.Written == nil {
+			out.More++ // in a change set, another entity may get the row
+			continue
+		}
+		out.Rows = append(out.Rows, w.Key.Row)
 	}
+	out.More += u.More
 	if u.Single {
 		out.Bytes = maxBulkBytes
 	}

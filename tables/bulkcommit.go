@@ -14,101 +14,145 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 )
 
-// commit writes one transaction. It leaves out units that exist already, and units that have to be written alone.
-func (b *bulk) commit(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
-	for len(units) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		etags, err := b.write(ctx, units)
-		if err == nil {
-			b.done(units, etags)
-			return nil
-		}
-		if n := len(units); n > 1 && errors.Is(err, ErrTooLarge) {
-			if err := b.commit(ctx, units[:n/2]); err != nil { // their patterns add too many rows for one transaction
-				return err
-			}
-			units = units[n/2:]
-			continue
-		}
-		if errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, ErrExists) && !errors.Is(err, ErrDuplicate) {
-			return err
-		}
-		left := units
-		if b.options.SkipExisting {
-			var checkErr error
-			if left, checkErr = b.withoutExisting(ctx, units); checkErr != nil {
-				return checkErr
-			}
-		}
-		if len(left) == len(units) {
-			if left, err = b.writeAlone(ctx, units, err); err != nil {
-				return err
-			}
-		}
-		units = left
-	}
-	return nil
+// bulkDivision writes the units of one transaction, in several transactions if the service refuses them together.
+type bulkDivision struct {
+	*bulk
+	sets    bool  // a repository writes the units as change sets, which can do more than their rows, such as claim an orphaned copy
+	refused error // of the first unit that ends the run
 }
 
-// write sends the rows of units. The ETags are nil for units that their repository writes together.
-func (b *bulk) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]azcore.ETag, error) {
-	if together := units[0].Value.Together; together != nil {
+// write writes units in one transaction if possible. If the error names a unit, that unit is written after the others, by itself; if it
+// names none, or if there is too much for one transaction, the units are halved. The error is one that ends the run at once.
+func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+	if len(units) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	err := d.send(ctx, units)
+	if err == nil {
+		return nil
+	}
+	at, e := -1, asError(err)
+	if len(units) == 1 {
+		at = 0
+	} else if e != nil {
+		at = lanes.Named(units, e.Change, func(u BulkUnit) int {
+			if d.sets {
+				return 1
+			}
+			return len(u.Writes)
+		})
+	}
+	located, ofEntity := d.located(units, at, err)
+	if !ofEntity || ctx.Err() != nil {
+		return located
+	}
+	if d.options.SkipExisting && d.options.Verb == BulkInsert && (errors.Is(err, ErrExists) || errors.Is(err, ErrDuplicate)) {
+		left, err := d.withoutExisting(ctx, units)
+		if err != nil {
+			return err
+		}
+		if len(left) < len(units) {
+			return d.write(ctx, left)
+		}
+	}
+	final := len(units) == 1 && (d.sets || units[0].Value.Together == nil)
+	if at >= 0 && LostRace(err) && e.Key == units[at].Value.Key && !units[at].Value.Again {
+		final = true // the entity's own row is not as it has to be, so writing the entity by itself would fail in the same way
+	}
+	if final {
+		if err := d.refuse(units[at], located, true); err != nil && d.refused == nil {
+			d.refused = err
+		}
+		return d.write(ctx, slices.Concat(units[:at], units[at+1:]))
+	}
+	d.lanes.Done(nil, func(int64) { d.progress.Conflicts++ })
+	switch middle := len(units) / 2; {
+	case !d.sets && units[0].Value.Together != nil && (len(units) == 1 || errors.Is(err, ErrDuplicate)):
+		d.sets = true
+		return d.write(ctx, units)
+	case at < 0 || errors.Is(err, ErrTooLarge):
+		if err := d.write(ctx, units[:middle]); err != nil {
+			return err
+		}
+		return d.write(ctx, units[middle:])
+	}
+	if err := d.write(ctx, slices.Concat(units[:at], units[at+1:])); err != nil {
+		return err
+	}
+	d.sets = d.sets || units[at].Value.Together != nil
+	return d.write(ctx, units[at:at+1])
+}
+
+// send sends one transaction with all units.
+func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+	if d.sets {
 		values := make([]BulkUnit, len(units))
 		for i, u := range units {
 			values[i] = u.Value
 		}
-		return nil, together(ctx, values)
+		err := values[0].Together(ctx, values)
+		if err == nil {
+			d.done(units, nil, "")
+		}
+		return err
 	}
 	var writes []RawWrite
 	for _, u := range units {
 		writes = append(writes, u.Value.Writes...)
 	}
-	return b.table.commit(ctx, b.op, writes, rowwriter.NewWriteID())
+	writeID := rowwriter.NewWriteID()
+	etags, err := d.table.commit(ctx, d.op, writes, writeID)
+	if err == nil {
+		d.done(units, etags, writeID)
+	}
+	return err
 }
 
-// changes is how many changes of an error are of the unit.
-func (u *BulkUnit) changes() int {
-	if u.Together != nil {
-		return 1
+// located names the entity of an error by its key and its place in the sequence; at is -1 for an error of the whole transaction.
+// ofEntity reports whether the error is about an entity, so that others can be written without it.
+func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (located *Error, ofEntity bool) {
+	located = &Error{Err: err}
+	if e, ok := err.(*Error); ok {
+		*located = *e
 	}
-	return len(u.Writes)
+	located.Op, located.Table, located.Change = b.op, b.table.name, 0
+	if at >= 0 {
+		located.Change = int(units[at].Sequence)
+		if located.Key == (Key{}) {
+			located.Key = Loggable(rows.Open, units[at].Value.Key)
+		}
+	}
+	if errors.Is(err, ErrUnknownOutcome) {
+		return located, false
+	}
+	return located, slices.ContainsFunc([]error{ErrExists, ErrDuplicate, ErrConflict, ErrNotFound, ErrMissingReference, ErrInvalid, ErrTooLarge, ErrGarbled},
+		func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// writeAlone handles the unit that failed because an index key is taken: its Alone function can distinguish an
-// orphaned copy from another entity's copy, and claim it. It returns the remaining units, or err if the failure has
-// another cause.
-func (b *bulk) writeAlone(ctx context.Context, units []*lanes.Unit[BulkUnit], err error) ([]*lanes.Unit[BulkUnit], error) {
-	e := asError(err)
-	if !errors.Is(err, ErrDuplicate) {
-		return nil, err
+// refuse gives an entity that cannot be written to the caller. It returns the error that ends the run.
+func (b *bulk) refuse(u *lanes.Unit[BulkUnit], e *Error, ofEntity bool) error {
+	if b.options.Refused == nil || !ofEntity {
+		return e
 	}
-	first := 0 // change
-	for i, u := range units {
-		first += u.Value.changes()
-		if e.Change > first {
-			continue
-		}
-		if u.Value.Alone == nil {
-			return nil, err
-		}
-		if err := u.Value.Alone(ctx); err != nil {
-			return nil, relabel(b.op, b.table, err)
-		}
-		b.done([]*lanes.Unit[BulkUnit]{u}, nil)
-		return slices.Concat(units[:i], units[i+1:]), nil
+	b.calls.Lock()
+	defer b.calls.Unlock()
+	if err := b.options.Refused(e); err != nil {
+		return err
 	}
-	return nil, err
+	b.lanes.Done([]*lanes.Unit[BulkUnit]{u}, func(resume int64) {
+		b.progress.Failed++
+		b.progress.Resume = strconv.FormatInt(resume, 10)
+	})
+	return nil
 }
 
-// withoutExisting leaves out the units whose entity exists.
+// withoutExisting leaves out the units whose entity exists, and counts them as done.
 func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]*lanes.Unit[BulkUnit], error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
 	index := make(map[Key]int, len(units))
 	for i, u := range units {
-		keys[i] = u.Value.Writes[0].Key
+		keys[i] = u.Value.Key
 		index[keys[i]] = i
 	}
 	for row, err := range GetManyOf(ctx, rows.Open, b.table.rawRows(), keys, &ParallelOptions[RawRow]{Concurrency: existingConcurrency}) {
@@ -125,27 +169,23 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 			left = append(left, u)
 		}
 	}
-	b.met(existing)
+	b.lanes.Done(existing, func(resume int64) {
+		b.progress.Unchanged += int64(len(existing))
+		b.progress.Resume = strconv.FormatInt(resume, 10)
+	})
 	return left, nil
 }
 
-// met counts units that exist already.
-func (b *bulk) met(units []*lanes.Unit[BulkUnit]) {
-	b.lanes.Done(units, func(resume int64) {
-		b.progress.Unchanged += int64(len(units))
-		b.progress.Resume = strconv.FormatInt(resume, 10)
-	})
-}
-
-// done counts a committed transaction and reports it. etags are nil for a unit that was written by its Alone.
-func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag) {
+// done counts a committed transaction and reports it. etags are nil for units that their repository has written together.
+func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag, writeID string) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0
 		for _, u := range units {
+			after := at + len(u.Value.Writes)
 			if etags != nil {
-				u.Value.Written(etags[at])
+				u.Value.Written(etags[at:after], writeID)
 			}
-			at += len(u.Value.Writes)
+			at = after
 		}
 		b.progress.Written += int64(len(units))
 		b.progress.Rows += int64(at)

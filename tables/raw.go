@@ -107,16 +107,19 @@ func WritesOf(_ rows.Pass, x *Transaction) ([]RawWrite, []int, error) {
 	return x.writes, x.changes, nil
 }
 
-// BulkUnit is the rows of one entity, which stay in one transaction.
+// BulkUnit is the change of one entity in a bulk write. Its rows stay in one transaction.
 type BulkUnit struct {
-	Writes  []RawWrite
-	Written func(etag azcore.ETag)
-	Alone   func(ctx context.Context) error // writes the entity by all means of its repository
-	// Together writes units as one change set of their repository, whose patterns add more than Writes; nil if they add
-	// nothing. Error.Change counts the units, and ErrTooLarge is about all of them.
+	Key    Key
+	Writes []RawWrite // with a nil Written only an estimate; the first is the entity's own row
+	More   int        // rows that the entity may write or remove besides Writes
+	// Written updates the entity after a commit of Writes; nil if only Together can write it.
+	Written func(etags []azcore.ETag, writeID string)
+	// Together writes units as one change set of their repository, which may need more than Writes, and a single unit by all means
+	// of the repository; nil without a repository. Error.Change counts the units, and ErrTooLarge is about all of them.
 	Together func(ctx context.Context, units []BulkUnit) error
 	Entity   any  // for Together
 	Single   bool // no other unit may be in its transaction
+	Again    bool // Together reads the entity again after a conflict
 }
 
 // Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or

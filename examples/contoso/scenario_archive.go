@@ -127,7 +127,7 @@ func (a *archiving) load(ctx context.Context, s *section) error {
 		for _, e := range a.c.staff[:inCurrent] {
 			a.staff = append(a.staff, e.unwritten())
 		}
-		done, err := a.current.BulkInsertNonAtomic(ctx, all(a.staff, func(e *Employee) *Employee { return e }), nil)
+		done, err := a.current.BulkNonAtomic(ctx, all(a.staff, func(e *Employee) *Employee { return e }), nil)
 		return fmt.Sprintf("%s, %s rows", counted(len(a.staff), "employee"), grouped(int(done.Rows))), err
 	})
 }

@@ -103,12 +103,12 @@ func (x *expenses) load(ctx context.Context, s *section) error {
 		all, again = append(all, c), append(again, &Claim{Entry: c.Entry, Employee: c.Employee, Amount: c.Amount})
 	}
 	if err := x.c.exposed(s, "claims imported", func() (string, error) {
-		done, err := x.log.Repository().BulkInsertNonAtomic(ctx, each(all), nil)
+		done, err := x.log.Repository().BulkNonAtomic(ctx, each(all), nil)
 		return counted(int(done.Written), "claim") + " of one employee", err
 	}); err != nil {
 		return err
 	}
-	_, err := x.plain.BulkInsertNonAtomic(ctx, each(again), nil)
+	_, err := x.plain.BulkNonAtomic(ctx, each(again), nil)
 	return err
 }
 

@@ -165,7 +165,7 @@ func (l *serverLog) store(ctx context.Context, s *section) error {
 				twin := *r
 				again[i] = &twin
 			}
-			done, err := x.repo.BulkInsertNonAtomic(ctx, each(again), nil)
+			done, err := x.repo.BulkNonAtomic(ctx, each(again), nil)
 			return fmt.Sprintf("%s in %s", counted(int(done.Rows), "row"), counted(int(done.Transactions), "transaction")), err
 		}); err != nil {
 			return err

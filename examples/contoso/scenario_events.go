@@ -90,13 +90,13 @@ func (l *eventLog) begin(ctx context.Context, s *section) error {
 
 // insertOthers stores events in the two other tables, too.
 func (l *eventLog) insertOthers(ctx context.Context, events []*Event) error {
-	if _, err := l.natural.BulkInsertNonAtomic(ctx, unwritten(events), nil); err != nil {
+	if _, err := l.natural.BulkNonAtomic(ctx, unwritten(events), nil); err != nil {
 		return err
 	}
 	for _, e := range events {
 		l.ofHourly.Add(hourOf(e.At), 1)
 	}
-	_, err := l.hourly.BulkInsertNonAtomic(ctx, unwritten(events), nil)
+	_, err := l.hourly.BulkNonAtomic(ctx, unwritten(events), nil)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (l *eventLog) load(ctx context.Context, s *section) error {
 
 func (l *eventLog) store(ctx context.Context, s *section, what string, events []*Event) error {
 	if err := l.c.exposed(s, what, func() (string, error) {
-		done, err := l.scattered.BulkInsertNonAtomic(ctx, each(events), nil)
+		done, err := l.scattered.BulkNonAtomic(ctx, each(events), nil)
 		return fmt.Sprintf("%s in %s", counted(int(done.Written), "event"), counted(int(done.Transactions), "transaction")), err
 	}); err != nil {
 		return err

@@ -28,7 +28,7 @@ func loading() scenario {
 
 func (c *company) load(ctx context.Context, s *section, what string, repo *patterns.Repository[Employee], of func(*Employee) *Employee) error {
 	return c.exposed(s, what, func() (string, error) {
-		done, err := repo.BulkInsertNonAtomic(ctx, all(c.staff, of), &tables.BulkOptions{Progress: c.progress.bulk(what, len(c.staff))})
+		done, err := repo.BulkNonAtomic(ctx, all(c.staff, of), &tables.BulkOptions{Progress: c.progress.bulk(what, len(c.staff))})
 		if err != nil {
 			return "", err
 		}

@@ -145,7 +145,7 @@ func (g *gate) load(ctx context.Context, s *section) error {
 			if err != nil {
 				return "", err
 			}
-			if _, err := repo.BulkInsertNonAtomic(ctx, each(weeks[name]), nil); err != nil {
+			if _, err := repo.BulkNonAtomic(ctx, each(weeks[name]), nil); err != nil {
 				return "", err
 			}
 		}
@@ -154,7 +154,7 @@ func (g *gate) load(ctx context.Context, s *section) error {
 		return err
 	}
 	g.stored = len(inPlain)
-	_, err := g.plain.BulkInsertNonAtomic(ctx, each(inPlain), nil)
+	_, err := g.plain.BulkNonAtomic(ctx, each(inPlain), nil)
 	return err
 }
 

@@ -124,7 +124,7 @@ func (r *roster) load(ctx context.Context, s *section) error {
 	if err := r.c.drainIntents(ctx); err != nil {
 		return err
 	}
-	_, err = r.plain.BulkInsertNonAtomic(ctx, all(r.staff, (*Employee).unwritten), nil)
+	_, err = r.plain.BulkNonAtomic(ctx, all(r.staff, (*Employee).unwritten), nil)
 	return err
 }
 

@@ -96,7 +96,7 @@ func (d *directory) load(ctx context.Context, s *section) error {
 	if err := d.c.drainIntents(ctx); err != nil {
 		return err
 	}
-	_, err = d.plain.BulkInsertNonAtomic(ctx, all(d.staff, (*Employee).unwritten), nil)
+	_, err = d.plain.BulkNonAtomic(ctx, all(d.staff, (*Employee).unwritten), nil)
 	return err
 }
 

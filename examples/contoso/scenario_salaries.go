@@ -91,7 +91,7 @@ func (v *vault) load(ctx context.Context, s *section) error {
 		v.staff = append(v.staff, newConfidential(e))
 	}
 	return v.c.exposed(s, "employees inserted, encrypted", func() (string, error) {
-		done, err := v.people.repo.BulkInsertNonAtomic(ctx, each(v.staff), nil)
+		done, err := v.people.repo.BulkNonAtomic(ctx, each(v.staff), nil)
 		return fmt.Sprintf("%s, each with a copy by a keyed hash of the national id", counted(int(done.Written), "employee")), err
 	})
 }

@@ -148,13 +148,13 @@ func verbs() []use {
 			got, err := r.Get(t.Context(), r.KeyOf(a))
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), r))
 		}},
-		{"Repository.BulkInsertNonAtomic", func(t testing.TB, k *kit, p part) error {
+		{"Repository.BulkNonAtomic", func(t testing.TB, k *kit, p part) error {
 			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 			streams := p.name == "largeentities.Stream"
 			first, a, b := k.itemOf(1, "first", streams), k.itemOf(2, "a", streams), k.itemOf(3, "b", streams) // one partition
 			harness.Check(t, k.prepareFor(t, r, a))
 			if strings.HasSuffix(p.name, "Source") { // all items name one holder
-				if _, err := r.BulkInsertNonAtomic(t.Context(), one(a), nil); err != nil {
+				if _, err := r.BulkNonAtomic(t.Context(), one(a), nil); err != nil {
 					return err
 				}
 				return clean(t.Context(), r)
@@ -163,7 +163,7 @@ func verbs() []use {
 			all := func(yield func(*item, error) bool) {
 				_ = yield(a, nil) && yield(k.itemOf(1, "first", streams), nil) && yield(b, nil)
 			}
-			report, err := r.BulkInsertNonAtomic(t.Context(), all, &tables.BulkOptions{SkipExisting: true})
+			report, err := r.BulkNonAtomic(t.Context(), all, &tables.BulkOptions{SkipExisting: true})
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func verbs() []use {
 					return err
 				}
 			}
-			return clean(t.Context(), r)
+			return errors.Join(clean(t.Context(), r), bulkVerbs(t, k, r, streams, a, b))
 		}},
 		{"Repository.StageInsert, StageReplace, StageDelete", func(t testing.TB, k *kit, p part) error {
 			r := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
@@ -208,6 +208,59 @@ func verbs() []use {
 			return errors.Join(err, clean(t.Context(), r))
 		}},
 	}
+}
+
+// bulkVerbs changes two stored items in bulk with every verb but BulkInsert.
+func bulkVerbs(t testing.TB, k *kit, r *patterns.Repository[item], streams bool, a, b *item) error {
+	ctx := t.Context()
+	for _, verb := range []tables.BulkVerb{tables.BulkReplace, tables.BulkMerge, tables.BulkUpsert, tables.BulkDelete} {
+		read := [2]*item{}
+		for i, v := range []*item{a, b} {
+			got, err := r.Get(ctx, r.KeyOf(v))
+			if err != nil {
+				return err
+			}
+			if streams && verb != tables.BulkDelete {
+				got = k.itemOf(2+i, "again", true)
+				if verb != tables.BulkUpsert {
+					return nil // a stream is read once: Replace of one is TestMatrix's
+				}
+				got.Entry = v.Entry
+			} else if verb != tables.BulkDelete {
+				got.Name, got.Team = fmt.Sprint("name ", verb, i), fmt.Sprint("team ", verb, i)
+			}
+			read[i] = got
+		}
+		options := &tables.BulkOptions{Verb: verb}
+		if verb == tables.BulkMerge && r.Merge(ctx, read[0], "Name", "Team") != nil {
+			continue // the pattern refuses every Merge
+		}
+		if verb == tables.BulkMerge {
+			options.Properties = []string{"Name", "Team"}
+		}
+		report, err := r.BulkNonAtomic(ctx, func(yield func(*item, error) bool) { _ = yield(read[0], nil) && yield(read[1], nil) }, options)
+		if err != nil {
+			return fmt.Errorf("verb %d: %w", verb, err)
+		}
+		if report.Written != 2 {
+			t.Errorf("verb %d: %+v", verb, report)
+		}
+		for _, v := range read {
+			got, err := r.Get(ctx, r.KeyOf(v))
+			switch {
+			case verb == tables.BulkDelete && !errors.Is(err, tables.ErrNotFound):
+				t.Errorf("after a delete: %v", err)
+			case verb != tables.BulkDelete:
+				if err := errors.Join(err, sameItem(got, v)); err != nil {
+					return fmt.Errorf("verb %d: %w", verb, err)
+				}
+			}
+		}
+		if err := clean(ctx, r); err != nil {
+			return fmt.Errorf("verb %d: %w", verb, err)
+		}
+	}
+	return nil
 }
 
 // others are what further packages do with repositories.

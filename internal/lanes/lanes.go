@@ -19,10 +19,14 @@ const heldRows = 20_000
 type Unit[T any] struct {
 	Sequence  int64 // its place in the sequence of units, from 1
 	Partition string
-	Rows      []string // row keys
+	Rows      []string // row keys; two units with one of them are in different transactions
+	More      int      // rows besides Rows
 	Bytes     int      // what it adds to the size of a transaction
 	Value     T        // the caller's
 }
+
+// weight is how many rows the unit adds to a transaction.
+func (u *Unit[T]) weight() int { return len(u.Rows) + u.More }
 
 // Options are the options of a Scheduler.
 type Options[T any] struct {
@@ -80,7 +84,7 @@ func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 }
 
 // Run schedules the units that plan makes of values, and waits for all that are being committed. The error is that of the first
-// failure: of values, of plan or of a commit.
+// failure: of values, of plan or of a commit. A nil unit is one for which plan has called Done.
 func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
 	defer s.stop()
 	var sequence int64
@@ -94,7 +98,7 @@ func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, s
 			continue
 		}
 		u, err := plan(v, sequence)
-		if err == nil {
+		if err == nil && u != nil {
 			u.Sequence = sequence
 			err = s.add(u)
 		}
@@ -108,7 +112,7 @@ func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, s
 
 // add puts a unit into its lane, once there is room, and makes what is full a transaction.
 func (s *Scheduler[T]) add(u *Unit[T]) error {
-	if err := s.makeRoom(len(u.Rows)); err != nil {
+	if err := s.makeRoom(u.weight()); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -118,20 +122,20 @@ func (s *Scheduler[T]) add(u *Unit[T]) error {
 		l = &lane[T]{partition: u.Partition, keys: map[string]struct{}{}}
 		s.lanes[u.Partition] = l
 	}
-	if l.rows+len(u.Rows) > s.options.MaxRows || l.bytes+u.Bytes > s.options.MaxBytes || l.holds(u) {
+	if l.rows+u.weight() > s.options.MaxRows || l.bytes+u.Bytes > s.options.MaxBytes || l.holds(u) {
 		s.flush(l)
 	}
 	if l.waiting == nil {
 		l.waiting = s.waiting.PushBack(l)
 	}
 	l.pending = append(l.pending, u)
-	l.rows += len(u.Rows)
+	l.rows += u.weight()
 	l.bytes += u.Bytes
-	s.rows += len(u.Rows)
+	s.rows += u.weight()
 	for _, row := range u.Rows {
 		l.keys[row] = struct{}{}
 	}
-	if l.rows == s.options.MaxRows {
+	if l.rows >= s.options.MaxRows {
 		s.flush(l)
 	}
 	s.flushStragglers(u.Sequence)
@@ -239,7 +243,7 @@ func (s *Scheduler[T]) leave(l *lane[T], units []*Unit[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range units {
-		s.rows -= len(u.Rows)
+		s.rows -= u.weight()
 	}
 	switch {
 	case len(l.ready) > 0:
@@ -302,4 +306,16 @@ func (s *Scheduler[T]) Done(units []*Unit[T], report func(resume int64)) {
 		delete(s.finished, s.resume)
 	}
 	report(s.resume)
+}
+
+// Named returns the index of the unit that has a change of a transaction, counted from 1; changes says how many of them a unit has. It is
+// -1 if no unit has it.
+func Named[T any](units []*Unit[T], change int, changes func(T) int) int {
+	last := 0
+	for i, u := range units {
+		if last += changes(u.Value); 0 < change && change <= last {
+			return i
+		}
+	}
+	return -1
 }

@@ -19,7 +19,7 @@ Transaction.Commit |  | patterns.TestRequestCountsOfTables | {"Commit", «1»,
 StageInsert, StageReplace, StageDelete |  | patterns.TestRequestCountsOfTables | {"StageInsert", «0»,
 Commit of two entities with two new outside copies each, of one partition for each index |  | interpartition.TestSetRequests | {6, «7»},
 Commit of two entities with two new Unique keys each, of one partition for each index |  | interpartition.TestSetRequests | {8, «9»}}
-BulkInsertNonAtomic of 1,000 entities in 10 partitions, with two outside indexes of one group each and lists of 20 values in the partition |  | interpartition.TestBulkInSets | requests != «140»
+BulkNonAtomic of 1,000 entities in 10 partitions, with two outside indexes of one group each and lists of 20 values in the partition |  | interpartition.TestBulkInSets | requests != «140»
 BulkNonAtomic of small rows | 100 rows=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
 # Queries
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"Get", «1»,

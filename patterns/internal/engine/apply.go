@@ -36,7 +36,7 @@ func (r *Engine) changing(ctx context.Context, op string, kind driver.ChangeKind
 	case driver.ChangeReplace:
 		return r.Replacing(op, v)
 	case driver.ChangeDelete:
-		return r.Deleting(ctx, op, v)
+		return r.Deleting(ctx, op, v, nil)
 	}
 	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the kind of change is %d; it must be ChangeInsert, ChangeReplace or ChangeDelete", kind))
 }

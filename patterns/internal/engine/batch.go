@@ -152,8 +152,8 @@ const readTogether = 3
 // readsAtOnce is how many entities are read at the same time where a query cannot read them together.
 const readsAtOnce = 8
 
-// fetchOwnAll reads the own rows of entities, nil for one that does not exist. Requests: 1 if the keys lie close together.
-func (r *Engine) fetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
+// FetchOwnAll reads the own rows of entities, nil for one that does not exist. Requests: 1 if the keys lie close together.
+func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	if len(keys) == 1 {
 		row, err := r.fetchOwn(ctx, op, keys[0])
@@ -230,7 +230,7 @@ func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) 
 	for i, t := range targets {
 		keys[i] = t.Key
 	}
-	rows, err := r.fetchOwnAll(ctx, op, keys)
+	rows, err := r.FetchOwnAll(ctx, op, keys)
 	for i, t := range targets {
 		if err != nil {
 			t.err = err
@@ -240,7 +240,7 @@ func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) 
 			t.now = t.seen
 			continue
 		}
-		v, row, err := r.loadOwn(ctx, op, t.Key, rows[i])
+		v, row, err := r.LoadOwn(ctx, op, t.Key, rows[i])
 		t.now, t.err = &snapshot{v, row, keptCopiesOf(v)}, err
 	}
 }

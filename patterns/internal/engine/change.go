@@ -103,7 +103,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	}
 	if old.Owner != any(r) {
 		// The Meta's prior state may be from another repository, or a view without patterns.
-		v, _, err := r.whole(ctx, w.Op, old, w.Etag)
+		v, _, err := r.whole(ctx, w.Op, old, w.Etag, w.Fetched)
 		if err != nil {
 			return err
 		}
@@ -112,9 +112,15 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		w.Change.Old, w.Etag = old, meta.ETag
 	}
 	if isCopy(old) {
-		row, err := readSystem(ctx, r.Table, old.Key)
-		if err != nil {
-			return err
+		row, known := w.Fetched[old.Key]
+		if !known {
+			var err error
+			if row, err = readSystem(ctx, r.Table, old.Key); err != nil {
+				return err
+			}
+		}
+		if row == nil {
+			return &tables.Error{Key: old.Key, Kind: tables.ErrNotFound}
 		}
 		same := row.WriteID != "" && row.WriteID == old.WriteID
 		if old.Version != "" {

@@ -41,7 +41,7 @@ func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(ctx); err != nil {
+	if err := s.Run(ctx); err != nil {
 		return nil, err
 	}
 	return s.etags, nil

@@ -227,7 +227,7 @@ func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *s
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
-	v, row, err := r.loadOwn(ctx, op, key, row)
+	v, row, err := r.LoadOwn(ctx, op, key, row)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (r *Engine) ReadOwn(ctx context.Context, op string, key tables.Key) (any, *
 	if err != nil {
 		return nil, nil, err
 	}
-	return r.loadOwn(ctx, op, key, row)
+	return r.LoadOwn(ctx, op, key, row)
 }
 
 // fetchOwn reads an entity's own row, nil if it does not exist. Requests: 1.
@@ -283,8 +283,8 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 	return row, nil
 }
 
-// loadOwn makes an entity of its own row, nil for none.
-func (r *Engine) loadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
+// LoadOwn makes an entity of its own row, nil for none.
+func (r *Engine) LoadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
 	if row == nil {
 		return nil, nil, nil
 	}

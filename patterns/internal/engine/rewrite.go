@@ -36,17 +36,14 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 // WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
 // Error.Change is the place of the refused entity in values, from 1.
 func (r *Engine) WriteAgainTogether(ctx context.Context, op string, values []any, rows []*StoredRow) error {
-	s := &Set{table: r.Table}
+	changes := make([]*Work, len(values))
 	for i := range values {
-		w, err := r.rewriting(op, values[i], rows[i], false)
-		if err != nil {
+		var err error
+		if changes[i], err = r.rewriting(op, values[i], rows[i], false); err != nil {
 			return err
 		}
-		w.engine, w.number = r, i+1
-		s.own = append(s.own, w)
 	}
-	s.members = s.own
-	return s.run(ctx)
+	return r.NewSet(changes...).Run(ctx)
 }
 
 // rewriting prepares the change that writes an entity again.

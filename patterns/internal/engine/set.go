@@ -41,17 +41,21 @@ type companionRow struct {
 	number int // of the change that it belongs to
 }
 
-// NewSet returns the set of one change.
-func (r *Engine) NewSet(w *Work) *Set {
-	w.engine = r
-	return &Set{table: r.Table, own: []*Work{w}, members: []*Work{w}}
+// NewSet returns the set of changes of entities of one partition. If there are several, Error.Change counts them.
+func (r *Engine) NewSet(changes ...*Work) *Set {
+	for i, w := range changes {
+		if w.engine = r; len(changes) > 1 {
+			w.number = i + 1
+		}
+	}
+	return &Set{table: r.Table, own: changes, members: changes}
 }
 
-// Run makes a change. Every change of an entity reaches Table.commit through Set.run.
-func (r *Engine) Run(ctx context.Context, w *Work) error { return r.NewSet(w).run(ctx) }
+// Run makes a change. Every change of an entity reaches Table.commit through Set.Run.
+func (r *Engine) Run(ctx context.Context, w *Work) error { return r.NewSet(w).Run(ctx) }
 
-// run makes the changes of the set.
-func (s *Set) run(ctx context.Context) error {
+// Run makes the changes of the set.
+func (s *Set) Run(ctx context.Context) error {
 	for _, w := range s.own {
 		w.Begin()
 		if err := w.engine.rebase(ctx, w); err != nil {
@@ -233,7 +237,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 		writeID := rowwriter.NewWriteID()
 		etags, err := Raw(s.table).Commit(ctx, s.own[0].Op, d.Writes, writeID)
 		if err == nil {
-			s.finish(d, etags, writeID)
+			s.Finish(d, etags, writeID)
 			return nil
 		}
 		again, learned := s.startsOver(ctx, d, err)
@@ -275,8 +279,8 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	return nil
 }
 
-// finish updates what the caller and the patterns have of the entities after the commit.
-func (s *Set) finish(d *draft, etags []azcore.ETag, writeID string) {
+// Finish updates what the caller and the patterns have of the entities after the commit.
+func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	s.committed = true
 	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
 	for i := range d.parts {

@@ -59,7 +59,7 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := r.known(op, v)
+	meta, err := r.Known(op, v)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (r *Engine) Replacing(op string, v any) (*Work, error) {
 
 var errKeyChanged = errors.New("the entity's key has changed; insert it under the new key and delete the old entity")
 
-// known returns the Meta of an entity that was read or written before.
-func (r *Engine) known(op string, v any) (*tables.Meta, error) {
+// Known returns the Meta of an entity that was read or written before.
+func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
 	if v == nil {
 		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
 	}
@@ -110,16 +110,21 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if err != nil {
 			return nil, err
 		}
-		w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
-		switch {
-		case old != nil:
-			meta := r.Codec.Meta(old)
-			w.Change.Kind, w.Change.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
-		case !insert:
+		if old == nil && !insert {
 			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: tables.ErrNotFound}
 		}
-		return w, nil
+		return r.Overwriting(op, key, v, old), nil
 	})
+}
+
+// Overwriting prepares the replacement of what is stored under a key, or an insert if old is nil.
+func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
+	w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
+	if old != nil {
+		meta := r.Codec.Meta(old)
+		w.Change.Kind, w.Change.Old, w.Etag = driver.ChangeReplace, stateOf(meta), meta.ETag
+	}
+	return w
 }
 
 // retry reads and prepares a change, carries it out, and repeats this after each conflict, with jitter.
@@ -158,7 +163,7 @@ func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) er
 
 // Delete is Repository.Delete.
 func (r *Engine) Delete(ctx context.Context, v any) error {
-	w, err := r.Deleting(ctx, "Delete", v)
+	w, err := r.Deleting(ctx, "Delete", v, nil)
 	if err != nil {
 		return err
 	}
@@ -166,14 +171,14 @@ func (r *Engine) Delete(ctx context.Context, v any) error {
 }
 
 // Deleting prepares the delete of an entity that was read or written before.
-func (r *Engine) Deleting(ctx context.Context, op string, v any) (*Work, error) {
-	meta, err := r.known(op, v)
+func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched) (*Work, error) {
+	meta, err := r.Known(op, v)
 	if err != nil {
 		return nil, err
 	}
 	w := &Work{Op: op, Entity: v, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: stateOf(meta).Key, Entity: v, Old: stateOf(meta)}}
 	if stateOf(meta).Partial {
-		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag)
+		whole, _, err := r.whole(ctx, op, stateOf(meta), meta.ETag, fetched)
 		if err != nil {
 			return nil, err
 		}
@@ -200,8 +205,16 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 }
 
 // whole reads an entity completely that was read in part. It is ErrConflict if the entity has changed since.
-func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag) (any, *StoredRow, error) {
-	v, row, err := r.ReadOwn(ctx, op, old.Key)
+func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
+	row, known := fetched[old.Key]
+	var err error
+	if !known {
+		row, err = r.fetchOwn(ctx, op, old.Key)
+	}
+	var v any
+	if err == nil {
+		v, row, err = r.LoadOwn(ctx, op, old.Key, row)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -221,7 +234,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 
 // Merge is Repository.Merge.
 func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
-	w, err := r.Merging(ctx, "Merge", v, properties)
+	w, err := r.Merging(ctx, "Merge", v, properties, nil)
 	if err != nil {
 		return err
 	}
@@ -229,8 +242,8 @@ func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 }
 
 // Merging prepares the merge of properties into an entity that was read or written before.
-func (r *Engine) Merging(ctx context.Context, op string, v any, properties []string) (*Work, error) {
-	meta, err := r.known(op, v)
+func (r *Engine) Merging(ctx context.Context, op string, v any, properties []string, fetched Fetched) (*Work, error) {
+	meta, err := r.Known(op, v)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +254,7 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 	w := &Work{Op: op, Etag: meta.ETag, Entity: r.Codec.New(), Change: Change{Kind: driver.ChangeMerge, Key: stateOf(meta).Key, Entity: v, Given: v, Old: stateOf(meta)}}
 	w.Change.State = &driver.ChangeState{Given: merged}
 	if len(r.Patterns) > 0 || stateOf(meta).Partial {
-		if err := r.mergeIntoWhole(ctx, w, meta); err != nil {
+		if err := r.mergeIntoWhole(ctx, w, meta, fetched); err != nil {
 			return nil, err
 		}
 	}
@@ -256,8 +269,8 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 }
 
 // mergeIntoWhole returns the entity as the merge will store it, as input for the patterns.
-func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta) error {
-	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag)
+func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta, fetched Fetched) error {
+	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag, fetched)
 	if err != nil {
 		return err
 	}

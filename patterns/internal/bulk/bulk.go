@@ -1,0 +1,160 @@
+// Package bulk plans the bulk writes of a repository: a unit for each entity, and the change sets that write several of them.
+//
+// A repository whose patterns add only rows of the entity itself writes the planned rows. All others plan the entities of a
+// transaction again as one change set, so that its patterns see all of them and one intent names their effects.
+package bulk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Op is the operation that errors name.
+const Op = "BulkNonAtomic"
+
+// Writer plans the changes of one bulk write.
+type Writer struct {
+	engine     *engine.Engine
+	verb       tables.BulkVerb
+	properties []string
+}
+
+// New returns the Writer of a repository. It is ErrInvalid for a verb that repositories do not have.
+func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
+	w := &Writer{engine: r}
+	if options != nil {
+		w.verb, w.properties = options.Verb, options.Properties
+	}
+	if w.verb == tables.BulkUpsertMerge {
+		e := tables.Invalidf(Op, "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
+		e.Table = r.Table.Name()
+		return nil, e
+	}
+	return w, nil
+}
+
+// Unit plans the change of one entity.
+func (b *Writer) Unit(ctx context.Context, v any) (tables.BulkUnit, error) {
+	u := tables.BulkUnit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == tables.BulkUpsert}
+	rebases := b.verb != tables.BulkInsert && b.engine.Rebases(v, true)
+	if b.engine.InSets() || rebases || b.verb == tables.BulkUpsert || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
+		return b.estimated(ctx, u)
+	}
+	w, err := b.change(ctx, v, nil)
+	if err != nil {
+		return u, err
+	}
+	w.Begin()
+	u.Key = w.Change.Key
+	set := b.engine.NewSet(w)
+	d, err := set.Draft(ctx)
+	if err != nil {
+		return u, err
+	}
+	u.Writes, u.Written = d.Writes, func(etags []azcore.ETag, writeID string) { set.Finish(d, etags, writeID) }
+	return u, nil
+}
+
+// streams reports whether entities can hold content that is read once, while the entity is stored, and cannot be read again for a
+// smaller set.
+func (b *Writer) streams() bool {
+	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
+}
+
+// estimated checks an entity and plans what is known of its rows before it is read, to be counted.
+func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkUnit, error) {
+	r := b.engine
+	var w *engine.Work
+	var err error
+	switch b.verb {
+	case tables.BulkMerge, tables.BulkDelete:
+		meta, err := r.Known(Op, u.Entity)
+		if err != nil {
+			return u, err
+		}
+		u.Key = (*tables.StateOf(rows.Open, meta)).Key
+		verb := wire.VerbDelete
+		if b.verb == tables.BulkMerge {
+			verb = wire.VerbMerge
+		}
+		u.Writes, u.More = []tables.RawWrite{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
+		return u, nil
+	case tables.BulkReplace:
+		w, err = r.Replacing(Op, u.Entity)
+	default:
+		w, err = r.Inserting(Op, u.Entity)
+	}
+	if err != nil {
+		return u, err
+	}
+	u.Key = w.Change.Key
+	u.Writes, err = r.Preflight(ctx, w)
+	return u, err
+}
+
+// together writes the entities of units as one change set, a single one as the verb of the repository does.
+func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
+	if len(units) == 1 && b.verb == tables.BulkUpsert {
+		return b.engine.Upsert(ctx, units[0].Entity)
+	}
+	fetched, err := b.fetch(ctx, units)
+	if err != nil {
+		return err
+	}
+	changes := make([]*engine.Work, len(units))
+	for i, u := range units {
+		if changes[i], err = b.change(ctx, u.Entity, fetched); err != nil {
+			return tables.Amend(rows.Open, err, func(e *tables.Error) { e.Change = i + 1 })
+		}
+		changes[i].Fetched = fetched
+	}
+	return b.engine.NewSet(changes...).Run(ctx)
+}
+
+// fetch reads the own rows that the changes of units need, several by one query if their keys lie close together.
+func (b *Writer) fetch(ctx context.Context, units []tables.BulkUnit) (engine.Fetched, error) {
+	var keys []tables.Key
+	for _, u := range units {
+		rebases := b.engine.Rebases(u.Entity, b.verb != tables.BulkReplace)
+		if b.verb == tables.BulkUpsert || b.verb != tables.BulkInsert && rebases || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
+			keys = append(keys, u.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	own, err := b.engine.FetchOwnAll(ctx, Op, keys)
+	fetched := engine.Fetched{}
+	for i, key := range keys {
+		fetched[key] = own[i]
+	}
+	return fetched, err
+}
+
+// change prepares the change of one entity.
+func (b *Writer) change(ctx context.Context, v any, fetched engine.Fetched) (*engine.Work, error) {
+	r := b.engine
+	switch b.verb {
+	case tables.BulkReplace:
+		return r.Replacing(Op, v)
+	case tables.BulkMerge:
+		return r.Merging(ctx, Op, v, b.properties, fetched)
+	case tables.BulkDelete:
+		return r.Deleting(ctx, Op, v, fetched)
+	case tables.BulkUpsert:
+		w, err := r.Inserting(Op, v)
+		if err != nil {
+			return nil, err
+		}
+		old, _, err := r.LoadOwn(ctx, Op, w.Change.Key, fetched[w.Change.Key])
+		return r.Overwriting(Op, w.Change.Key, v, old), err
+	}
+	return r.Inserting(Op, v)
+}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// What patterns/internal/bulk needs of a repository and its sets.
+
+// Fetched are own rows of entities that were read together, nil for one that does not exist.
+type Fetched map[tables.Key]*StoredRow
+
+// InSets reports whether patterns add more to a change than the rows of the entity, so that a bulk write writes change sets.
+func (r *Engine) InSets() bool {
+	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
+}
+
+// BulkRows is how many rows of entities a transaction of a bulk write takes. If patterns add lists or other entities, half of it is
+// left to them.
+func (r *Engine) BulkRows() int {
+	if len(r.rows)+len(r.companions) > 0 {
+		return tables.MaxTransactionOperations / 2
+	}
+	return tables.MaxTransactionOperations
+}
+
+// Rebases reports whether the own row of an entity has to be read before a change: if it was read through a copy or by another
+// repository. partial includes an entity that was read through a projection.
+func (r *Engine) Rebases(v any, partial bool) bool {
+	s := stateOf(r.Codec.Meta(v))
+	if s == nil {
+		return false
+	}
+	return s.Owner != any(r) || isCopy(s) || len(priorOf(s).Orphans) > 0 || partial && s.Partial
+}
+
+// Preflight plans the rows of one change that depend only on the entity, without a request.
+func (r *Engine) Preflight(ctx context.Context, w *Work) ([]tables.RawWrite, error) {
+	w.Begin()
+	w.Change.DryRun = true
+	d := &draft{set: r.NewSet(w)}
+	if err := r.preflight(ctx, w, d); err != nil {
+		return nil, w.located(err)
+	}
+	d.addRemovals()
+	return d.Writes, nil
+}
