@@ -75,7 +75,7 @@ func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*
 	if scope.Partitions != nil && s.inPartition {
 		return query.AllPartitions(ctx, scope.Partitions, nil)
 	}
-	return query.AllowTableScan().All(ctx)
+	return query.AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[H]{Unordered: true})
 }
 
 // fact is what a holder has of a source.
