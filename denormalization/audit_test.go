@@ -78,7 +78,7 @@ func TestAudit(t *testing.T) {
 func (t tested) reads(who tables.Key, name string, wantHeld, wantCorrect bool) {
 	t.Helper()
 	place := "Sales\t" + departmentKey("Sales", name).Row
-	fact, is, err := t.details.Audit.Read(t.Context(), place, who)
+	fact, is, err := harness.ReadFact(t.Context(), t.details.Audit, place, who)
 	harness.Check(t, err)
 	if is != wantHeld {
 		t.Errorf("department %s holds something of %s: %v, want %v", name, who.Row, is, wantHeld)
@@ -152,12 +152,12 @@ func TestAuditOfFanOut(t *testing.T) {
 		t.Fatalf("asked for: %q", asked)
 	}
 	for id, want := range map[int]bool{0: false, 1: true, 2: false, 3: false, 9: false} {
-		_, wrong, err := city.Audit.Read(ctx, "members\t"+memberKey(id).Row, london.Key())
+		_, wrong, err := harness.ReadFact(ctx, city.Audit, "members\t"+memberKey(id).Row, london.Key())
 		if harness.Check(t, err); wrong != want {
 			t.Errorf("member %d is out of step: %v", id, wrong)
 		}
 	}
-	harness.Check(t, city.Reconcile(ctx, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
+	harness.Check(t, harness.ReconcileOne(ctx, city.Reconcile, &driver.Reconciliation[office]{Key: london.Key(), Entity: london, Keys: []string{"members\t" + memberKey(1).Row}}))
 	if got := held(t, city, driver.Scope{}); len(got) != 0 {
 		t.Fatalf("held: %q", got)
 	}

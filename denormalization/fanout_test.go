@@ -306,5 +306,5 @@ func TestPanicOfACopy(t *testing.T) {
 			t.Fatal("no panic")
 		}
 	}()
-	_ = source.Reconcile(ctx, &driver.Reconciliation[office]{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
+	_ = harness.ReconcileOne(ctx, source.Reconcile, &driver.Reconciliation[office]{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }

@@ -34,7 +34,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	if h.inPartition {
 		implementation.Companions = end.companions
 	} else {
-		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
+		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := h.check(); err != nil {
 		return implementation, err

@@ -26,11 +26,11 @@ func (s sourceEnd[S, H]) ready() (*linked[S, H], error) { return s.relation.read
 func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], error) {
 	end := sourceEnd[S, H]{s.relation, host}
 	implementation := driver.Implementation[S]{Name: s.name, Binding: &s.ofSource, Prior: end.prior,
-		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: end.read}}
+		Audit: &driver.Audit[S]{Expected: end.facts, List: end.held, Read: driver.ReadEach(end.read)}}
 	if s.inPartition {
 		implementation.Companions, implementation.Audit.Remove = end.companions, end.remove
 	} else {
-		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, end.reconcile
+		implementation.OutsideKeys, implementation.Reconcile = end.outsideKeys, driver.ReconcileEach(end.reconcile)
 	}
 	if err := s.check(); err != nil {
 		return implementation, err

@@ -40,11 +40,11 @@ func TestAudit(t *testing.T) {
 					}
 					for _, fact := range facts {
 						of[factText(fact)]++
-						held, is, err := p.audit().Read(ctx, fact.Place, fact.Entity)
+						held, is, err := harness.ReadFact(ctx, p.audit(), fact.Place, fact.Entity)
 						if err != nil || !is || held != fact {
 							t.Errorf("looking for %+v there is %+v, %v", fact, held, err)
 						}
-						if _, is, err := p.audit().Read(ctx, fact.Place, tables.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
+						if _, is, err := harness.ReadFact(ctx, p.audit(), fact.Place, tables.Key{Partition: department, Row: "empid_000009"}); err != nil || is {
 							t.Errorf("another is held at %q, %v", fact.Place, err)
 						}
 					}
@@ -201,7 +201,7 @@ func TestUnreadableLists(t *testing.T) {
 			if !errors.Is(last, tables.ErrGarbled) {
 				t.Errorf("Values: %v", last)
 			}
-			if fact, held, err := p.audit().Read(ctx, w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, tables.ErrGarbled) {
+			if fact, held, err := harness.ReadFact(ctx, p.audit(), w.placeOf("Jones"), at(1)); err != nil || !held || !errors.Is(fact.Err, tables.ErrGarbled) {
 				t.Errorf("Look: %+v, %v, %v", fact, held, err)
 			}
 			if o == inPartition {

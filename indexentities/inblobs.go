@@ -45,7 +45,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	}
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readList}
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
 	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
@@ -60,34 +60,41 @@ func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists adds the entity to the lists that an intent names, or removes it, according to the entity.
-func (x *InBlobs[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
-	return x.reconcile(r, func(place string, in bool) error {
-		if !r.Owns(ctx, place) {
-			return fmt.Errorf("the message does not name the list %q, so it cannot be written for this message; check who can put messages on the queue", place)
+// reconcileLists makes the lists that an intent names contain the entities that belong to them, and no other of the intent's. It writes
+// each list once.
+func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
+	x.reconcile(ctx, all, func(edits []*edit[T]) {
+		for _, e := range edits {
+			if err := x.reconcileList(ctx, e); err != nil {
+				e.fail(err)
+			}
 		}
-		return x.reconcileList(ctx, x.idOf(r.Key), place, in)
 	})
+	return nil
 }
 
-// reconcileList adds the entity to one list, or removes it.
-func (x *InBlobs[T]) reconcileList(ctx context.Context, id, place string, in bool) error {
+// reconcileList writes one list.
+func (x *InBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
-		old, err := x.blobs.read(ctx, place)
+		old, err := x.blobs.read(ctx, e.place)
 		if err != nil {
 			return false, err
 		}
-		at, found := slices.BinarySearchFunc(old.ids, id, compoundkey.Compare)
-		if found == in {
+		ids := slices.Clone(old.ids)
+		for _, r := range e.in {
+			if at, found := slices.BinarySearchFunc(ids, x.idOf(r.Key), compoundkey.Compare); !found {
+				ids = slices.Insert(ids, at, x.idOf(r.Key))
+			}
+		}
+		for _, r := range e.out {
+			if at, found := slices.BinarySearchFunc(ids, x.idOf(r.Key), compoundkey.Compare); found {
+				ids = slices.Delete(ids, at, at+1)
+			}
+		}
+		if slices.Equal(ids, old.ids) {
 			return false, nil
 		}
-		ids := slices.Clone(old.ids)
-		if in {
-			ids = slices.Insert(ids, at, id)
-		} else {
-			ids = slices.Delete(ids, at, at+1)
-		}
-		err = x.blobs.write(ctx, place, old, ids)
+		err = x.blobs.write(ctx, e.place, old, ids)
 		return driver.RowsChanged(err), err
 	})
 }

@@ -108,28 +108,6 @@ func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	return append(minus(after, before), minus(before, after)...), nil
 }
 
-// reconcile calls write for each list that an intent names. The entity enters its lists before it leaves others, so that it
-// can always be found.
-func (x *index[T]) reconcile(r *driver.Reconciliation[T], write func(place string, in bool) error) error {
-	for _, place := range r.Keys {
-		if err := x.shelves.checkOwn(place); err != nil {
-			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
-		}
-	}
-	belongs := x.stored(r.Entity)
-	for _, in := range []bool{true, false} {
-		for _, place := range r.Keys {
-			if slices.Contains(belongs, place) != in {
-				continue
-			}
-			if err := write(place, in); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // minus returns what is in a and not in b.
 func minus(a, b []string) []string {
 	var left []string
@@ -158,21 +136,18 @@ func (x *index[T]) wanted(v *T) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// readList reads one list. A damaged list is a Fact with an Err. Requests: 1.
-func (x *index[T]) readList(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
-	ids, err := x.shelves.load(ctx, place)
-	if err = x.failed("Read", err); errors.Is(err, tables.ErrGarbled) {
-		return driver.Fact{Place: place, Entity: entity, Err: err}, true, nil
-	}
-	if err != nil {
-		return driver.Fact{}, false, err
+// heldBy returns the fact of an entity in a list that was read.
+func (x *index[T]) heldBy(l *readList, place string, entity tables.Key) (fact driver.Fact, held bool) {
+	fact = driver.Fact{Place: place, Entity: entity, Err: l.err}
+	if l.err != nil {
+		return fact, true
 	}
 	id := x.shelves.idOf(entity)
 	if key, err := x.shelves.keyOf(place, id); err != nil || key != entity {
-		return driver.Fact{}, false, nil // the lists of a partition name none of another's entities
+		return fact, false // the lists of a partition name none of another's entities
 	}
-	_, held := slices.BinarySearchFunc(ids, id, compoundkey.Compare)
-	return driver.Fact{Place: place, Entity: entity}, held, nil
+	_, held = slices.BinarySearchFunc(l.ids, id, compoundkey.Compare)
+	return fact, held
 }
 
 // unreadable is the fact of an invalid list. Its entity is known as far as the place shows it.

@@ -33,7 +33,7 @@ func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 		err = errors.New("the index has the same prefix as the entities' own row keys; give it another name")
 	}
 	implementation.Prior, implementation.Rows = x.prior, x.contribute
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readList, Remove: x.removeEntity}
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}
 	return implementation, err
 }
 

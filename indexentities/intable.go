@@ -2,10 +2,13 @@ package indexentities
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -33,7 +36,7 @@ func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation, err := x.definition.Attach(host)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Tables = []*tables.Table{x.table}
-	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readList}
+	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
 	return implementation, err
 }
 
@@ -42,33 +45,115 @@ func (x *InTable[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists adds the entity to the lists that an intent names, or removes it, according to the entity.
-func (x *InTable[T]) reconcileLists(ctx context.Context, r *driver.Reconciliation[T]) error {
+// reconcileLists makes the lists that an intent names contain the entities that belong to them, and no other of the intent's. Lists of one
+// partition are written in one transaction if several entities are reconciled.
+func (x *InTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
 	}
-	return x.reconcile(r, func(place string, in bool) error { return x.reconcileList(ctx, rows, r, place, in) })
+	x.reconcile(ctx, all, func(edits []*edit[T]) {
+		if len(all) > 1 {
+			edits = x.writeTogether(ctx, rows, edits)
+		}
+		for _, e := range edits {
+			if err := x.reconcileList(ctx, rows, e); err != nil {
+				e.fail(err)
+			}
+		}
+	})
+	return nil
 }
 
-// reconcileList adds the entity to one list, or removes it. It writes one row at a time, under its ETag, and reads the list
+// apply edits a list in memory.
+func (x *InTable[T]) apply(l *list, e *edit[T]) error {
+	for _, r := range e.in {
+		if err := l.enter(x.idOf(r.Key), false); err != nil {
+			return err
+		}
+	}
+	for _, r := range e.out {
+		l.leave(x.idOf(r.Key))
+	}
+	return nil
+}
+
+// writeTogether writes lists, those of a partition in one transaction, each row under its ETag. It returns the lists that are to be written
+// by themselves, such as those that concurrent writers have changed.
+func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
+	partitions := map[string][]*edit[T]{}
+	var order []string
+	for _, e := range edits {
+		first, err := driver.SplitKey(e.place)
+		if err != nil {
+			alone = append(alone, e)
+			continue
+		}
+		if partitions[first.Partition] == nil {
+			order = append(order, first.Partition)
+		}
+		partitions[first.Partition] = append(partitions[first.Partition], e)
+	}
+	for _, partition := range order {
+		left, err := division.Divided[*edit[T]]{
+			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
+			Ends: func(err error) bool {
+				return ctx.Err() != nil || !driver.RowsChanged(err) && !errors.Is(err, tables.ErrTooLarge)
+			},
+		}.Run(partitions[partition])
+		if alone = append(alone, left...); err != nil {
+			for _, e := range partitions[partition] {
+				e.fail(err)
+			}
+		}
+	}
+	return slices.DeleteFunc(alone, func(e *edit[T]) bool {
+		return !slices.ContainsFunc(e.all(), func(r *driver.Reconciliation[T]) bool { return r.Err == nil })
+	})
+}
+
+// writeLists writes lists of one partition in one transaction.
+func (x *InTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edit[T]) error {
+	places := make([]string, len(edits))
+	for i, e := range edits {
+		places[i] = e.place
+	}
+	lists, err := rows.readAll(ctx, places)
+	if err != nil {
+		return err
+	}
+	var operations []driver.RowOperation
+	for i, l := range lists {
+		if err := x.apply(l, edits[i]); err != nil {
+			return err
+		}
+		operations = append(operations, l.writes()...)
+	}
+	if len(operations) == 0 {
+		return nil
+	}
+	if err := checkSize(operations); err != nil {
+		return err
+	}
+	return edits[0].all()[0].Write(ctx, edits[0].place, rows.table, operations...)
+}
+
+// reconcileList writes one list. It writes one row at a time, under its ETag, and reads the list
 // again until there is nothing to write.
-func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, r *driver.Reconciliation[T], place string, in bool) error {
+func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T]) error {
 	for attempt := 0; ; {
-		l, err := rows.read(ctx, place)
+		l, err := rows.read(ctx, e.place)
 		if err != nil {
 			return err
 		}
-		if !in {
-			l.leave(x.idOf(r.Key))
-		} else if err := l.enter(x.idOf(r.Key), false); err != nil {
+		if err := x.apply(l, e); err != nil {
 			return err
 		}
 		operations := l.writes()
 		if len(operations) == 0 {
 			return nil
 		}
-		err = r.Write(ctx, place, rows.table, operations[0])
+		err = e.all()[0].Write(ctx, e.place, rows.table, operations[0])
 		switch {
 		case err == nil && len(operations) == 1:
 			return nil

@@ -53,7 +53,7 @@ func TestRequestCounts(t *testing.T) {
 				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); return nil }},
 				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
 				{"Read", 1, func() error {
-					_, _, err := p.audit().Read(ctx, harness.Must[string](t)(w.placeOf("Jones"), nil), at(1))
+					_, _, err := harness.ReadFact(ctx, p.audit(), harness.Must[string](t)(w.placeOf("Jones"), nil), at(1))
 					return err
 				}},
 				{"Values", 1, func() error {

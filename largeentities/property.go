@@ -47,7 +47,7 @@ func NewStream[T any](name string, field func(*T) *Stream, c *container.Client, 
 func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	s, err := p.spillOf(host)
 	return driver.Implementation[T]{Name: p.name, Binding: &p.repository, Pattern: s, Containers: []*container.Client{p.container}, Fits: s.fits,
-		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: s.reconcile,
+		Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile),
 		Transform: &driver.Transform[T]{Stage: driver.StageSpill, Store: s.store, Load: s.load, Streams: p.streams,
 			Filterable: func(property string) bool { return property != p.name }},
 	}, err

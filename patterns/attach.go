@@ -108,10 +108,7 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 		}
 	}
 	if p.Reconcile != nil {
-		e.Reconcile = func(ctx context.Context, r *engine.Reconciliation) error {
-			return p.Reconcile(ctx, driver.NewReconciliation(p.Name,
-				driver.Reconciliation[T]{Key: r.Key, Entity: as[T](r.Entity), Stored: r.Stored, Keys: r.Keys, Received: r.Received}))
-		}
+		e.Reconcile = reconcileOf(p)
 	}
 	if t := p.Transform; t != nil {
 		e.Transform = &engine.Transform{Stage: t.Stage, Load: t.Load, Filterable: t.Filterable, RefusesMerge: t.RefusesMerge, Streams: t.Streams, Authentication: t.Authentication}
@@ -128,6 +125,22 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 		}
 	}
 	return e
+}
+
+// reconcileOf adapts the Reconcile of an implementation.
+func reconcileOf[T any](p *driver.Implementation[T]) func(context.Context, []*engine.Reconciliation) error {
+	return func(ctx context.Context, all []*engine.Reconciliation) error {
+		typed := make([]*driver.Reconciliation[T], len(all))
+		for i, r := range all {
+			typed[i] = driver.NewReconciliation(p.Name,
+				driver.Reconciliation[T]{Key: r.Key, Entity: as[T](r.Entity), Stored: r.Stored, Keys: r.Keys, Received: r.Received})
+		}
+		err := p.Reconcile(ctx, typed)
+		for i, r := range all {
+			r.Err = typed[i].Err
+		}
+		return err
+	}
 }
 
 // changeOf returns a change as one pattern sees it.

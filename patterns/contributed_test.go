@@ -96,7 +96,7 @@ func (r *refusing) Attach(host driver.Host[person]) (driver.Implementation[perso
 	implementation.OutsideKeys = func(context.Context, *driver.Change[person]) ([]string, error) {
 		return nil, errors.New("the entity has no place outside")
 	}
-	implementation.Reconcile = func(context.Context, *driver.Reconciliation[person]) error { return nil }
+	implementation.Reconcile = func(context.Context, []*driver.Reconciliation[person]) error { return nil }
 	return implementation, err
 }
 

@@ -229,7 +229,7 @@ type noting struct {
 }
 
 func (x *noting) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "noting", Reconcile: x.reconcile,
+	return driver.Implementation[person]{Name: "noting", Reconcile: driver.ReconcileEach(x.reconcile),
 		OutsideKeys: func(context.Context, *driver.Change[person]) ([]string, error) { return []string{"named"}, nil }}, nil
 }
 

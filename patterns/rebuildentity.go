@@ -1,37 +1,53 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // lack is what patterns lack for one entity.
 type lack struct {
+	x        *rebuilt
 	outside  map[string][]string // the locations with wrong content, by pattern
 	intended map[string][]string // those of them that rewriting the entity does not repair
+	free     map[string]bool     // outside keys under which nothing is stored, by engine.HeldName
 	write    bool                // the entity must be written again
 	taken    error               // ErrDuplicate: another entity owns one of its outside keys; an intent would fail in the same way
+	twice    bool                // an entity before it on the page requires one of its outside keys too
+	err      error               // of a pattern that rejects the entity, or of its reconciliation
+}
+
+// again returns the entity for the engine.
+func (l *lack) again() *engine.Again {
+	return &engine.Again{Key: l.x.row.Key, Value: l.x.value, Row: l.x.row, Free: l.free, Named: l.outside}
+}
+
+// reconcileOne reconciles what is outside of one entity's partition under an intent.
+func reconcileOne(ctx context.Context, r *engine.Engine, change string, a *engine.Again) error {
+	return cmp.Or(r.RunReconcile(ctx, change, []*engine.Again{a}), a.Err)
 }
 
 // fillOnce rewrites an entity or reconciles its outside copies, where a pattern lacks something.
 func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
-	unlisted, err := b.unlisted(x)
+	lacks, err := b.lacking(ctx, []*rebuilt{x})
 	if err != nil {
 		return err
 	}
-	l, err := b.lacking(ctx, x)
+	l := lacks[0]
 	switch {
-	case err != nil:
-		return err
-	case l.write || unlisted || b.always:
+	case l.err != nil:
+		return l.err
+	case l.write:
 		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = b.r.RunReconcile(ctx, "", x.row.Key, l.intended) // rewriting changes none of the outside keys, and its intent names none of them
+			err = reconcileOne(ctx, b.r, "", &engine.Again{Key: x.row.Key, Named: l.intended}) // rewriting changes none of the outside keys, and its intent names none of them
 		}
 	case len(l.outside) > 0:
-		err = b.r.RunReconcile(ctx, "", x.row.Key, l.outside)
+		err = reconcileOne(ctx, b.r, "", l.again())
 	case l.taken == nil:
 		b.add(func(r *rebuildCounts) { r.Skipped++ })
 		return nil
@@ -62,45 +78,70 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	return false, nil
 }
 
-// lacking reads what patterns store for an entity outside its own rows.
-func (b *rebuild) lacking(ctx context.Context, x *rebuilt) (*lack, error) {
-	l := &lack{outside: map[string][]string{}, intended: map[string][]string{}}
-	e := &seenEntity{key: x.row.Key, value: x.value, etag: string(x.row.ETag), writeID: x.row.WriteID, incarnation: x.row.Incarnation, stored: x.row.Properties}
+// lackingAll is lacking for a page. If the page cannot be read together, each entity is left to be read alone.
+func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, error) {
+	lacks, err := b.lacking(ctx, page)
+	if err == nil || ctx.Err() != nil || sets.Ends(err) {
+		return lacks, err
+	}
+	lacks = lacks[:0]
+	for _, x := range page {
+		lacks = append(lacks, &lack{x: x, err: err})
+	}
+	return lacks, nil
+}
+
+// lacking reads what patterns store for entities outside their own rows: what lies together is read together.
+func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error) {
+	lacks := make([]*lack, len(page))
+	for i, x := range page {
+		unlisted, err := b.unlisted(x)
+		lacks[i] = &lack{x: x, outside: map[string][]string{}, intended: map[string][]string{}, free: map[string]bool{}, write: unlisted || b.always, err: err}
+	}
 	for at := 1; at < len(b.areas); at++ {
 		a := &b.areas[at]
 		if a.auditor != nil {
-			if err := b.lackingHeld(ctx, a.auditor, e, l); err != nil {
-				return nil, err
+			if err := b.lackingHeld(ctx, a.auditor, lacks); err != nil {
+				return lacks, err
 			}
 		}
-		for _, p := range a.outside {
-			if !b.chosen(p.Name) {
-				continue
-			}
-			if err := b.lackingCopies(ctx, a, p, e, l); err != nil {
-				return nil, err
+		if len(a.outside) > 0 {
+			if err := b.lackingCopies(ctx, a, lacks); err != nil {
+				return lacks, err
 			}
 		}
 	}
-	return l, nil
+	return lacks, nil
 }
 
-// lackingHeld reads what an auditor holds for an entity.
-func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEntity, l *lack) error {
-	facts, err := p.Audit.Expected(e.value)
+// lackingHeld reads what an auditor holds for entities.
+func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*lack) error {
+	var asked []driver.Fact
+	var of []*lack
+	for _, l := range lacks {
+		facts, err := p.Audit.Expected(l.x.value)
+		if err != nil {
+			l.err = cmp.Or(l.err, engine.PatternError(p, err, tables.ErrInvalid))
+			continue
+		}
+		for i := range facts {
+			facts[i].Entity = l.x.row.Key
+			asked, of = append(asked, facts[i]), append(of, l)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	found, err := p.Audit.Read(ctx, asked)
 	if err != nil {
-		return engine.PatternError(p, err, tables.ErrInvalid)
+		return engine.PatternError(p, err, tables.ErrGarbled)
 	}
 	removes, intends := p.Audit.Remove != nil, p.OutsideKeys != nil
-	for i := range facts {
-		held, there, err := p.Audit.Read(ctx, facts[i].Place, e.key)
-		if err != nil {
-			return engine.PatternError(p, err, tables.ErrGarbled)
-		}
-		switch {
-		case there && held.Err == nil && held.Digest == facts[i].Digest:
+	for i, held := range found {
+		switch l := of[i]; {
+		case held != nil && held.Err == nil && held.Digest == asked[i].Digest:
 		case intends && !removes:
-			l.outside[p.Name] = append(l.outside[p.Name], facts[i].Place)
+			l.outside[p.Name] = append(l.outside[p.Name], asked[i].Place)
 			l.intended[p.Name] = l.outside[p.Name]
 		default:
 			l.write = true
@@ -109,27 +150,55 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, e *seenEnt
 	return nil
 }
 
-// lackingCopies reads an entity's copies of one pattern.
-func (b *rebuild) lackingCopies(ctx context.Context, a *area, p *engine.Pattern, e *seenEntity, l *lack) error {
-	copies, err := engine.CopiesOf(e.value).Outside(p)
-	if err != nil {
-		return engine.PatternError(p, err, tables.ErrInvalid)
+// lackingCopies reads the copies of entities in one table.
+func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) error {
+	type wantedCopy struct {
+		of      *lack
+		pattern *engine.Pattern
+		copied  driver.OutsideCopy
 	}
-	for i := range copies {
-		row, err := b.readRow(ctx, a.table, copies[i].Key)
-		if err != nil {
-			return err
+	var wanted []wantedCopy
+	var keys []tables.Key
+	owners := map[tables.Key]bool{}
+	for _, l := range lacks {
+		for _, p := range a.outside {
+			if !b.chosen(p.Name) {
+				continue
+			}
+			copies, err := engine.CopiesOf(l.x.value).Outside(p)
+			if err != nil {
+				l.err = cmp.Or(l.err, engine.PatternError(p, err, tables.ErrInvalid))
+			}
+			for _, c := range copies {
+				l.twice = l.twice || owners[c.Key]
+				owners[c.Key] = true
+				wanted, keys = append(wanted, wantedCopy{l, p, c}), append(keys, c.Key)
+			}
 		}
-		there := &seenPlace{entity: e.key, row: row}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	rows, err := engine.FetchMany(ctx, a.table, b.op, keys)
+	if err != nil {
+		return err
+	}
+	for _, w := range wanted {
+		l, row, place := w.of, rows[w.copied.Key], driver.JoinKey(w.copied.Key)
+		e := &seenEntity{etag: string(l.x.row.ETag), incarnation: l.x.row.Incarnation}
+		there := &seenPlace{entity: l.x.row.Key, row: row}
 		if other := there.occupant(); other != nil {
-			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: copies[i].Key, Pattern: p.Name, Kind: tables.ErrDuplicate, Err: other}
+			l.taken = &tables.Error{Op: b.op, Table: a.table.Name(), Key: w.copied.Key, Pattern: w.pattern.Name, Kind: tables.ErrDuplicate, Err: other}
 			continue
 		}
 		var h hasher
-		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(e.stored.Only(copies[i].Keep), e.mark()) {
+		if own := there.own(); own != nil && h.row(own.Properties, outsideMark(own)) == h.row(l.x.row.Properties.Only(w.copied.Keep), e.mark()) {
 			continue
 		}
-		l.outside[p.Name] = append(l.outside[p.Name], driver.JoinKey(copies[i].Key))
+		if row == nil {
+			l.free[engine.HeldName(w.pattern, place)] = true
+		}
+		l.outside[w.pattern.Name] = append(l.outside[w.pattern.Name], place)
 	}
 	return nil
 }

@@ -2,89 +2,142 @@ package patterns
 
 import (
 	"context"
-	"errors"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// fillPage writes what the patterns lack of a page of entities: change sets of entities that only need to be written again, and each
-// other entity by itself.
+// fillPage writes what the patterns lack of a page of entities: change sets of entities that need to be written again, intents for many
+// entities that lack something outside of their partitions only, and each other entity by itself.
 func (b *rebuild) fillPage(ctx context.Context, page []*rebuilt) error {
-	sets, alone := b.sets(page)
+	lacks, err := b.lackingAll(ctx, page)
+	if err != nil {
+		return err
+	}
 	var mu sync.Mutex
-	err := each(ctx, b.options.Concurrency, sets, func(ctx context.Context, set []*rebuilt) error {
-		refused, err := b.fillSet(ctx, set)
+	var alone []*rebuilt
+	leave := func(lacks []*lack) {
 		mu.Lock()
 		defer mu.Unlock()
-		alone = append(alone, refused...)
+		for _, l := range lacks {
+			alone = append(alone, l.x)
+		}
+	}
+	run := func(sets [][]*lack, write func(context.Context, []*lack) (failed []*lack, err error)) error {
+		return each(ctx, b.options.Concurrency, sets, func(ctx context.Context, set []*lack) error {
+			refused, err := b.fillSet(ctx, set, func(ctx context.Context, set []*lack) error {
+				failed, err := write(ctx, set)
+				leave(failed)
+				return err
+			})
+			leave(refused)
+			return err
+		})
+	}
+	again, outside, rest := b.sets(lacks)
+	leave(rest)
+	if err := run(again, b.writeSet); err != nil {
 		return err
-	})
-	if err != nil {
+	}
+	if err := run(outside, b.reconcileSet); err != nil {
 		return err
 	}
 	return each(ctx, b.options.Concurrency, alone, b.fill)
 }
 
-// sets divides the entities of a page that an index in their partition does not list into change sets. It does so only for a run without
-// patterns outside of the partition: what these lack has to be read for each entity.
-func (b *rebuild) sets(page []*rebuilt) (sets [][]*rebuilt, alone []*rebuilt) {
-	if len(b.areas) > 1 {
-		return nil, page
-	}
+// mostReconciled limits the entities of one intent: so many have room in its message, with keys of usual length.
+const mostReconciled = 250
+
+// sets divides what entities lack into change sets of one partition that write them again, and sets that are reconciled under one intent.
+func (b *rebuild) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) {
 	most := tables.MaxTransactionOperations / (1 + len(b.r.Copies))
 	last := map[string]int{} // the set of a partition that has room
-	for _, x := range page {
-		unlisted, err := b.unlisted(x)
-		if err != nil || !unlisted && !b.always {
-			alone = append(alone, x) // fill reports the error
-			continue
+	for _, l := range lacks {
+		partition := l.x.row.Key.Partition
+		switch at, known := last[partition]; {
+		case l.err != nil || l.taken != nil || l.twice:
+			alone = append(alone, l) // fill reports the error
+		case l.write && known && len(again[at]) < most:
+			again[at] = append(again[at], l)
+		case l.write:
+			last[partition] = len(again)
+			again = append(again, []*lack{l})
+		case len(l.outside) == 0:
+			b.add(func(r *rebuildCounts) { r.Skipped++ })
+		case len(outside) > 0 && len(outside[len(outside)-1]) < mostReconciled:
+			outside[len(outside)-1] = append(outside[len(outside)-1], l)
+		default:
+			outside = append(outside, []*lack{l})
 		}
-		at, known := last[x.row.Key.Partition]
-		if !known || len(sets[at]) >= most {
-			at = len(sets)
-			sets, last[x.row.Key.Partition] = append(sets, nil), at
-		}
-		sets[at] = append(sets[at], x)
 	}
-	return sets, alone
+	return again, outside, alone
 }
 
-// fillSet writes the entities of a set again, each under its own ETag. A set that cannot be written is halved, so that an entity that
-// concurrent writers change all the time, or one that is too large, delays only itself. It returns the entities that were refused alone.
-func (b *rebuild) fillSet(ctx context.Context, set []*rebuilt) (refused []*rebuilt, err error) {
-	if len(set) < 2 {
-		return set, nil
-	}
-	if err := b.writeSet(ctx, set); err == nil {
-		b.add(func(r *rebuildCounts) { r.Written += int64(len(set)) })
-		return nil, nil
-	} else if ctx.Err() != nil || errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource) {
-		return nil, err // smaller sets would fail in the same way
-	}
-	for _, half := range [][]*rebuilt{set[:len(set)/2], set[len(set)/2:]} {
-		more, err := b.fillSet(ctx, half)
-		if refused = append(refused, more...); err != nil {
-			return refused, err
-		}
-	}
-	return refused, nil
+// fillSet writes the entities of a set. A set that is refused is divided, so that an entity that concurrent writers change all the time, or
+// one that is too large, delays only itself. It returns the entities that are to be written alone.
+func (b *rebuild) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
+	return division.Divided[*lack]{
+		Write: func(set []*lack) error { return b.locked(ctx, set, write) },
+		Ends:  func(err error) bool { return ctx.Err() != nil || sets.Ends(err) },
+	}.Run(set)
 }
 
-// writeSet writes the entities of a set again in one transaction, while no other worker of the run writes a row that they share with
-// others.
-func (b *rebuild) writeSet(ctx context.Context, set []*rebuilt) error {
-	values, names := make([]any, len(set)), []string{}
-	rows := make([]*engine.StoredRow, len(set))
-	for i, x := range set {
-		values[i], rows[i] = x.value, x.row
-		names = append(names, b.r.SharedBy(x.row.Key, x.value)...)
+// locked writes a set while no other worker of the run writes a row that its entities share with others.
+func (b *rebuild) locked(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) error {
+	var names []string
+	for _, l := range set {
+		names = append(names, b.r.SharedBy(l.x.row.Key, l.x.value)...)
 	}
 	release, err := b.locks.Acquire(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return b.r.WriteAgainTogether(ctx, b.op, values, rows)
+	return write(ctx, set)
+}
+
+// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles what that leaves as it was. It
+// returns those that could not be reconciled.
+func (b *rebuild) writeSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
+	all := make([]*engine.Again, len(set))
+	var intended []*lack
+	for i, l := range set {
+		all[i] = l.again()
+		if len(l.intended) > 0 {
+			intended = append(intended, &lack{x: l.x, outside: l.intended})
+		}
+	}
+	if err := b.r.WriteAgainTogether(ctx, b.op, all); err != nil {
+		return nil, err
+	}
+	b.add(func(r *rebuildCounts) { r.Written += int64(len(set) - len(intended)) })
+	if len(intended) == 0 {
+		return nil, nil
+	}
+	if failed, err = b.reconcileSet(ctx, intended); err != nil { // their intent is by itself, since rewriting changes none of these keys
+		return intended, nil // each is read again, and reports it
+	}
+	return failed, nil
+}
+
+// reconcileSet reconciles what entities lack outside of their partitions under one intent. It returns those that could not be
+// reconciled, with their errors.
+func (b *rebuild) reconcileSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
+	all := make([]*engine.Again, len(set))
+	for i, l := range set {
+		all[i] = l.again()
+	}
+	if err := b.r.RunReconcile(ctx, "", all); err != nil {
+		return nil, err
+	}
+	for i, l := range set {
+		if l.err = all[i].Err; l.err != nil {
+			failed = append(failed, l)
+		}
+	}
+	b.add(func(r *rebuildCounts) { r.Written += int64(len(set) - len(failed)) })
+	return failed, nil
 }

@@ -53,7 +53,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	case a.auditor == nil:
 		return v.repairOutside(ctx, f)
 	case intends:
-		return v.r.RunReconcile(ctx, "", f.Entity, map[string][]string{f.Pattern: {f.Location}})
+		return reconcileOne(ctx, v.r, "", &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
 		Err: errors.New("the pattern holds what no entity asks for, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
@@ -159,7 +159,7 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	if own := p.own(); own != nil {
 		change = own.Outside.Reserved
 	}
-	return v.r.RunReconcile(ctx, change, f.Entity, map[string][]string{f.Pattern: {f.Location}})
+	return reconcileOne(ctx, v.r, change, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 }
 
 // junk returns the rows that block the required copy: claims of reservations, except the claim of the reserved row

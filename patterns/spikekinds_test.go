@@ -92,7 +92,7 @@ type spilled struct {
 }
 
 func (s *spilled) Attach(driver.Host[person]) (driver.Implementation[person], error) {
-	return driver.Implementation[person]{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: s.reconcile, Transform: &driver.Transform[person]{
+	return driver.Implementation[person]{Name: "spilled", Prior: s.prior, OutsideKeys: s.outsideKeys, Reconcile: driver.ReconcileEach(s.reconcile), Transform: &driver.Transform[person]{
 		Stage: driver.StageSpill, Store: s.store, Load: s.load, RefusesMerge: errors.New("a merge would leave the pointer"),
 		Filterable: func(property string) bool { return property != s.property },
 	}}, nil

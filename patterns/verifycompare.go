@@ -86,9 +86,12 @@ func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, err
 	var err error
 	switch {
 	case a.auditor != nil:
-		p.fact, p.held, err = a.auditor.Audit.Read(ctx, s.place, s.entity)
+		found, err := a.auditor.Audit.Read(ctx, []driver.Fact{{Place: s.place, Entity: s.entity}})
 		if err != nil {
 			return nil, engine.PatternError(a.auditor, err, tables.ErrGarbled)
+		}
+		if p.held = found[0] != nil; p.held {
+			p.fact = *found[0]
 		}
 	case s.area == nearArea:
 		p.row, err = v.readRow(ctx, a.table, tables.Key{Partition: s.entity.Partition, Row: s.place})

@@ -20,7 +20,7 @@ type roster struct{ table *tables.Table }
 
 func (x *roster) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
 	return driver.Implementation[staff]{Name: "roster", Prior: tagOf, Rows: x.rows,
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.readFact, Remove: x.remove}}, nil
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: driver.ReadEach(x.readFact), Remove: x.remove}}, nil
 }
 
 // tagOf is the Prior of the patterns that go by a tag.
@@ -44,37 +44,50 @@ func (x *roster) read(ctx context.Context, key tables.Key) ([]string, *tables.En
 }
 
 func (x *roster) rows(ctx context.Context, changes []*driver.Change[staff]) ([]driver.RowOperation, error) {
-	c := changes[0] // these tests have no transactions
-	now := ""
-	if c.Kind != driver.ChangeDelete {
-		now = c.Entity.Tag
+	type page struct {
+		ids []string
+		row *tables.Entity
+	}
+	lists, order := map[tables.Key]*page{}, []tables.Key{}
+	for _, c := range changes {
+		now := ""
+		if c.Kind != driver.ChangeDelete {
+			now = c.Entity.Tag
+		}
+		for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Prior, now)))) {
+			if tag == "" {
+				continue
+			}
+			key := x.key(c.Key.Partition, tag)
+			if lists[key] == nil {
+				ids, row, err := x.read(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				lists[key], order = &page{ids, row}, append(order, key)
+			}
+			l := lists[key]
+			l.ids = slices.DeleteFunc(l.ids, func(id string) bool { return id == c.Key.Row })
+			if tag == now {
+				l.ids = append(l.ids, c.Key.Row)
+			}
+		}
 	}
 	var rows []driver.RowOperation
-	for _, tag := range slices.Compact(slices.Sorted(slices.Values(append(c.Prior, now)))) {
-		if tag == "" {
-			continue
-		}
-		key := x.key(c.Key.Partition, tag)
-		ids, row, err := x.read(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		ids = slices.DeleteFunc(ids, func(id string) bool { return id == c.Key.Row })
-		if tag == now {
-			ids = append(ids, c.Key.Row)
-		}
+	for _, key := range order {
+		l := lists[key]
 		o := driver.RowOperation{Verb: driver.ReplaceRow, Row: &tables.Entity{Key: key}}
 		switch {
-		case row == nil && len(ids) == 0:
+		case l.row == nil && len(l.ids) == 0:
 			continue
-		case row == nil:
+		case l.row == nil:
 			o.Verb = driver.InsertRow
-		case len(ids) == 0:
-			o.Verb, o.Row.ETag = driver.DeleteRow, row.ETag
+		case len(l.ids) == 0:
+			o.Verb, o.Row.ETag = driver.DeleteRow, l.row.ETag
 		default:
-			o.Row.ETag = row.ETag
+			o.Row.ETag = l.row.ETag
 		}
-		o.Row.Set("Ids", tables.String(strings.Join(ids, " ")))
+		o.Row.Set("Ids", tables.String(strings.Join(l.ids, " ")))
 		rows = append(rows, o)
 	}
 	return rows, nil
@@ -138,8 +151,8 @@ func (x *roster) remove(ctx context.Context, place string, entity tables.Key, wa
 type marks struct{ table *tables.Table }
 
 func (x *marks) Attach(driver.Host[staff]) (driver.Implementation[staff], error) {
-	return driver.Implementation[staff]{Name: "marks", Prior: tagOf, OutsideKeys: x.outsideKeys, Reconcile: x.reconcile,
-		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: x.readFact}}, nil
+	return driver.Implementation[staff]{Name: "marks", Prior: tagOf, OutsideKeys: x.outsideKeys, Reconcile: driver.ReconcileEach(x.reconcile),
+		Audit: &driver.Audit[staff]{Expected: tagFacts, List: x.held, Read: driver.ReadEach(x.readFact)}}, nil
 }
 
 func (x *marks) outsideKeys(_ context.Context, c *driver.Change[staff]) ([]string, error) {

@@ -34,9 +34,9 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
 	m := &memberRows[C]{x, host}
-	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: m.reconcile,
+	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
 		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
-		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: m.readRow}}
+		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}

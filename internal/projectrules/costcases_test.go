@@ -108,6 +108,9 @@ Verify where one copy is missing | without=2 | patterns.TestRepairRequests | sto
 Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, set of entities that it lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,
+Rebuild of 1,000 entities that lack a unique copy in one other partition |  | patterns.TestRequestCountsOfRebuildOutside | {{1, «38», 45, 197}
+Rebuild of 1,000 entities in 20 lists of NewInTable |  | patterns.TestRequestCountsOfRebuildOutside | {{1, 38, «45», 197}
+of NewInBlobs |  | patterns.TestRequestCountsOfRebuildOutside | {{1, 38, 45, «197»}
 # Answers that are lost
 a transaction whose answer is lost, with the SDK's repetition | row=4, rows=4 | patterns.TestRequestCountsAfterLostAnswers | got != «2+rows» {
 # Entities over several rows

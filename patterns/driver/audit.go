@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -16,8 +18,10 @@ type Audit[T any] struct {
 	// List yields what the pattern stores for the entities in the scope, in any order. It may make one request per
 	// page. Yield what cannot be read as a Fact with an Err.
 	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
-	// Read reads what the pattern currently stores for one entity at one place; held is false for nothing.
-	Read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)
+	// Read reads what the pattern currently stores. Place and Entity of each asked fact are set. It returns for each of them, in
+	// the same order, the fact that is stored for the entity at the place, nil for nothing. It reads together what lies together,
+	// such as a list for all entities that are asked for there. For a pattern that cannot, use ReadEach.
+	Read func(ctx context.Context, asked []Fact) ([]*Fact, error)
 	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again to
 	// restore what is missing, and calls Remove for what no entity requires. Remove reads the place, calls wanted,
 	// removes the fact under the ETag that it read unless wanted returns true, and starts again on conflict. Each
@@ -31,6 +35,32 @@ type Fact struct {
 	Entity tables.Key
 	Digest [16]byte // of the content; zero if there is none beside the place
 	Err    error    // why it cannot be read
+}
+
+// readsAtOnce is how many facts ReadEach reads at the same time.
+const readsAtOnce = 8
+
+// ReadEach returns the Audit.Read of a pattern that reads each fact by itself. held is false for nothing.
+func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)) func(context.Context, []Fact) ([]*Fact, error) {
+	return func(ctx context.Context, asked []Fact) ([]*Fact, error) {
+		found := make([]*Fact, len(asked))
+		one := func(ctx context.Context, i int) error {
+			fact, held, err := read(ctx, asked[i].Place, asked[i].Entity)
+			if err == nil && held {
+				found[i] = &fact
+			}
+			return err
+		}
+		if len(asked) == 1 {
+			return found, one(ctx, 0)
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(readsAtOnce)
+		for i := range asked {
+			group.Go(func() error { return one(ctx, i) })
+		}
+		return found, group.Wait()
+	}
 }
 
 // Scope is the part of a table that is verified.

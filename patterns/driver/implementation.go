@@ -71,10 +71,13 @@ type Implementation[T any] struct {
 	// pattern's own notation. The intent stores the names before anything is written. It is called before
 	// Transform.Store, so change.Stored may be nil. A pattern with OutsideKeys needs Reconcile.
 	OutsideKeys func(ctx context.Context, change *Change[T]) ([]string, error)
-	// Reconcile makes each named key match the entity's current state. The writer calls it after the commit; if the
-	// writer died, a worker calls it, possibly several times, in other processes and in any order. It must be
-	// idempotent, and write only the named keys.
-	Reconcile func(ctx context.Context, r *Reconciliation[T]) error
+	// Reconcile makes each named key match the current state of its entity. all are the entities of the repository in one
+	// transaction or message, so that what several of them share, such as a list, is read and written once. The writer calls
+	// it after the commit; if the writer died, a worker calls it, possibly several times, in other processes and in any
+	// order. It must be idempotent, and write only the named keys. It sets Reconciliation.Err of an entity that it cannot
+	// reconcile, and goes on with the others; an error that it returns is of all. For a pattern whose entities share nothing,
+	// use ReconcileEach.
+	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
 
 	Transform *Transform[T] // properties rewritten on the way to and from storage
 	Layout    *Layout       // spreads an entity over several rows; at most one per repository

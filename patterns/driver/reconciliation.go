@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reconciliation is the input of Implementation.Reconcile.
+// Reconciliation is one entity in the input of Implementation.Reconcile.
 type Reconciliation[T any] struct {
 	Key    tables.Key
 	Entity *T                // nil if the entity does not exist
@@ -21,8 +21,21 @@ type Reconciliation[T any] struct {
 	// Then check that a key belongs to the entity before you change or delete what it names. It is false for the
 	// writer's own keys.
 	Received bool
+	// Err is set by Reconcile if it cannot reconcile the entity.
+	Err error
 
 	pattern string
+}
+
+// ReconcileEach returns the Reconcile of a pattern whose entities share nothing outside of the partition: it reconciles each by itself,
+// and goes on after one that fails.
+func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[T]) error) func(context.Context, []*Reconciliation[T]) error {
+	return func(ctx context.Context, all []*Reconciliation[T]) error {
+		for _, r := range all {
+			r.Err = reconcile(ctx, r)
+		}
+		return nil
+	}
 }
 
 // NewReconciliation is for patterns that repair rows of their own outside of any change. r says what may be written,
@@ -38,7 +51,7 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 }
 
 // Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
-// transaction: all rows are of one partition of a table. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
+// transaction: all rows are of one partition of a table. For rows of several keys or entities, check each by Owns first. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
 // require Row.ETag, so that the service rejects a delayed write. It is ErrConflict, ErrExists or ErrNotFound if a row
 // has changed.
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {

@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/keyrange"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The members of a set often have copies in one partition, such as that of a global index. New copies of several members are
+// The members of a set often have copies in one partition, such as that of a global index. The copies of several members are
 // written together, and their entities are read again together. What the service refuses together is written one by one.
 
-// batchRow is one new copy of a member, as it is written with others.
+// batchRow is one copy of a member, as it is written with others.
 type batchRow struct {
 	target     *target // of a copy to write
 	member     *Work   // of a key to reserve
@@ -25,8 +27,8 @@ type batchRow struct {
 	operations []Operation
 }
 
-// placeTogether writes the copies that only this change can have written, those of one partition in one transaction. A copy that it
-// has written is noted in its target; the others are left to reconcileCopies. An error is one after which nothing may be sent.
+// placeTogether writes the copies of several targets, those of one partition in one transaction. A copy that it has written is noted in its
+// target; the others are left to reconcileCopies. An error is one after which nothing may be sent.
 func (r *Engine) placeTogether(ctx context.Context, change string, targets []*target) error {
 	if len(targets) < 2 {
 		return nil
@@ -34,7 +36,7 @@ func (r *Engine) placeTogether(ctx context.Context, change string, targets []*ta
 	for _, p := range r.Outside {
 		var all []batchRow
 		for _, t := range targets {
-			rows, err := r.newCopies(p, change, t)
+			rows, err := r.copiesOf(p, change, t)
 			if err != nil {
 				return nil // reconcileCopies reports it for its member
 			}
@@ -47,24 +49,20 @@ func (r *Engine) placeTogether(ctx context.Context, change string, targets []*ta
 	return nil
 }
 
-// newCopies returns the copies of a target whose keys its change has added.
-func (r *Engine) newCopies(p *Pattern, change string, t *target) (all []batchRow, err error) {
+// copiesOf returns the copies of a target that its message names.
+func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow, err error) {
 	copies, err := t.seen.copies.Outside(p)
 	if err != nil || t.seen.row == nil {
 		return nil, err
 	}
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: t.Key, change: change, own: t.Outside[p.Name]}
 	for i := range copies {
-		name := HeldName(p, driver.JoinKey(copies[i].Key))
-		if !t.fresh[name] || !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) {
+		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) {
 			continue
 		}
 		row := r.copyOperation(p, t.Key, &copies[i], t.seen.row.Properties, t.seen.row.Incarnation, string(t.seen.row.ETag))
-		operations := o.insertion(row)
-		if Reserves(p) {
-			operations = o.filling(row)
-		}
-		all = append(all, batchRow{target: t, name: name, key: row.Key, operations: operations})
+		name := HeldName(p, driver.JoinKey(copies[i].Key))
+		all = append(all, batchRow{target: t, name: name, key: row.Key, operations: o.first(row, t.expects(p, name))})
 	}
 	return all, nil
 }
@@ -78,27 +76,47 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		if partitions[row.key.Partition] == nil {
 			order = append(order, row.key.Partition)
 		}
-		partitions[row.key.Partition] = append(partitions[row.key.Partition], row)
-	}
-	for _, partition := range order {
-		rows := partitions[partition]
-		if len(rows) < 2 {
-			continue
+		if !slices.ContainsFunc(partitions[row.key.Partition], func(o batchRow) bool { return o.key == row.key }) {
+			partitions[row.key.Partition] = append(partitions[row.key.Partition], row)
 		}
-		for chunk := range slices.Chunk(rows, tables.MaxTransactionOperations/len(rows[0].operations)) {
+	}
+	divided := division.Divided[batchRow]{
+		Write: func(rows []batchRow) error {
 			var operations []Operation
-			for _, row := range chunk {
+			for _, row := range rows {
 				operations = append(operations, row.operations...)
 			}
 			_, err := Commit(ctx, table, "Reconcile", operations...)
-			switch {
-			case err == nil:
-				for _, row := range chunk {
+			if err == nil {
+				for _, row := range rows {
 					done(row)
 				}
-			case errors.Is(err, tables.ErrUnknownOutcome):
+			}
+			return err
+		},
+		Refused: func(err error, rows []batchRow) int {
+			e, at := AsError(err), 0
+			return slices.IndexFunc(rows, func(row batchRow) bool {
+				at += len(row.operations)
+				return e != nil && e.Change > 0 && e.Change <= at
+			})
+		},
+		Ends: func(err error) bool {
+			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+		},
+	}
+	for _, partition := range order {
+		rows := partitions[partition]
+		for len(rows) > 1 {
+			n, size := 0, 0
+			for n < len(rows) && size+len(rows[n].operations) <= tables.MaxTransactionOperations {
+				size += len(rows[n].operations)
+				n++
+			}
+			if _, err := divided.Run(rows[:n:n]); errors.Is(err, tables.ErrUnknownOutcome) {
 				return err
 			}
+			rows = rows[n:]
 		}
 	}
 	return nil
@@ -146,82 +164,60 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 	return nil
 }
 
-// readTogether is the least number of entities that one query reads in place of one request for each.
-const readTogether = 3
-
-// readsAtOnce is how many entities are read at the same time where a query cannot read them together.
-const readsAtOnce = 8
+// FetchMany reads rows of a table by their keys. Requests: 1 for each partition if the keys lie close together.
+func FetchMany(ctx context.Context, table *tables.Table, op string, keys []tables.Key) (map[tables.Key]*StoredRow, error) {
+	found := make(map[tables.Key]*StoredRow, len(keys))
+	wanted := make(map[tables.Key]bool, len(keys))
+	all := make([]keyrange.Key, len(keys))
+	for i, key := range keys {
+		wanted[key], all[i] = true, keyrange.Key(key)
+	}
+	var mu sync.Mutex
+	note := func(row *StoredRow) {
+		mu.Lock()
+		defer mu.Unlock()
+		if wanted[row.Key] {
+			found[row.Key] = row
+		}
+	}
+	err := keyrange.Reader{
+		Page: func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error) {
+			page, err := Raw(table).Query().Partition(partition).Rows(span).PageSize(size).Page(ctx, "")
+			if err != nil {
+				return "", false, tables.Amend(pass, err, func(e *tables.Error) { e.Op = op })
+			}
+			for _, raw := range page.Items {
+				note(RowOf(raw))
+				last = raw.Key.Row
+			}
+			return last, page.Next != "", nil
+		},
+		One: func(ctx context.Context, key keyrange.Key) error {
+			row, err := Fetch(ctx, table, op, tables.Key(key), nil)
+			if errors.Is(err, tables.ErrNotFound) {
+				return nil
+			}
+			if err == nil {
+				note(row)
+			}
+			return err
+		},
+		Unordered: table.Account().IsCosmos(),
+	}.Read(ctx, all)
+	return found, err
+}
 
 // FetchOwnAll reads the own rows of entities, nil for one that does not exist. Requests: 1 if the keys lie close together.
 func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
-	if len(keys) == 1 {
-		row, err := r.fetchOwn(ctx, op, keys[0])
-		rows[0] = row
-		return rows, err
-	}
-	known, err := r.fetchRange(ctx, op, keys, rows)
-	if err != nil {
-		return nil, err
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readsAtOnce)
+	found, err := FetchMany(ctx, r.Table, op, keys)
 	for i, key := range keys {
-		if known != nil && known(key) {
-			continue
-		}
-		group.Go(func() (err error) {
-			rows[i], err = r.fetchOwn(ctx, op, key)
-			return err
-		})
-	}
-	return rows, group.Wait()
-}
-
-// fetchRange reads the rows of several entities by one query of the range of their keys: one page, with room for as many rows of
-// others. known reports of which keys the page tells; nil is none.
-func (r *Engine) fetchRange(ctx context.Context, op string, keys []tables.Key, rows []*StoredRow) (known func(tables.Key) bool, err error) {
-	if len(keys) < readTogether || r.Table.Account().IsCosmos() { // Cosmos DB answers in no order
-		return nil, nil
-	}
-	at := make(map[string]int, len(keys))
-	first, last := keys[0].Row, keys[0].Row
-	for i, key := range keys {
-		if _, twice := at[key.Row]; twice {
-			return nil, nil // a message that somebody has forged
-		}
-		at[key.Row] = i
-		if compoundkey.Compare(key.Row, first) < 0 {
-			first = key.Row
-		}
-		if compoundkey.Compare(key.Row, last) > 0 {
-			last = key.Row
-		}
-		if key.Partition != keys[0].Partition {
-			return nil, nil // a message that somebody has forged
-		}
-	}
-	span := compoundkey.Range(first, last+" ") // a range excludes its end, and no character of a key sorts below a space
-	if span.Err() != nil {
-		return nil, nil
-	}
-	page, err := Raw(r.Table).Query().Partition(keys[0].Partition).Rows(span).PageSize(min(maxPage, 2*len(keys))).Page(ctx, "")
-	if err != nil {
-		return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Op = op })
-	}
-	seen := ""
-	for _, raw := range page.Items {
-		row := RowOf(raw)
-		if i, is := at[row.Key.Row]; is && !row.IsCopy {
+		if row := found[key]; row != nil && !row.IsCopy {
 			rows[i] = row
 		}
-		seen = row.Key.Row
 	}
-	return func(key tables.Key) bool { return page.Next == "" || compoundkey.Compare(key.Row, seen) <= 0 }, nil
+	return rows, err
 }
-
-// maxPage is the service's limit on the rows of a page.
-const maxPage = 1000
 
 // readTargets reads the entities of targets again. It sets target.now, which is target.seen itself if the entity is unchanged, or
 // target.err.
@@ -236,24 +232,49 @@ func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) 
 			t.err = err
 			continue
 		}
-		if t.seen != nil && t.seen.shows(rows[i]) {
+		row := rows[i]
+		if t.seen != nil && t.seen.shows(row) {
 			t.now = t.seen
 			continue
 		}
-		v, row, err := r.LoadOwn(ctx, op, t.Key, rows[i])
+		v, row, err := r.LoadOwn(ctx, op, t.Key, row)
 		t.now, t.err = &snapshot{v, row, keptCopiesOf(v)}, err
 	}
 }
 
-// insertion returns the operations that write a copy under a key that must be free.
-func (o *OutsideWriter) insertion(row Operation) []Operation {
-	row.Verb, row.role = wire.VerbInsert, roleUnique
-	return []Operation{row, o.Claim(wire.VerbInsert, row.Key, "")}
+// expectation is what a holder of an intent expects under the key of a copy that it is about to write.
+type expectation uint8
+
+const (
+	expectOwn      expectation = iota // the entity's copy
+	expectReserved                    // the reservation of its own change
+	expectFree                        // nothing
+
+	placeAttempts = 8 // limits the attempts of place if concurrent writers change the row
+)
+
+// expects returns what is probably stored under the key of a copy. Whatever it is, the write is refused if that is wrong.
+func (t *target) expects(p *Pattern, name string) expectation {
+	switch {
+	case t.free[name], t.fresh[name] && !Reserves(p):
+		return expectFree
+	case t.fresh[name]:
+		return expectReserved
+	}
+	return expectOwn
 }
 
-// filling returns the operations that write a copy over the change's own reservation.
-func (o *OutsideWriter) filling(row Operation) []Operation {
-	return []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
+// first returns the operations that write a copy if the expectation is right: over the entity's own copy, over the change's own reservation,
+// or under a key that must be free.
+func (o *OutsideWriter) first(row Operation, e expectation) []Operation {
+	switch e {
+	case expectFree:
+		row.Verb, row.role = wire.VerbInsert, roleUnique
+		return []Operation{row, o.Claim(wire.VerbInsert, row.Key, "")}
+	case expectReserved:
+		return []Operation{row, o.Claim(wire.VerbDelete, row.Key, o.change), o.Claim(wire.VerbInsert, row.Key, "")}
+	}
+	return []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
 }
 
 // reservation returns the operations that reserve a key for the message's change.

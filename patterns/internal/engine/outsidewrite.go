@@ -69,7 +69,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 			continue
 		}
 		row := r.copyOperation(p, t.Key, &copies[i], seen.row.Properties, seen.row.Incarnation, string(seen.row.ETag))
-		switch err := o.place(ctx, row, Reserves(p), t.fresh[HeldName(p, driver.JoinKey(copies[i].Key))]); {
+		switch err := o.place(ctx, row, Reserves(p), t.expects(p, HeldName(p, driver.JoinKey(copies[i].Key)))); {
 		case errors.Is(err, tables.ErrDuplicate):
 			taken = cmp.Or(taken, err)
 		case err != nil:
@@ -105,24 +105,13 @@ func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key
 	return now.copies.has(p, key)
 }
 
-// placeAttempts limits the attempts of place if concurrent writers change the row.
-const placeAttempts = 8
-
 // place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a
-// reservation, or claims a free key. fresh means that the change has just added the key, so it is probably reserved or
-// free.
-func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves, fresh bool) error {
-	update := []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
-	claim, fill := o.insertion(row), o.filling(row)
+// reservation, or claims a free key. It first tries what is expected.
+func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool, expected expectation) error {
+	update, claim, fill := o.first(row, expectOwn), o.first(row, expectFree), o.first(row, expectReserved)
 
 	unclaimed := false // the claim of the change's reservation does not exist
-	try, mayFill := update, reserves
-	switch {
-	case fresh && reserves:
-		try, mayFill = fill, false
-	case fresh:
-		try = claim
-	}
+	try, mayFill := o.first(row, expected), reserves && expected != expectReserved
 	for range placeAttempts {
 		err := o.commit(ctx, row.Key, try...)
 		switch {

@@ -25,7 +25,7 @@ type Pattern struct {
 	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error
 	Complete    func(ctx context.Context, c *Change) error
 	OutsideKeys func(ctx context.Context, c *Change) ([]string, error)
-	Reconcile   func(ctx context.Context, r *Reconciliation) error
+	Reconcile   func(ctx context.Context, all []*Reconciliation) error
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
@@ -54,7 +54,7 @@ type Transform struct {
 type Audit struct {
 	Expected func(entity any) ([]driver.Fact, error)
 	List     func(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error]
-	Read     func(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error)
+	Read     func(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error)
 	Remove   func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
 }
 
@@ -65,6 +65,7 @@ type Reconciliation struct {
 	Stored   tables.Properties
 	Keys     []string
 	Received bool
+	Err      error
 }
 
 // compile checks a pattern, and sorts it into the lists of what it contributes.

@@ -73,6 +73,7 @@ type target struct {
 	intents.Member
 	seen   *snapshot       // the entity's last snapshot, nil before the first
 	fresh  map[string]bool // keys that only this holder's change can have written
+	free   map[string]bool // keys under which a job has found nothing
 	now    *snapshot       // what the last read has found, seen itself if the entity is unchanged
 	placed []string        // copies of seen that are written already, by pattern and key
 	taken  error           // ErrDuplicate if another entity has one of the keys
@@ -92,7 +93,7 @@ func (s *Set) converge(ctx context.Context, intent *intents.Intent, named []*Wor
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			if at := slices.IndexFunc(s.members, same); at >= 0 {
-				targets[j].seen, targets[j].fresh = s.members[at].after, s.members[at].Fresh
+				targets[j].seen, targets[j].fresh, targets[j].free = s.members[at].after, s.members[at].Fresh, s.members[at].free
 			}
 		}
 		failures[i] = r.converge(ctx, &parts[i], false, targets)
@@ -113,12 +114,7 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 		if err := r.placeTogether(ctx, intent.ID, open); err != nil {
 			return labelOutside(op, r.Table, err)
 		}
-		for _, t := range open {
-			t.taken = r.reconcileOnce(ctx, intent.ID, received, t)
-			if t.taken != nil && !errors.Is(t.taken, tables.ErrDuplicate) {
-				t.err, t.taken = labelOutside(op, r.Table, t.taken), nil
-			}
-		}
+		r.reconcileOnce(ctx, op, intent.ID, received, open)
 		open = unfailed(open)
 		r.readTargets(ctx, op, open)
 		if open, stuck = r.changed(ctx, unfailed(open), stuck); len(open) == 0 {
@@ -164,7 +160,7 @@ func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (aga
 		t.placed = nil
 		switch {
 		case t.now != t.seen && lease.Holds(ctx, lease.Reread):
-			t.seen, t.fresh = t.now, nil
+			t.seen, t.fresh, t.free = t.now, nil, nil
 			again = append(again, t)
 		case t.taken != nil:
 			taken = append(taken, t)
@@ -182,35 +178,50 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
 }
 
-// reconcileOnce reconciles the keys that the intent names for a target with the snapshot of its entity. It continues after a key that
-// belongs to another entity, since that entity may wait for a key of this one, and returns ErrDuplicate at the end.
-func (r *Engine) reconcileOnce(ctx context.Context, change string, received bool, t *target) error {
-	var taken error
-	for _, p := range r.Outside {
-		if len(t.Outside[p.Name]) == 0 {
-			continue
-		}
-		switch err := r.reconcileCopies(ctx, p, change, t); {
-		case errors.Is(err, tables.ErrDuplicate):
-			taken = cmp.Or(taken, PatternError(p, err, tables.ErrInvalid))
-		case err != nil:
-			return PatternError(p, err, tables.ErrInvalid)
+// reconcileOnce reconciles the keys that the intent names for targets with the snapshots of their entities. A key that belongs to
+// another entity is the target's ErrDuplicate, and its others are reconciled, since that entity may wait for a key of this one.
+func (r *Engine) reconcileOnce(ctx context.Context, op, change string, received bool, targets []*target) {
+	for _, t := range targets {
+		t.taken = nil
+		for _, p := range r.Outside {
+			if len(t.Outside[p.Name]) > 0 && t.err == nil {
+				t.failed(op, r.Table, p, r.reconcileCopies(ctx, p, change, t))
+			}
 		}
 	}
 	for _, p := range r.intents {
-		keys := t.Outside[p.Name]
-		if len(keys) == 0 {
+		var members []*target
+		var all []*Reconciliation
+		for _, t := range targets {
+			keys := t.Outside[p.Name]
+			if len(keys) == 0 || t.err != nil {
+				continue
+			}
+			rec := &Reconciliation{Key: t.Key, Keys: keys, Received: received}
+			if t.seen.row != nil {
+				rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
+			}
+			members, all = append(members, t), append(all, rec)
+		}
+		if len(all) == 0 {
 			continue
 		}
-		rec := &Reconciliation{Key: t.Key, Keys: keys, Received: received}
-		if t.seen.row != nil {
-			rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
-		}
-		if err := p.Reconcile(ctx, rec); err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+		err := p.Reconcile(ctx, all)
+		for i, t := range members {
+			t.failed(op, r.Table, p, cmp.Or(all[i].Err, err))
 		}
 	}
-	return taken
+}
+
+// failed notes why a pattern could not reconcile a target, if there is an error.
+func (t *target) failed(op string, table *tables.Table, p *Pattern, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, tables.ErrDuplicate):
+		t.taken = cmp.Or(t.taken, PatternError(p, err, tables.ErrInvalid))
+	default:
+		t.err, t.taken = labelOutside(op, table, PatternError(p, err, tables.ErrInvalid)), nil
+	}
 }
 
 // snapshot reads the current version of an entity.

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
@@ -33,15 +35,26 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 	return r.Run(ctx, w)
 }
 
+// Again is an entity that a job writes or reconciles again, with others.
+type Again struct {
+	Key   tables.Key
+	Value any                 // to write; with Row
+	Row   *StoredRow          // as it was read
+	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
+	Named map[string][]string // what to reconcile, by pattern, if the entity is not written
+	Err   error               // why RunReconcile could not reconcile it
+}
+
 // WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
-// Error.Change is the place of the refused entity in values, from 1.
-func (r *Engine) WriteAgainTogether(ctx context.Context, op string, values []any, rows []*StoredRow) error {
-	changes := make([]*Work, len(values))
-	for i := range values {
+// Error.Change is the place of the refused entity in all, from 1.
+func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again) error {
+	changes := make([]*Work, len(all))
+	for i, a := range all {
 		var err error
-		if changes[i], err = r.rewriting(op, values[i], rows[i], false); err != nil {
+		if changes[i], err = r.rewriting(op, a.Value, a.Row, false); err != nil {
 			return err
 		}
+		changes[i].free = a.Free
 	}
 	return r.NewSet(changes...).Run(ctx)
 }
@@ -61,23 +74,40 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
 
-// RunReconcile reconciles everything outside of an entity's partition under an intent, as every write of the entity
-// does. change is the ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent
-// with its ID may do so.
-func (r *Engine) RunReconcile(ctx context.Context, change string, key tables.Key, outside map[string][]string) error {
+// RunReconcile reconciles what is outside of the partitions of entities under one intent, as every write of them does. change is the
+// ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent with its ID may do so. It sets Again.Err
+// of each entity that it could not reconcile; the error that it returns is of all.
+//
+// The intent of a single entity that fails is left to the workers. That of several is left to them only if the outcome is unknown, since
+// the job repeats each that has failed by itself.
+func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
 	}
-	intent := intents.Intent{ID: change, Members: []intents.Member{{Repository: r.Name(), Key: key, Outside: outside}}}
-	var reconciled error
-	err := r.runner().Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		reconciled = r.converge(ctx, &intent, false, []*target{{Member: intent.Members[0]}})
-		return reconciled
-	})
-	if err == nil {
-		err = reconciled // the runner has left it to its workers
+	intent := intents.Intent{ID: change}
+	targets := make([]*target, len(all))
+	for i, a := range all {
+		m := intents.Member{Repository: r.Name(), Key: a.Key, Outside: a.Named}
+		intent.Members = append(intent.Members, m)
+		targets[i] = &target{Member: m, free: a.Free}
 	}
-	return err
+	var failed error
+	err := r.runner().Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
+		err := r.converge(ctx, &intent, false, targets)
+		known := false
+		for i, t := range targets {
+			all[i].Err = t.err
+			known = known || t.err != nil
+		}
+		if !known {
+			failed = err
+		}
+		if known && len(all) > 1 && !errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	})
+	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
 }
 
 // Keeps reports whether an entity of the repository can have a row key.

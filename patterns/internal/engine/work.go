@@ -22,6 +22,7 @@ type Work struct {
 	engine   *Engine
 	number   int             // of the change in the caller's transaction, from 1; 0 for a single verb
 	Fresh    map[string]bool // outside keys that the change adds, by pattern and key
+	free     map[string]bool // outside keys under which a job has found nothing, in the same way
 	asStored bool            // the entity is written again as it is stored: Change.Stored is given
 	given    any             // the caller's value, if patterns complete or edit a copy of it
 	after    *snapshot       // the state that the transaction stored, nil if unknown

@@ -1,0 +1,100 @@
+// Package keyrange reads rows by their keys with few requests: keys of a partition that lie close together are read by queries of their
+// range, and the others one by one.
+package keyrange
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+)
+
+// Key is the key of a row.
+type Key struct{ Partition, Row string }
+
+// Reader reads the rows of a table, and gives them to its caller itself.
+type Reader struct {
+	// Page reads one page of a range of a partition, in the order of the keys. It returns the row key up to which it has read, and whether
+	// rows follow.
+	Page func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error)
+	// One reads one row.
+	One func(ctx context.Context, key Key) error
+	// Unordered is for Cosmos DB, which answers in no order: then each row is read by itself.
+	Unordered bool
+}
+
+// together is the least number of keys for which a page is read in place of one request for each: also what a page must have found for the
+// next one to be read.
+const together = 3
+
+// atOnce is how many requests run at the same time where one page does not have all rows.
+const atOnce = 8
+
+// maxPage is the service's limit on the rows of a page.
+const maxPage = 1000
+
+// Read reads the rows of all keys. Requests: 1 for each partition if its keys lie close together, and never more than 1 for each key and
+// 1 for each partition.
+func (r Reader) Read(ctx context.Context, keys []Key) error {
+	if len(keys) == 1 {
+		return r.One(ctx, keys[0])
+	}
+	partitions := map[string][]string{}
+	var order []string // so that the requests are in the same order each time
+	for _, key := range keys {
+		if partitions[key.Partition] == nil {
+			order = append(order, key.Partition)
+		}
+		partitions[key.Partition] = append(partitions[key.Partition], key.Row)
+	}
+	if len(order) == 1 {
+		return r.partition(ctx, order[0], partitions[order[0]])
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, partition := range order {
+		group.Go(func() error { return r.partition(ctx, partition, partitions[partition]) })
+	}
+	return group.Wait()
+}
+
+// partition reads rows of one partition: pages while they find several of them, and the rest one by one.
+func (r Reader) partition(ctx context.Context, partition string, rows []string) error {
+	slices.SortFunc(rows, compoundkey.Compare)
+	rows = slices.Compact(rows)
+	density := 2 // room for as many rows of others
+	for len(rows) >= together && !r.Unordered {
+		span := compoundkey.Range(rows[0], rows[len(rows)-1]+" ") // a range excludes its end, and no character of a key sorts below a space
+		if span.Err() != nil {
+			break
+		}
+		size := min(maxPage, density*len(rows))
+		last, more, err := r.Page(ctx, partition, span, size)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return nil
+		}
+		found := len(rows)
+		if i := slices.IndexFunc(rows, func(row string) bool { return compoundkey.Compare(row, last) > 0 }); i >= 0 {
+			found = i
+		}
+		rows = rows[found:]
+		if found < together {
+			break
+		}
+		density = max(2, size/found+1)
+	}
+	if len(rows) == 1 {
+		return r.One(ctx, Key{partition, rows[0]})
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, row := range rows {
+		group.Go(func() error { return r.One(ctx, Key{partition, row}) })
+	}
+	return group.Wait()
+}
