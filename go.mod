@@ -18,6 +18,7 @@ require (
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/text v0.41.0
+	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
 )
 

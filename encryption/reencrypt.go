@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -49,6 +50,9 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	if e == nil || options.Concurrency < 0 {
 		return tables.Report{}, tables.Invalidf(op, "the repository has no Encryption among its patterns, or JobOptions.Concurrency, %d, is negative", options.Concurrency)
 	}
+	if err := pace.Check("JobOptions", options.RowsPerSecond); err != nil {
+		return tables.Report{}, tables.Invalid(op, err)
+	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
 		return tables.Report{}, err
@@ -62,7 +66,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	run := &reencryption[T]{repository: repository, encryption: e, name: name, options: *options, current: current, began: time.Now()}
 	run.options.Concurrency = cmp.Or(run.options.Concurrency, 8)
 	run.report.Resume = options.Resume
-	err = run.all(ctx)
+	err = run.all(pace.With(ctx, options.RowsPerSecond))
 	run.report.Elapsed = time.Since(run.began)
 	return run.report, err
 }

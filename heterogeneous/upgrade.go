@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -19,6 +20,9 @@ type UpgradeOptions struct {
 	Partitions []string
 	// Concurrency is the number of entities processed at once (default 8).
 	Concurrency int
+	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
+	RowsPerSecond int
 }
 
 const defaultConcurrency = 8
@@ -37,6 +41,10 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *UpgradeOptions) (tables.
 	}
 	began := time.Now()
 	var report tables.Report
+	if err := pace.Check("UpgradeOptions", o.RowsPerSecond); err != nil {
+		return report, tables.Invalid("Upgrade", err)
+	}
+	ctx = pace.With(ctx, o.RowsPerSecond)
 	switch {
 	case t.host() == nil:
 		_, err := t.repository.Host("Upgrade", typeName)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -24,6 +25,9 @@ type JobOptions struct {
 	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities that Rebuild and Reencrypt
 	// process, at once (default 8).
 	Concurrency int
+	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
+	RowsPerSecond int
 	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
 	// so that an intent that waits for a worker is not reported earlier. A reserved key is ignored until its stored
 	// term and a grace period are over, whatever Lag is. Only Verify and Repair use it.
@@ -145,6 +149,9 @@ func (o *JobOptions) checked(op string, attached []*engine.Pattern) (JobOptions,
 	}
 	if o != nil {
 		c = *o
+	}
+	if err := pace.Check("JobOptions", c.RowsPerSecond); err != nil {
+		return c, err
 	}
 	c.Lag = cmp.Or(c.Lag, defaultLag)
 	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)

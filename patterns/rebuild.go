@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -21,7 +22,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	if err != nil {
 		return tables.Report{}, err
 	}
-	err = b.run(ctx)
+	err = b.run(pace.With(ctx, b.options.RowsPerSecond))
 	return b.report(), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -17,7 +18,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	if err != nil {
 		return tables.Report{}, err
 	}
-	err = v.run(ctx)
+	err = v.run(pace.With(ctx, v.options.RowsPerSecond))
 	report := v.report()
 	if err == nil {
 		report.Resume = ""

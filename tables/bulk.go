@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -48,6 +49,9 @@ type BulkOptions struct {
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
+	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
+	RowsPerSecond int
 	// Resume is Report.Resume of an earlier run over the same entities in the same order: the number of entities to skip at
 	// the beginning of the sequence, as decimal digits.
 	Resume string
@@ -78,7 +82,7 @@ func (o *BulkOptions) check() (skip int64, err error) {
 	case o.Concurrency < 0:
 		return 0, fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
-	return skip, nil
+	return skip, pace.Check("BulkOptions", o.RowsPerSecond)
 }
 
 // Report counts what a long job has done. Every job that goes through entities or rows returns one, beside an error too, and passes one
@@ -217,7 +221,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
-	b.lanes = lanes.New(ctx, lanes.Options[BulkUnit]{
+	b.lanes = lanes.New(pace.With(ctx, b.options.RowsPerSecond), lanes.Options[BulkUnit]{
 		Concurrency: b.options.Concurrency, Skip: skip,
 		MaxRows: maxRows, MaxBytes: maxBulkBytes,
 		Commit: func(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {

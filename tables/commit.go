@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/submission"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -50,6 +51,9 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	enc, e := encode(t.name, writes, writeID)
 	if e != nil {
 		return nil, e
+	}
+	if err := pace.Rows(ctx, len(writes)); err != nil {
+		return nil, &Error{Err: err}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Err: err}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -19,6 +20,9 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	}
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		return nil, Invalid(op, err)
+	}
+	if err := pace.Rows(ctx, 1); err != nil {
+		return nil, failure(op, t.name, key, err)
 	}
 	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
 	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -74,6 +75,9 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	if q.top > 0 && !q.src.Skips { // of a source that skips rows, small pages could be skipped whole, again and again
 		size = min(size, c.Left)
 	}
+	if err := pace.Rows(ctx, 1); err != nil {
+		return "", failure("Query", q.src.Table.name, Key{}, err)
+	}
 	answer, header, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {
 		return "", err
@@ -103,6 +107,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		}
 		return "", err
 	}
+	pace.Took(ctx, read-1)
 	next, err := q.src.Table.next(header, last, read)
 	if err != nil {
 		return "", err

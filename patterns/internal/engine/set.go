@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -56,13 +57,17 @@ func (r *Engine) Run(ctx context.Context, w *Work) error { return r.NewSet(w).Ru
 
 // Run makes the changes of the set.
 func (s *Set) Run(ctx context.Context) error {
+	ctx, err := pace.Change(ctx)
+	if err != nil {
+		return s.located(err)
+	}
 	for _, w := range s.own {
 		w.Begin()
 		if err := w.engine.rebase(ctx, w); err != nil {
 			return w.located(err)
 		}
 	}
-	err := backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
+	err = backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
 		if err = s.Complete(ctx); err == nil {
 			err = s.runOnce(ctx)
 		}

@@ -1,0 +1,94 @@
+// Package pace limits how many rows a long job reads and writes in a second. The context of the job carries the limit, and package
+// tables waits before each request, so the limit holds for every path of the job: sets that are divided, single writes, rereads.
+package pace
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// burst is the number of rows that a job may read or write at once: those of one transaction.
+const burst = 100
+
+type key struct{}
+
+// limit is what a context carries.
+type limit struct {
+	*rate.Limiter
+	inChange bool // do not wait: a change holds a lease, and its rows are paid by the next wait
+}
+
+// Check rejects a negative RowsPerSecond of the options that are named.
+func Check(options string, rowsPerSecond int) error {
+	if rowsPerSecond < 0 {
+		return fmt.Errorf("%s.RowsPerSecond is %d; it must be 0 (meaning no limit) or more", options, rowsPerSecond)
+	}
+	return nil
+}
+
+// With returns a context under which requests read and write at most so many rows a second; 0 adds no limit.
+func With(ctx context.Context, rowsPerSecond int) context.Context {
+	if rowsPerSecond <= 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, limit{Limiter: rate.NewLimiter(rate.Limit(rowsPerSecond), burst)})
+}
+
+// Change waits until all rows that were taken so far are paid, and returns a context in which requests do not wait: a wait would
+// consume the lease of the change, and let other writers come between its reads and its writes.
+func Change(ctx context.Context) (context.Context, error) {
+	l, limited := ctx.Value(key{}).(limit)
+	if !limited || l.inChange {
+		return ctx, nil
+	}
+	if err := wait(ctx, l, 1); err != nil {
+		return ctx, err
+	}
+	return context.WithValue(ctx, key{}, limit{l.Limiter, true}), nil
+}
+
+// Rows waits until the limit of the context allows so many rows, which a request is about to read or write.
+func Rows(ctx context.Context, rows int) error {
+	l, limited := ctx.Value(key{}).(limit)
+	switch {
+	case !limited:
+		return nil
+	case l.inChange:
+		take(l, rows)
+		return nil
+	}
+	return wait(ctx, l, rows)
+}
+
+// Took counts rows that a request has read, without a wait: the next request waits for them.
+func Took(ctx context.Context, rows int) {
+	if l, limited := ctx.Value(key{}).(limit); limited {
+		take(l, rows)
+	}
+}
+
+// take takes rows without a wait, and returns how long a caller that waits for them has to wait.
+func take(l limit, rows int) (delay time.Duration) {
+	for now := time.Now(); rows > 0; rows -= burst {
+		delay = l.ReserveN(now, min(rows, burst)).DelayFrom(now)
+	}
+	return delay
+}
+
+func wait(ctx context.Context, l limit, rows int) error {
+	delay := take(l, rows)
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
