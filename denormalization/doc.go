@@ -30,7 +30,7 @@
 //
 // The copy equals the source's properties once the intents of both are carried out, even if a process crashes, a message is
 // delivered twice, or other writers change either of them; package eventual describes the protocol. Until then, some
-// milliseconds without Schema.Async, the holder has its former copy. A change of a holder that concerns its copy or its
+// milliseconds without Async, the holder has its former copy. A change of a holder that concerns its copy or its
 // source reads the source, writes the holder with the copy under an intent that names the source, and reads the source again.
 // So a holder also gets the right copy if it is inserted after its source, or while its source changes.
 // internal/models/holder is a model of this protocol.

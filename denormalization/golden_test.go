@@ -18,12 +18,12 @@ type recorder struct{ said []string }
 
 func (*recorder) Register(string, func(context.Context, intents.Intent) error) error { return nil }
 
-func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
+func (r *recorder) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	r.said = append(r.said, fmt.Sprintf("%q", intent.Members[0].Outside))
 	if err := commit(ctx); err != nil {
 		return err
 	}
-	return reconcile(ctx)
+	return harness.ApplyAndClose(apply)(ctx)
 }
 
 // TestGoldenIntents: what intents say is stored on queues, and read by later versions.

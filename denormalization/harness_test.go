@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -162,24 +161,21 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	}
 	copies, runner := w.link(queue)
 	p := &process{queue: queue}
-	if p.departments, err = w.openDepartments(account, runner, copies.Holder()); err != nil {
+	if p.departments, err = w.openDepartments(account, runner, harness.AsyncIf[department](w.placement == async, copies.Holder())...); err != nil {
 		return nil, err
 	}
 	p.details = &seen[employee]{pattern: copies.Source()}
 	if runner != nil {
 		runner = registered{runner, &p.carryOut}
 	}
-	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), runner), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, p.details)
+	p.employees, err = patterns.NewRepository(harness.In(account.Table(w.employees), runner), patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", MaxAttempts: 40, Key: func(e *employee) tables.Key { return employeeKey(e.Site, e.ID) }}, harness.AsyncIf[employee](w.placement == async, p.details)...)
 	return p, err
 }
 
 // link makes the link, and what runs its intents: nil where none are needed.
 func (w *world) link(queue *eventual.Queue) (*denormalization.Copies[employee, department], intents.Runner) {
-	switch w.placement {
-	case inPartition:
+	if w.placement == inPartition {
 		return denormalization.NewInPartition("manager", managing(), nil), nil // it must do without a queue
-	case async:
-		return denormalization.New("manager", managing(), nil), eventual.RunnersOf(rows.Open, queue).Async
 	}
 	return denormalization.New("manager", managing(), nil), harness.Runner(queue)
 }

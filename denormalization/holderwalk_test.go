@@ -181,12 +181,12 @@ type waived struct {
 	reads bool
 }
 
-func (r waived) Run(ctx context.Context, _ intents.Intent, commit, reconcile func(context.Context) error) error {
+func (r waived) Run(ctx context.Context, _ intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	if err := commit(ctx); err != nil {
 		return err
 	}
 	if r.reads {
-		_ = reconcile(ctx)
+		_ = harness.ApplyAndClose(apply)(ctx)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestCancelledPutOfAnIntent(t *testing.T) {
 			faulty, _ := s.Faulty(storagetest.On(storagetest.PutMessage, storagetest.Once(storagetest.Always(when("cancel", cancel)))))
 			q := harness.Must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 			began := false
-			err := harness.Runner(q).Run(ctx, intents.Intent{ID: "1", Members: []intents.Member{{Repository: "r"}}}, func(context.Context) error { began = true; return nil }, func(context.Context) error { return nil })
+			err := harness.Runner(q).Run(ctx, intents.Intent{ID: "1", Members: []intents.Member{{Repository: "r"}}}, func(context.Context) error { began = true; return nil }, func(context.Context) (intents.Rest, error) { return intents.Rest{}, nil })
 			if !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrUnknownOutcome) || began {
 				t.Errorf("%v, and the change was begun: %v", err, began)
 			}

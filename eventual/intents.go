@@ -85,54 +85,81 @@ func (r *reconcilers) get(name string) func(context.Context, intents.Intent) err
 // runner is a Queue as the repositories of a Store use it. It is a type of its own, so that programs do not see its methods.
 type runner struct {
 	*Queue
-	async bool // leave the effects of changes to the queue's workers
+	open openIntents
 }
 
 // Register implements intents.Runner. Workers of the queue finish the repository's intents whose writers died.
-func (r runner) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {
+func (r *runner) Register(repository string, reconcile func(context.Context, intents.Intent) error) error {
 	return r.repositories.add(repository, reconcile)
 }
 
-// Run implements intents.Runner: it puts the intent on the queue as a hidden message, commits the change, applies its effects and
-// deletes the message. If effects are left to workers, it makes the message visible to them instead, as soon as the change is
-// committed. Requests: 2, and those of the change; if effects are left to workers, 2 and those of the commit.
-func (r runner) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
-	apply := r.applyCommitted
-	if r.async {
-		apply = func(h *holding, intent *intents.Intent, _ func(context.Context) error) { r.releaseToWorkers(h, intent) }
-	}
-	return r.run(ctx, intent, commit, reconcile, apply)
-}
-
-// run holds a message while it commits, and then applies the effects of the change. A change that was certainly not
-// committed may have left reservations, which reconcile removes. If the outcome is unknown, the message stays hidden:
-// by the time it appears, all requests have arrived.
-func (q *Queue) run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error, apply func(*holding, *intents.Intent, func(context.Context) error)) error {
-	h, err := q.putIntent(ctx, intent)
+// Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it commits the change and
+// applies its effects. Then it closes the intent, in the background if it can: it deletes the message, or makes it visible to the
+// workers if effects are left to them. Requests: 2, and those of the change.
+//
+// A change that was certainly not committed may have left reservations, which apply removes. If the outcome is unknown, the message
+// stays hidden: by the time it appears, all requests have arrived.
+func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
+	h, err := r.putIntent(ctx, intent)
 	if err != nil {
 		return err
 	}
-	defer h.stop()
-	err = commit(h.context())
+	deferred := false
+	defer func() {
+		if !deferred {
+			h.stop()
+		}
+	}()
+	if err = r.open.wait(h.context(), &intent); err == nil {
+		err = commit(h.context())
+	}
 	switch {
 	case err == nil:
-		apply(h, &intent, reconcile)
+		rest, failure := apply(h.context())
+		// A message that may exist twice is not renewed, and what a handler writes is sent only while the handler's message is held.
+		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && lease.From(ctx) == nil {
+			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
+		}
+		if !deferred {
+			r.closeNow(h.context(), h, &intent, true, rest, failure)
+		}
 	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has not cancelled ctx
 	case !errors.Is(err, tables.ErrUnknownOutcome) && h.context().Err() == nil:
-		q.applyNow(h, &intent, false, reconcile)
+		rest, failure := apply(h.context())
+		r.closeNow(h.context(), h, &intent, false, rest, failure)
 	}
 	return err
 }
 
-func (q *Queue) applyCommitted(h *holding, intent *intents.Intent, reconcile func(context.Context) error) {
-	q.applyNow(h, intent, true, reconcile)
+// Close implements intents.RunnerCloser.
+func (r *runner) Close(ctx context.Context) error {
+	if left := r.open.drain(ctx, true); left > 0 {
+		return &tables.Error{Op: "Close", Table: r.name, Err: fmt.Errorf("the context ended while %d intents were still being closed; a worker closes them if this process ends now: %w", left, context.Cause(ctx))}
+	}
+	return nil
 }
 
-// applyNow applies the effects, and leaves to the workers what fails.
-func (q *Queue) applyNow(h *holding, intent *intents.Intent, committed bool, reconcile func(context.Context) error) {
-	if err := reconcile(h.context()); err != nil {
-		q.logEffect(intent, committed, err)
+// closeBehind is closeNow after the change has returned to its caller, whose context may have ended.
+func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
+	defer h.stop()
+	defer func() {
+		if p := recover(); p != nil { // there is no caller whom a panic of a pattern could reach
+			q.logEffect(intent, true, fmt.Errorf("a pattern has panicked: %T", p))
+		}
+	}()
+	q.closeNow(h.own, h, intent, true, rest, nil)
+}
+
+// closeNow closes an intent, and leaves to the workers what fails.
+func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
+	if failure == nil && rest.Close != nil {
+		failure = rest.Close(ctx)
+	}
+	if failure != nil {
+		q.logEffect(intent, committed, failure)
+	}
+	if failure != nil || rest.Workers {
 		q.releaseToWorkers(h, intent)
 		return
 	}

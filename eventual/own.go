@@ -42,7 +42,9 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	return nil
 }
 
-// RunnersOf returns the queue as what carries the intents of repositories, for package patterns.
-func RunnersOf(_ rows.Pass, q *Queue) intents.Runners {
-	return intents.Runners{Sync: runner{q, false}, Async: runner{q, true}}
+// RunnerOf returns the queue as what carries the intents of repositories, for package patterns. At most mostOpen changes have
+// returned while their intents are still to be closed; with 0, each change closes its intent before it returns.
+func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
+	q.runner.open.limit(mostOpen)
+	return q.runner
 }

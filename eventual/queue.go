@@ -61,6 +61,7 @@ type Queue struct {
 
 	mu       sync.RWMutex
 	internal map[string]internalHandler
+	runner   *runner // of the intents of repositories
 }
 
 // NewQueue returns a handle for a queue. It makes no request. The name consists of lower-case letters, digits and single hyphens. It
@@ -90,7 +91,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
 		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
-	q.internal[intentType] = q.handleIntent
+	q.internal[intentType], q.runner = q.handleIntent, &runner{Queue: q}
 	for i := range o.Shards {
 		shard := name
 		if o.Shards > 1 {

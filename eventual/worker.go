@@ -161,7 +161,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain handles all visible messages, including those that become visible meanwhile. It returns when a poll of every storage queue
+// Drain handles all visible messages, including those that become visible meanwhile. Before, it waits until the intents of changes that
+// this process has made are closed. It returns when a poll of every storage queue
 // finds nothing and no handler runs. It is for jobs and tests. handled is the number of messages that were handled and deleted; failed
 // ones are delivered again after Drain. If a poll fails, Drain waits for the running handlers and returns the error. If ctx ends, it
 // stops as Run does.
@@ -174,6 +175,7 @@ func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 		s.end()
 		handled = int(s.handled.Load())
 	}()
+	w.queue.runner.open.drain(ctx, false)
 	for {
 		found := false
 		for shard := range w.queue.shards {

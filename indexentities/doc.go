@@ -38,8 +38,8 @@
 // NewInTable and NewInBlobs: after each change of an entity its lists converge to it, even if a process crashes, a message is
 // delivered twice, or other writers change the lists at the same time; package eventual describes the protocol. Until then a
 // list may name an entity that no longer has the value, or lack one that has it: for some milliseconds without
-// Schema.Async, for the queue's visibility timeout (default 1 minute) after a crash of the writer, and until a worker gets
-// the message with Schema.Async. A change that changes no value writes no list.
+// Async, for the queue's visibility timeout (default 1 minute) after a crash of the writer, and until a worker gets
+// the message with Async. A change that changes no value writes no list.
 //
 // Find reads the entities and skips those that were deleted or have another value by now, so each entity that it yields has the
 // value. With NewInTable and NewInBlobs it can miss an entity that is not in the list yet.

@@ -27,9 +27,9 @@
 // be stale: it may return an entity as it was before, under a key that it had before, or not find it under its new key. That
 // lasts
 //
-//   - some milliseconds, from the transaction to the write of the copy, without Schema.Async;
+//   - some milliseconds, from the transaction to the write of the copy, without Async;
 //   - the queue's visibility timeout (default 1 minute) and the time until a worker gets the message, if the writer crashes;
-//   - until a worker gets the message, with Schema.Async: milliseconds if a worker is busy or runs in the same process,
+//   - until a worker gets the message, with Async: milliseconds if a worker is busy or runs in the same process,
 //     and up to WorkerOptions.MaxPoll if all workers are idle.
 //
 // A read through Verified never returns a stale entity, but it does not find an entity that is not in the index yet.

@@ -99,9 +99,8 @@ func ExampleIndex_Verified() {
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	employees, err := patterns.NewRepository(store.Table("ExampleVerified"), patterns.Schema[Employee]{
-		Key:   func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
-		Async: true,
-	}, byEmail)
+		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
+	}, patterns.Async(byEmail))
 	if err != nil {
 		log.Fatal(err)
 	}

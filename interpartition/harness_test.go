@@ -13,6 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -32,11 +34,20 @@ func jones() *employee {
 	return &employee{Department: "Sales", ID: 223, Name: "June Jones", Email: "jonesj@contoso.com", Badge: "B-1"}
 }
 
-// kind is how a world's effects are applied, and whether its keys are reserved.
-type kind struct{ async, unique bool }
+// kind is how a world's effects are applied, whether its keys are reserved, and whether intents are closed in the background.
+type kind struct{ async, unique, background bool }
 
 func (k kind) String() string {
-	return map[bool]string{false: "sync", true: "async"}[k.async] + map[bool]string{false: "", true: "-unique"}[k.unique]
+	return map[bool]string{false: "sync", true: "async"}[k.async] + map[bool]string{false: "", true: "-unique"}[k.unique] + map[bool]string{false: "", true: "-background"}[k.background]
+}
+
+// carrier returns what carries the intents of a process.
+func (k kind) carrier(queue *eventual.Queue) intents.RunnerCloser {
+	open := 0
+	if k.background {
+		open = 64
+	}
+	return eventual.RunnerOf(rows.Open, queue, open)
 }
 
 // world is where the tests' processes work: names, and how they keep employees.
@@ -66,6 +77,7 @@ func newWorld(t testing.TB, s *storagetest.Service, k kind) *world {
 type process struct {
 	repo  *patterns.Repository[employee]
 	queue *eventual.Queue
+	close func(context.Context) error     // waits for what goes on in the background
 	email *interpartition.Index[employee] // in the same table, by department
 	badge *interpartition.Index[employee] // in the table badges: a global index with a projection
 
@@ -83,7 +95,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{queue: queue, badges: account.Table(w.badges),
+	carrier := w.carrier(queue)
+	p := &process{queue: queue, close: carrier.Close, badges: account.Table(w.badges),
 		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{Unique: w.unique}),
 		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
 			Group:   func(*employee) string { return interpartition.Global },
@@ -92,12 +105,12 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			Unique:  w.unique,
 		}),
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: w.async}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
 	all := []patterns.Pattern[employee]{p.email, p.badge}
 	if w.term > 0 {
 		all = []patterns.Pattern[employee]{briefly{p.email, w.term}, briefly{p.badge, w.term}}
 	}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, all...)
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), carrier), schema, harness.AsyncIf(w.async, all...)...)
 	return p, err
 }
 

@@ -70,8 +70,8 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async 
 		indexes = append(indexes, b.badge)
 	}
 	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: async}
-	b.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, append(indexes, b.email)...))
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+	b.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, harness.AsyncIf(async, append(indexes, b.email)...)...))
 	return b
 }
 

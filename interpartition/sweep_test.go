@@ -2,6 +2,7 @@ package interpartition_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -37,6 +38,9 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 					err = operate(ctx, p.repo)
 				}
 				said.Add(err)
+				if p != nil {
+					err = errors.Join(err, p.close(ctx))
+				}
 				return err
 			},
 			Recover: w.drain,
@@ -58,9 +62,11 @@ func TestSweep(t *testing.T) {
 		"sync/Insert": 232, "sync/Update": 376, "sync/Upsert": 376, "sync/Delete": 264,
 		"sync-unique/Insert": 344, "sync-unique/Update": 616, "sync-unique/Upsert": 616, "sync-unique/Delete": 392,
 		"async/Insert": 88, "async/Update": 120, "async/Upsert": 120, "async/Delete": 120,
+		"sync-background/Insert": 232, "sync-background/Update": 376, "sync-background/Upsert": 376, "sync-background/Delete": 264,
+		"sync-unique-background/Insert": 344, "sync-unique-background/Update": 616, "sync-unique-background/Upsert": 616, "sync-unique-background/Delete": 392,
 		"async-unique/Insert": 200, "async-unique/Update": 232, "async-unique/Upsert": 232, "async-unique/Delete": 120,
 	}
-	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}} {
+	for _, k := range []kind{{}, {unique: true}, {async: true}, {async: true, unique: true}, {background: true}, {unique: true, background: true}} {
 		for name, c := range map[string]storagetest.SweepCase{
 			"Insert": swept(k, nil, []string{"", old}, func(ctx context.Context, repo *patterns.Repository[employee]) error {
 				return repo.Insert(ctx, jones())

@@ -172,15 +172,16 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{queue: queue}
+	carrier := w.carrier(queue)
+	p := &process{queue: queue, close: carrier.Close}
 	p.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) },
 		&interpartition.Options[employee]{Unique: w.unique})
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", Async: w.async}
+	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
 	var index patterns.Pattern[employee] = p.email
 	if w.term > 0 {
 		index = briefly{p.email, w.term}
 	}
-	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, index)
+	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), carrier), schema, harness.AsyncIf(w.async, index)...)
 	return p, err
 }
 
@@ -192,10 +193,10 @@ func (w *walked) write(ctx context.Context, s *storagetest.Service, changes []ch
 	}
 	for _, change := range changes {
 		if err := change(ctx, p.repo); err != nil {
-			return err
+			return errors.Join(err, p.close(ctx))
 		}
 	}
-	return nil
+	return p.close(ctx)
 }
 
 // work is a worker's life. A message whose turn has not come, since another entity still has the key, comes again in a pause,

@@ -73,7 +73,7 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}

@@ -80,7 +80,7 @@ type Finding struct {
 	Entity   tables.Key // the entity that requires it, or that it claims to belong to
 	Err      error      // details, or nil
 
-	// Repaired reports that Repair has repaired it or, with Schema.Async, queued it for a worker.
+	// Repaired reports that Repair has repaired it.
 	Repaired bool
 	// NotRepaired is why Repair has not repaired it: ErrDuplicate if two entities require one key, ErrConflict if concurrent
 	// writers changed it at every attempt, the decoding error if it cannot be decoded. It is nil in a dry run and in other

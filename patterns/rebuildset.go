@@ -26,8 +26,8 @@ func (b *rebuild) fillPage(ctx context.Context, page []*rebuilt) error {
 			alone = append(alone, l.x)
 		}
 	}
-	run := func(sets [][]*lack, write func(context.Context, []*lack) (failed []*lack, err error)) error {
-		return each(ctx, b.options.Concurrency, sets, func(ctx context.Context, set []*lack) error {
+	run := func(all [][]*lack, write func(context.Context, []*lack) (failed []*lack, err error)) error {
+		return each(ctx, b.options.Concurrency, all, func(ctx context.Context, set []*lack) error {
 			refused, err := b.fillSet(ctx, set, func(ctx context.Context, set []*lack) error {
 				failed, err := write(ctx, set)
 				leave(failed)

@@ -21,9 +21,6 @@ type Schema[T any] struct {
 	// query of a partition's entities is a range query that does not read the partition's index rows; without it, the
 	// query reads and skips them.
 	RowPrefix string
-	// Async leaves the effects of changes outside of the partition to workers, see Store.Run: a write does not wait for them, and
-	// the indexes of other partitions follow it after a time. Without Async, the writer applies them before it returns.
-	Async bool
 	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
@@ -59,7 +56,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnersOf(table), Async: s.Async, MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}

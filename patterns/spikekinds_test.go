@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -244,7 +245,8 @@ func (l *intentLog) Register(_ string, reconcile func(context.Context, intents.I
 	return nil
 }
 
-func (l *intentLog) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
+func (l *intentLog) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
+	reconcile := harness.ApplyAndClose(apply)
 	l.mu.Lock()
 	l.open = append(l.open, intent)
 	l.mu.Unlock()

@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ import (
 type Store struct {
 	account *tables.Account
 	prefix  string
-	intents *eventual.Queue // nil if the account has no queue endpoint
-	runners intents.Runners // of intents
+	intents *eventual.Queue      // nil if the account has no queue endpoint
+	runner  intents.RunnerCloser // of intents
 
 	mu        sync.Mutex
 	resources []resource
@@ -41,7 +42,14 @@ type StoreOptions struct {
 	Prefix string
 	// Intents are the options of the queue of intents.
 	Intents eventual.QueueOptions
+	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be closed (default 64):
+	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, and with a
+	// negative number, a change closes its intent before it returns. See Close.
+	MaxOpenIntents int
 }
+
+// defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
+const defaultOpenIntents = 64
 
 // resource is something that Create creates.
 type resource struct {
@@ -77,7 +85,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if err != nil {
 		return nil, tables.Invalid(op, err)
 	}
-	s.intents, s.runners = queue, eventual.RunnersOf(pass, queue)
+	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
 	return s, nil
 }
 
@@ -168,7 +176,7 @@ func (s *Store) Create(ctx context.Context) error {
 const createdAtOnce = 8
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
-// effects of repositories with Schema.Async. At least one process must run it. Call Create before: while the queue does not exist, Run
+// effects of patterns attached with Async. At least one process must run it. Call Create before: while the queue does not exist, Run
 // logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
 // tables.ErrInvalid.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
@@ -183,6 +191,17 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 		return err
 	}
 	return worker.Run(ctx)
+}
+
+// Close waits until the intents of all changes that have returned are closed. Call it before the program ends. If ctx ends before, or
+// the program ends without Close, workers close them after the queue's visibility timeout, and nothing is lost; then the effects of
+// patterns attached with Async may come that much later. Changes made after Close close their intents before they return. Run is
+// ended by its context.
+func (s *Store) Close(ctx context.Context) error {
+	if s.runner == nil {
+		return nil
+	}
+	return s.runner.Close(ctx)
 }
 
 // lower returns the full name of a queue or container.
@@ -254,13 +273,16 @@ func storeOf(table *tables.Table) *Store {
 	return nil
 }
 
-// runnersOf returns what carries the repository's intents, none if the table is of no store, or of one without a queue.
-func runnersOf(table *tables.Table) intents.Runners {
+// runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
+func runnerOf(table *tables.Table) intents.Runner {
 	if s := storeOf(table); s != nil {
-		return s.runners
+		if s.runner == nil {
+			return nil
+		}
+		return s.runner
 	}
-	runners, _ := (*tables.OwnerOf(pass, table)).(intents.Runners) // a test's table has these in place of a store
-	return runners
+	runner, _ := (*tables.OwnerOf(pass, table)).(intents.Runner) // a test's table has one in place of a store
+	return runner
 }
 
 // knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create

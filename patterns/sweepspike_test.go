@@ -53,10 +53,10 @@ func (d *processIntents) Register(_ string, reconcile func(context.Context, inte
 
 // Run implements intents.Runner. Once the commit is applied the change is made, whether or not its effects could
 // be applied at once: the intent is there for the worker.
-func (d *processIntents) Run(ctx context.Context, intent intents.Intent, commit, reconcile func(context.Context) error) error {
+func (d *processIntents) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	forget := d.put(intent)
 	err := commit(ctx)
-	if !errors.Is(err, tables.ErrUnknownOutcome) && reconcile(ctx) == nil {
+	if !errors.Is(err, tables.ErrUnknownOutcome) && harness.ApplyAndClose(apply)(ctx) == nil {
 		forget()
 	}
 	return err

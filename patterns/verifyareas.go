@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,9 +27,9 @@ type verifier struct {
 	op      string
 	options JobOptions
 	areas   []area
-	scope   map[string]bool    // partitions, nil for all
-	near    bool               // the near area is verified
-	locks   engine.SharedLocks // for Repair and Rebuild
+	scope   map[string]bool   // partitions, nil for all
+	near    bool              // the near area is verified
+	locks   sharedlocks.Locks // for Repair and Rebuild
 
 	state    verifyState
 	first    bool  // the rows are read for the first time

@@ -121,8 +121,8 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 			all = append(all, p.pattern)
 		}
 	}
-	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", Async: o.async, MaxAttempts: 40}
-	d.repo, err = patterns.NewRepository(harness.In(d.table, d.queue), schema, all...)
+	schema := patterns.Schema[staff]{Key: staffKey, RowPrefix: "empid", MaxAttempts: 40}
+	d.repo, err = patterns.NewRepository(harness.In(d.table, d.queue), schema, harness.AsyncIf(o.async, all...)...)
 	return d, err
 }
 

@@ -126,7 +126,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 		kept = p.parents
 	default:
 		p.members = relationships.NewMembers("members", p.other, projectOf)
-		kept, schema.Async = p.members, w.form == async
+		kept = harness.AsyncIf[employee](w.form == async, p.members)[0]
 	}
 	p.employees, err = patterns.NewRepository(harness.In(table, p.queue), schema, kept)
 	return p, err

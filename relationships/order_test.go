@@ -20,7 +20,7 @@ func TestOrderWithLines(t *testing.T) {
 	service.ClientOptions.PerRetryPolicies = append(slices.Clip(service.ClientOptions.PerRetryPolicies), requests)
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions}))
 	s := harness.Must[*shop](t)(openShop(account))
-	harness.Check(t, s.store.Create(ctx))
+	harness.Check(t, s.store.Create(ctx), s.store.Close(ctx)) // from here on an intent is closed before its change returns
 	var products []string
 	for i := range 20 {
 		products = append(products, fmt.Sprint("product ", i))

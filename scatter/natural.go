@@ -22,8 +22,7 @@ type NaturalSchema[T any] struct {
 	Row func(*T) string
 	// RowPrefix is Schema.RowPrefix of package patterns; it is required.
 	RowPrefix string
-	// Async and MaxAttempts are those of patterns.Schema.
-	Async       bool
+	// MaxAttempts is that of patterns.Schema.
 	MaxAttempts int
 }
 
@@ -55,7 +54,7 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 		Key: func(v *T) tables.Key {
 			return n.Key(schema.Partition(v), schema.Row(v))
 		},
-		Async: schema.Async, MaxAttempts: schema.MaxAttempts}, attached...)
+		MaxAttempts: schema.MaxAttempts}, attached...)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,6 @@ type Schema[T any] struct {
 	Row func(*T) string
 	// Partitions is n for a table that has no record yet (default 8). After that only Resize changes n.
 	Partitions int
-	// Async is Schema.Async of package patterns.
-	Async bool
 	// MaxAttempts limits how often a change of an entity or of the record is tried on conflict (default 10).
 	MaxAttempts int
 }
@@ -79,7 +77,7 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 		return nil, err
 	}
 	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, s.name), Key: s.keyOf, RowPrefix: s.order.prefix,
-		Async: schema.Async, MaxAttempts: schema.MaxAttempts}, attached...)
+		MaxAttempts: schema.MaxAttempts}, attached...)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions 
 
 // openStore opens the company's store, as each program with its repositories would.
 func (c *company) openStore() (*patterns.Store, error) {
-	options := &patterns.StoreOptions{Prefix: c.prefix}
+	options := &patterns.StoreOptions{Prefix: c.prefix, MaxOpenIntents: -1} // the summary counts the requests of each change, so none may come later
 	if c.options.chaos {
 		options.Intents.VisibilityTimeout = chaosVisibility
 	}

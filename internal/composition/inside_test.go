@@ -103,9 +103,8 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	}
 	if w.outside {
 		kept = append(kept, interpartition.NewIndex("outside", email, nil))
-		schema.Async = w.async
 	}
-	p.clerks, err = patterns.NewRepository(harness.In(p.table, p.queue), schema, kept...)
+	p.clerks, err = patterns.NewRepository(harness.In(p.table, p.queue), schema, harness.AsyncIf(w.async, kept...)...)
 	return p, err
 }
 

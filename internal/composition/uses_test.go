@@ -16,7 +16,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -295,8 +294,11 @@ func others() []use {
 			got, err := archive.Read[item](t.Context(), k.container, a.LogID)
 			return errors.Join(err, sameItem(got, a), clean(t.Context(), from))
 		}},
-		{"patterns.Schema.Async", func(t testing.TB, k *kit, p part) error {
-			r := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, eventual.RunnersOf(rows.Open, k.queue).Async, k.makeParts(t, p)))
+		{"patterns.Async", func(t testing.TB, k *kit, p part) error {
+			r, err := k.plain([]patterns.Pattern[item]{patterns.Async(k.makeParts(t, p)[0])})
+			if err != nil {
+				return err
+			}
 			a := k.itemOf(1, "a", p.name == "largeentities.Stream")
 			harness.Check(t, k.prepareFor(t, r, a), r.Insert(t.Context(), a))
 			drain(t, k.queue)

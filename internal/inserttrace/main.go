@@ -67,6 +67,9 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "2", Email: "b@contoso.com"}); err != nil {
 		return 0, err
 	}
+	if err := store.Close(ctx); err != nil { // the intent is closed in the background
+		return 0, err
+	}
 	if err := coverage.WriteMetaDir(dir); err != nil {
 		return 0, err
 	}

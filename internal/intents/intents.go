@@ -51,17 +51,31 @@ type Runner interface {
 	// Register sets the function that completes intents of a repository whose writer died: it is given the members of
 	// that repository. NewRepository calls it once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
-	// Run stores the intent durably, calls commit, then reconcile, and deletes the intent once reconcile has returned
-	// nil. It calls reconcile also if commit failed and it is known that nothing was committed. If the process dies,
-	// or a call fails with an unknown outcome, a worker later calls the registered functions with the intent. Both
+	// Run stores the intent durably, calls commit, then apply, and deletes the intent once apply and what it leaves have
+	// returned nil. It calls apply also if commit failed and it is known that nothing was committed. If the process dies,
+	// or a call fails with an unknown outcome, a worker later calls the registered functions with the intent. All
 	// functions may send requests only while their contexts are alive. Run returns an error of commit such that
-	// errors.Is finds it. Once commit has returned nil the change is made, so Run returns nil even if reconcile fails,
+	// errors.Is finds it. Once commit has returned nil the change is made, so Run returns nil even if apply fails,
 	// since the intent still exists.
-	Run(ctx context.Context, intent Intent, commit, reconcile func(context.Context) error) error
+	//
+	// Run may return before the rest is done. Then a later Run for one of the entities calls its commit only when the rest
+	// is done: until then the holder of the earlier intent could write over what the later change has written outside.
+	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 
-// Runners are the two ways to carry the intents of one queue.
-type Runners struct {
-	Sync  Runner // the writer applies the effects of a change
-	Async Runner // the effects are left to workers
+// Rest is what remains of an intent when its writer has applied the effects that it applies itself.
+type Rest struct {
+	// Close reads the entities again and applies the effects once more if they have changed. Nil is nothing: the intent is
+	// deleted at once.
+	Close func(context.Context) error
+	// Workers leaves the intent to workers: effects remain that the writer does not apply.
+	Workers bool
+}
+
+// RunnerCloser is a Runner whose Run may return before the rest is done.
+type RunnerCloser interface {
+	Runner
+	// Close waits until nothing is left to do of the changes that have returned. Changes that are made after it do not return
+	// early.
+	Close(ctx context.Context) error
 }

@@ -39,6 +39,8 @@ type Implementation[T any] struct {
 	Copies func(entity *T) ([]Copy, error)
 	// Outside are further rows of an entity in other partitions or another table.
 	Outside *Outside[T]
+	// Async leaves the effects of Outside and Reconcile to workers. patterns.Async sets it.
+	Async bool
 	// Projects names the properties that Copies and Outside.Copies store, nil if some copies store all.
 	Projects []string
 

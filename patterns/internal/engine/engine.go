@@ -44,17 +44,8 @@ type Schema struct {
 	Name        string
 	Key         func(any) tables.Key
 	RowPrefix   string
-	Intents     intents.Runners
-	Async       bool // leave effects in other partitions to workers
+	Intents     intents.Runner // nil for none
 	MaxAttempts int
-}
-
-// runner carries the intents of a single change.
-func (r *Engine) runner() intents.Runner {
-	if r.Schema.Async {
-		return r.Schema.Intents.Async
-	}
-	return r.Schema.Intents.Sync
 }
 
 // Register registers the engine with its Runner for intents whose writer died, if changes have effects outside.
@@ -62,7 +53,7 @@ func (r *Engine) Register() error {
 	if !r.ReachesOut() {
 		return nil
 	}
-	return r.runner().Register(r.Name(), r.Reconcile)
+	return r.Schema.Intents.Register(r.Name(), r.Reconcile)
 }
 
 // Name is the repository's name in intents.
@@ -87,7 +78,7 @@ func (r *Engine) Compose() (err error) {
 			return err
 		}
 	}
-	if name, out := r.firstOutside(); out && r.runner() == nil {
+	if name, out := r.firstOutside(); out && r.Schema.Intents == nil {
 		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", name)
 	}
 	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })

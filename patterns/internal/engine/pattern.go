@@ -20,6 +20,7 @@ type Pattern struct {
 	Name        string
 	Copies      func(entity any) ([]driver.Copy, error)
 	Outside     *Outside
+	Async       bool
 	Prior       func(entity any, stored tables.Properties) ([]string, error)
 	Rows        func(ctx context.Context, changes []*Change) ([]driver.RowOperation, error)
 	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error

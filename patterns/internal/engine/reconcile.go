@@ -54,18 +54,17 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //
 // Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) error {
-	const op = "Reconcile"
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {
 			if !r.reachesOutBy(pattern) {
-				return &tables.Error{Op: op, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
+				return &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
 		}
 		targets[i] = &target{Member: m}
 	}
-	return r.converge(ctx, &intent, true, targets)
+	return r.converge(ctx, intent.ID, true, targets)
 }
 
 // target is a member of an intent whose outside effects are to be reconciled.
@@ -80,57 +79,134 @@ type target struct {
 	err    error           // any other failure, after which the target is left to a worker
 }
 
-// converge reconciles the members of a set whose writer is alive. named are the members as the intent names them; a later plan can
-// have lost companions among them.
-func (s *Set) converge(ctx context.Context, intent *intents.Intent, named []*Work) error {
+// apply applies the effects of a set whose writer is alive, but for those that are left to workers. named are the members as the
+// intent names them; a later plan can have lost companions among them. Nobody need wait for the rest if the first round went well.
+func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) (rest intents.Rest, err error) {
 	parts := intent.ByRepository()
-	failures := make([]error, len(parts))
+	failures, clean := make([]error, len(parts)), true
+	rounds := make([]*convergence, 0, len(parts))
 	for i := range parts {
 		var r *Engine
-		targets := make([]*target, len(parts[i].Members))
-		for j, m := range parts[i].Members {
-			targets[j] = &target{Member: m}
+		var targets []*target
+		for _, m := range parts[i].Members {
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
+			t := &target{Member: m}
+			if s.committed { // else what the change has reserved is freed, whoever would have filled it
+				var left bool
+				t.Outside, left = r.atOnce(m.Outside)
+				rest.Workers = rest.Workers || left
+			}
 			if at := slices.IndexFunc(s.members, same); at >= 0 {
-				targets[j].seen, targets[j].fresh, targets[j].free = s.members[at].after, s.members[at].Fresh, s.members[at].free
+				t.seen, t.fresh, t.free = s.members[at].after, s.members[at].Fresh, s.members[at].free
+			}
+			if len(t.Outside) > 0 {
+				targets = append(targets, t)
 			}
 		}
-		failures[i] = r.converge(ctx, &parts[i], false, targets)
+		c := &convergence{engine: r, change: intent.ID, targets: targets}
+		failures[i] = c.apply(ctx)
+		rounds = append(rounds, c)
+		clean = clean && !slices.ContainsFunc(targets, func(t *target) bool { return t.err != nil || t.taken != nil })
 	}
-	return joined(failures)
+	closing := func(ctx context.Context) error {
+		for i, c := range rounds {
+			if failures[i] == nil {
+				failures[i] = c.close(ctx)
+			}
+		}
+		return joined(failures)
+	}
+	switch err := joined(failures); {
+	case err != nil || rest.Workers && clean: // the workers read the entities again
+		return rest, err
+	case clean && s.committed:
+		rest.Close = closing
+		return rest, nil
+	}
+	return rest, closing(ctx)
 }
 
-// converge reconciles the targets until each entity is the same before and after. received says that the names are from a message.
-// It continues after a failure, since the other members need not wait for what failed.
-func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received bool, targets []*target) error {
-	const op = "Reconcile"
-	r.readTargets(ctx, op, slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t.seen != nil }))
-	for _, t := range targets {
+// atOnce returns the keys of the patterns whose effects the writer applies itself; left reports that there are others.
+func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, left bool) {
+	for _, p := range r.Patterns {
+		switch keys := outside[p.Name]; {
+		case len(keys) == 0:
+		case p.Async:
+			left = true
+		default:
+			if own == nil {
+				own = make(map[string][]string, len(outside))
+			}
+			own[p.Name] = keys
+		}
+	}
+	return own, left
+}
+
+// convergence reconciles targets until each entity is the same before and after.
+type convergence struct {
+	engine   *Engine
+	change   string // ID of the message's change
+	received bool   // the names are from a message
+	targets  []*target
+	open     []*target // not done, and not failed
+}
+
+// converge applies the effects of an intent, and closes it.
+func (r *Engine) converge(ctx context.Context, change string, received bool, targets []*target) error {
+	c := &convergence{engine: r, change: change, received: received, targets: targets}
+	if err := c.apply(ctx); err != nil {
+		return err
+	}
+	return c.close(ctx)
+}
+
+// apply is the first round. It continues after a failure, since the other targets need not wait for what failed: close returns it. An
+// error is one after which nothing may be sent.
+func (c *convergence) apply(ctx context.Context) error {
+	c.engine.readTargets(ctx, opReconcile, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
+	for _, t := range c.targets {
 		t.seen = cmp.Or(t.seen, t.now)
 	}
-	open, stuck := unfailed(targets), len(targets)
+	c.open = unfailed(c.targets)
+	return c.round(ctx)
+}
+
+// round reconciles the open targets with the snapshots of their entities.
+func (c *convergence) round(ctx context.Context) error {
+	r := c.engine
+	if err := r.placeTogether(ctx, c.change, c.open); err != nil {
+		return labelOutside(opReconcile, r.Table, err)
+	}
+	r.reconcileOnce(ctx, opReconcile, c.change, c.received, c.open)
+	return nil
+}
+
+// close reads the entities again, and goes round for those that have changed.
+func (c *convergence) close(ctx context.Context) error {
+	r, stuck := c.engine, len(c.targets)
 	for attempt := range r.Schema.MaxAttempts {
-		if err := r.placeTogether(ctx, intent.ID, open); err != nil {
-			return labelOutside(op, r.Table, err)
+		c.open = unfailed(c.open)
+		r.readTargets(ctx, opReconcile, c.open)
+		if c.open, stuck = r.changed(ctx, unfailed(c.open), stuck); len(c.open) == 0 {
+			break
 		}
-		r.reconcileOnce(ctx, op, intent.ID, received, open)
-		open = unfailed(open)
-		r.readTargets(ctx, op, open)
-		if open, stuck = r.changed(ctx, unfailed(open), stuck); len(open) == 0 {
+		if attempt == r.Schema.MaxAttempts-1 {
+			c.open[0].err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: c.open[0].Key, Kind: tables.ErrConflict}
 			break
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
 			return err
 		}
-	}
-	if len(open) > 0 {
-		open[0].err = &tables.Error{Op: op, Table: r.Table.Name(), Key: open[0].Key, Kind: tables.ErrConflict}
+		if err := c.round(ctx); err != nil {
+			return err
+		}
 	}
 	var failures []error
-	for _, t := range targets {
+	for _, t := range c.targets {
 		if t.taken != nil {
-			t.err = cmp.Or(t.err, labelOutside(op, r.Table, t.taken))
+			t.err = cmp.Or(t.err, labelOutside(opReconcile, r.Table, t.taken))
 		}
 		if t.err != nil {
 			failures = append(failures, t.err)
@@ -138,6 +214,9 @@ func (r *Engine) converge(ctx context.Context, intent *intents.Intent, received 
 	}
 	return joined(failures)
 }
+
+// opReconcile is the name of the operation in errors.
+const opReconcile = "Reconcile"
 
 // joined joins errors. A single one stays an *Error, so that the caller can add to it.
 func joined(failures []error) error {
@@ -224,12 +303,7 @@ func (t *target) failed(op string, table *tables.Table, p *Pattern, err error) {
 	}
 }
 
-// snapshot reads the current version of an entity.
-func (r *Engine) snapshot(ctx context.Context, op string, key tables.Key) (*snapshot, error) {
-	return r.refresh(ctx, op, key, nil)
-}
-
-// refresh reads an entity again. It returns seen itself, without decoding the row, if the entity is unchanged.
+// refresh reads the current version of an entity. It returns seen itself, the last snapshot or nil, without decoding the row, if the entity is unchanged.
 func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {

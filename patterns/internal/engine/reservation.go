@@ -142,7 +142,7 @@ var errOwnCopy = errors.New("the entity has the key already, or gives it up in a
 // based on an outdated version of the entity. Otherwise the entity is releasing the key, and the intent of that change
 // may still remove the copy at any moment. Reserving the key over the copy would hide a copy that readers can see.
 func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
-	now, err := r.snapshot(ctx, w.Op, w.Change.Key)
+	now, err := r.refresh(ctx, w.Op, w.Change.Key, nil)
 	if err != nil {
 		return err
 	}

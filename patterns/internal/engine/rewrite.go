@@ -92,8 +92,8 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 		targets[i] = &target{Member: m, free: a.Free}
 	}
 	var failed error
-	err := r.runner().Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) error {
-		err := r.converge(ctx, &intent, false, targets)
+	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
+		err = r.converge(ctx, intent.ID, false, targets)
 		known := false
 		for i, t := range targets {
 			all[i].Err = t.err
@@ -103,9 +103,9 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 			failed = err
 		}
 		if known && len(all) > 1 && !errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
-			return nil
+			return rest, nil
 		}
-		return err
+		return rest, err
 	})
 	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
 }
@@ -129,3 +129,29 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 		&tables.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r}
 	return value, row.Properties, nil
 }
+
+// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared
+// rows or other repositories' entities there, and the places at which auditors hold its facts.
+func (r *Engine) SharedBy(key tables.Key, v any) []string {
+	var names []string
+	if len(r.rows)+len(r.companions) > 0 {
+		names = append(names, key.Partition)
+	}
+	for _, p := range r.Patterns {
+		if p.Audit == nil || v == nil {
+			continue
+		}
+		facts, err := p.Audit.Expected(v)
+		if err != nil {
+			continue // the write will report the error
+		}
+		for _, f := range facts {
+			names = append(names, HeldName(p, f.Place))
+		}
+	}
+	return names
+}
+
+// HeldName is the name of a pattern's place among those of all patterns, and the name of its lock. It contains a tab,
+// so it never equals a partition key.
+func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }

@@ -175,25 +175,19 @@ func covers(intent, other *intents.Intent) bool {
 	return true
 }
 
-// runner returns what carries the intents of the set's members: workers apply the effects only if no member's writer does.
+// runner returns what carries the intents of the set's members.
 func (s *Set) runner() (intents.Runner, error) {
 	var first *Engine
-	async := true
 	for _, w := range s.members {
 		switch r := w.engine; {
 		case !r.ReachesOut():
-			continue
 		case first == nil:
 			first = r
-		case r.Schema.Intents.Sync != first.Schema.Intents.Sync:
+		case r.Schema.Intents != first.Schema.Intents:
 			return nil, w.located(tables.Invalidf("", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
 		}
-		async = async && w.engine.Schema.Async
 	}
-	if async {
-		return first.Schema.Intents.Async, nil
-	}
-	return first.Schema.Intents.Sync, nil
+	return first.Schema.Intents, nil
 }
 
 // runIntent makes the changes under an intent. Once the transaction is applied the changes are made, even if their effects
@@ -213,11 +207,11 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 		}
 		failed = err != nil
 		return err
-	}, func(ctx context.Context) error {
+	}, func(ctx context.Context) (intents.Rest, error) {
 		if !s.committed && !s.prepared {
-			return nil
+			return intents.Rest{}, nil
 		}
-		return s.converge(ctx, &intent, named)
+		return s.apply(ctx, &intent, named)
 	})
 	switch {
 	case s.committed:

@@ -1,0 +1,109 @@
+package eventual
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// openIntents are intents that are closed in the background: their changes have returned, and their effects are applied. What
+// remains is to read the entities again and to delete the message.
+//
+// A crash in between leaves the message, and a worker closes the intent. Until it is closed, its holder may find that the entity has
+// changed, and write the outside rows once more. So the next change of the same entity in this process waits for it: else the caller
+// could read an earlier version through an index after the change has returned. Changes by other processes need no such wait, since
+// no caller of this process knows of them.
+type openIntents struct {
+	mu     sync.Mutex
+	most   int
+	closed bool
+	open   []*openIntent
+}
+
+// openIntent is one of them.
+type openIntent struct {
+	members []intents.Member
+	done    chan struct{} // closed when the intent is
+}
+
+// limit sets how many intents may be open.
+func (o *openIntents) limit(most int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.most = most
+}
+
+// start closes an intent in the background. It returns false if too many are open: then the caller closes it.
+func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || len(o.open) >= o.most {
+		return false
+	}
+	x := &openIntent{members: intent.Members, done: make(chan struct{})}
+	o.open = append(o.open, x)
+	go func() {
+		defer o.end(x)
+		closeIntent()
+	}()
+	return true
+}
+
+func (o *openIntents) end(x *openIntent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = slices.DeleteFunc(o.open, func(other *openIntent) bool { return other == x })
+	close(x.done)
+}
+
+// wait waits until no intent of the entities of another is open.
+func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
+	for {
+		x := o.about(intent)
+		if x == nil {
+			return nil
+		}
+		select {
+		case <-x.done:
+		case <-ctx.Done():
+			return &tables.Error{Op: "PutIntent", Err: fmt.Errorf("the context ended while the intent of an earlier change of the entity was closed, so the change was not begun: %w", context.Cause(ctx))}
+		}
+	}
+}
+
+// about returns an open intent of one of the entities of another, nil for none.
+func (o *openIntents) about(intent *intents.Intent) *openIntent {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.open {
+		for i := range x.members {
+			for j := range intent.Members {
+				if x.members[i].Key == intent.Members[j].Key && x.members[i].Repository == intent.Members[j].Repository {
+					return x
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// drain waits until the intents that are open now are closed, or ctx ends, and returns how many are open then. With last, no more
+// are started.
+func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
+	o.mu.Lock()
+	o.closed = o.closed || last
+	open := slices.Clone(o.open)
+	o.mu.Unlock()
+	for i, x := range open {
+		select {
+		case <-x.done:
+		case <-ctx.Done():
+			return len(open) - i
+		}
+	}
+	return 0
+}

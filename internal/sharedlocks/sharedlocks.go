@@ -1,0 +1,58 @@
+// Package sharedlocks keeps the workers of one long job from writing the same shared rows at once.
+package sharedlocks
+
+import (
+	"context"
+	"sync"
+)
+
+// Locks prevent the workers of one run from writing the same shared row or list at the same time, since each
+// would make the others retry. A conflict with another process is still possible.
+type Locks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // closed on release
+}
+
+// Acquire waits until none of the names is held and then locks all of them at once, so that two holders never
+// deadlock.
+func (l *Locks) Acquire(ctx context.Context, names []string) (release func(), err error) {
+	for {
+		busy, free := l.tryAcquire(names)
+		if busy == nil {
+			return func() { l.release(names, free) }, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryAcquire locks all names, or returns the channel of one that another worker holds.
+func (l *Locks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		if busy, held := l.held[name]; held {
+			return busy, nil
+		}
+	}
+	if l.held == nil {
+		l.held = map[string]chan struct{}{}
+	}
+	free = make(chan struct{})
+	for _, name := range names {
+		l.held[name] = free
+	}
+	return nil, free
+}
+
+func (l *Locks) release(names []string, free chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		delete(l.held, name)
+	}
+	close(free)
+}

@@ -1,0 +1,30 @@
+package patterns
+
+import (
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+)
+
+// Async returns the pattern so that workers apply its effects outside of the partition, see Store.Run: a write does not wait for
+// them, and what the pattern keeps follows the entity after a time. Without Async, the writer applies them before it returns. Each
+// pattern of a repository can be attached either way, such as a unique email at once and copied names later. The keys of a Unique
+// index are reserved before the entity is written in either case, so a taken key is ErrDuplicate at once. A pattern without such
+// effects is refused by NewRepository as ErrInvalid. Give what Async returns to NewRepository, and read through the pattern itself.
+func Async[T any](pattern Pattern[T]) Pattern[T] { return asyncPattern[T]{pattern} }
+
+type asyncPattern[T any] struct{ pattern Pattern[T] }
+
+// Attach implements Pattern.
+func (a asyncPattern[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	if fields.IsNil(a.pattern) {
+		return driver.Implementation[T]{}, errors.New("Async was given nil; give it a pattern")
+	}
+	implementation, err := a.pattern.Attach(host)
+	if err == nil && implementation.Outside == nil && implementation.OutsideKeys == nil {
+		err = errors.New("the pattern has no effects outside of the partition that could be left to workers; attach it without Async")
+	}
+	implementation.Async = true
+	return implementation, err
+}
