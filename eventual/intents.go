@@ -110,14 +110,19 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 			h.stop()
 		}
 	}()
-	if err = r.open.wait(h.context(), &intent); err == nil {
+	// What is written for another message waits for no open intent: it may be the close of that intent itself, which goes round.
+	nested := lease.From(ctx) != nil
+	if !nested {
+		err = r.open.wait(h.context(), &intent)
+	}
+	if err == nil {
 		err = commit(h.context())
 	}
 	switch {
 	case err == nil:
 		rest, failure := apply(h.context())
 		// A message that may exist twice is not renewed, and what a handler writes is sent only while the handler's message is held.
-		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && lease.From(ctx) == nil {
+		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
 		if !deferred {
