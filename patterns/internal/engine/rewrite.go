@@ -78,8 +78,9 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 // ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent with its ID may do so. It sets Again.Err
 // of each entity that it could not reconcile; the error that it returns is of all.
 //
-// The intent of a single entity that fails is left to the workers. That of several is left to them only if the outcome is unknown, since
-// the job repeats each that has failed by itself.
+// An intent that fails is left to the workers: what it has written may be of an entity that has changed since, and could not be read
+// again. But that of several is forgotten if all that failed is keys of other entities, of which nothing was written: the job repeats
+// these one by one, and reports them.
 func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
@@ -94,15 +95,16 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 	var failed error
 	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
 		err = r.converge(ctx, intent.ID, false, targets)
-		known := false
+		known, taken := false, true
 		for i, t := range targets {
 			all[i].Err = t.err
 			known = known || t.err != nil
+			taken = taken && (t.err == nil || errors.Is(t.err, tables.ErrDuplicate))
 		}
 		if !known {
 			failed = err
 		}
-		if known && len(all) > 1 && !errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
+		if known && taken && len(all) > 1 {
 			return rest, nil
 		}
 		return rest, err
