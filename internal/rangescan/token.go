@@ -30,11 +30,11 @@ func ParseState(text, query string, ranges, limit int) (s State, left int, err e
 	var t token
 	switch {
 	case continuation.Decode(text, &t) != nil:
-		return s, 0, fmt.Errorf("Resume, of %d characters, is not Report.Resume of an earlier parallel read", len(text))
+		return s, 0, fmt.Errorf("ParallelOptions.Resume, of %d characters, is not Report.Resume of an earlier parallel read", len(text))
 	case t.Version != tokenVersion:
-		return s, 0, fmt.Errorf("Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
+		return s, 0, fmt.Errorf("ParallelOptions.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
 	case t.Query != query:
-		return s, 0, errors.New("Resume is the token of another query or of other partitions; repeat those of that read")
+		return s, 0, errors.New("ParallelOptions.Resume is the token of another query or of other partitions; repeat those of that read")
 	}
 	damaged := t.Next < 0 || t.Next > ranges || t.Left < 0 || (limit > 0) != (t.Left > 0)
 	for i, r := range t.Ranges {
@@ -42,7 +42,7 @@ func ParseState(text, query string, ranges, limit int) (s State, left int, err e
 			i > 0 && (t.Ranges[i-1].To == nil || t.Ranges[i-1].To.compare(r.From) > 0)
 	}
 	if damaged {
-		return s, 0, errors.New("Resume is damaged: its ranges do not follow each other; begin again without it")
+		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other; begin again without it")
 	}
 	return t.State, t.Left, nil
 }
