@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -145,9 +146,11 @@ func (r *runner) Close(ctx context.Context) error {
 	return nil
 }
 
-// closeBehind is closeNow after the change has returned to its caller, whose context may have ended.
+// closeBehind is closeNow after the change has returned to its caller, whose context may have ended. It takes at most one visibility
+// timeout: then its requests are cancelled, and the message stays for a worker.
 func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
 	defer h.stop()
+	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
 		if p := recover(); p != nil { // there is no caller whom a panic of a pattern could reach
 			q.logEffect(intent, true, fmt.Errorf("a pattern has panicked: %T", p))

@@ -23,7 +23,7 @@ func behind(t *testing.T) (intents.RunnerCloser, *eventual.Queue, *bytes.Buffer)
 	s, log := storagetest.Simulator(t, nil), &bytes.Buffer{}
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
 		ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(log, nil))}))
-	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", nil))
+	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "intents", &eventual.QueueOptions{VisibilityTimeout: time.Second}))
 	harness.Check(t, q.Create(t.Context()))
 	return eventual.RunnerOf(rows.Open, q, 8), q, log
 }
@@ -68,6 +68,7 @@ func TestCloseWritesItsOwnEntity(t *testing.T) {
 func TestCloseFailsInBackground(t *testing.T) {
 	for name, fails := range map[string]func(context.Context) error{
 		"error": func(context.Context) error { return errors.New("the effect is gone") },
+		"hangs": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 		"panic": func(context.Context) error { panic("the effect is gone") },
 	} {
 		t.Run(name, func(t *testing.T) {

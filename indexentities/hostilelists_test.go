@@ -116,3 +116,21 @@ func TestValuesOfAnotherTable(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedListBesideOthers: of a transaction whose entities are in several lists of one partition, a list that makes no sense keeps only
+// its own member waiting.
+func TestDamagedListBesideOthers(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	w := (&world{option: outside}).open(t, s)
+	p := harness.Must[*process](t)(w.start(s))
+	harness.Check(t, p.repo.Insert(ctx, with(1, "Jones")), p.repo.Insert(ctx, with(2, "Smith")))
+	w.writeList(t, p, []string{"no line of a list"}, 7)
+	x := p.repo.Table().NewTransaction()
+	p.repo.StageInsert(x, with(3, "Jones"))
+	p.repo.StageInsert(x, with(4, "Smith"))
+	_, err := x.Commit(ctx)
+	harness.Check(t, err)
+	if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Smith"), nil)); !slices.Equal(got, []int{2, 4}) {
+		t.Errorf("the list that is whole has %v", got)
+	}
+}

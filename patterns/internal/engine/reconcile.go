@@ -176,8 +176,11 @@ func (c *convergence) apply(ctx context.Context) error {
 // round reconciles the open targets with the snapshots of their entities.
 func (c *convergence) round(ctx context.Context) error {
 	r := c.engine
-	if err := r.placeTogether(ctx, c.change, c.open); err != nil {
-		return labelOutside(opReconcile, r.Table, err)
+	if err := labelOutside(opReconcile, r.Table, r.placeTogether(ctx, c.change, c.open)); err != nil {
+		for _, t := range c.open {
+			t.err = err
+		}
+		return err
 	}
 	r.reconcileOnce(ctx, opReconcile, c.change, c.received, c.open)
 	return nil
@@ -193,10 +196,15 @@ func (c *convergence) close(ctx context.Context) error {
 			break
 		}
 		if attempt == r.Schema.MaxAttempts-1 {
-			c.open[0].err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: c.open[0].Key, Kind: tables.ErrConflict}
+			for _, t := range c.open {
+				t.err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: t.Key, Kind: tables.ErrConflict}
+			}
 			break
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {
+			for _, t := range c.open {
+				t.err = err
+			}
 			return err
 		}
 		if err := c.round(ctx); err != nil {

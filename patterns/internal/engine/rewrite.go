@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -79,8 +80,8 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 // of each entity that it could not reconcile; the error that it returns is of all.
 //
 // An intent that fails is left to the workers: what it has written may be of an entity that has changed since, and could not be read
-// again. But that of several is forgotten if all that failed is keys of other entities, of which nothing was written: the job repeats
-// these one by one, and reports them.
+// again. But that of several is forgotten if all that failed is keys of other entities, whose own were read again and have not
+// changed: the job repeats these one by one, and reports them.
 func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
@@ -93,7 +94,11 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 		targets[i] = &target{Member: m, free: a.Free}
 	}
 	var failed error
-	err := r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
+	ctx, err := pace.Change(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.Schema.Intents.Run(ctx, intent, func(context.Context) error { return nil }, func(ctx context.Context) (rest intents.Rest, err error) {
 		err = r.converge(ctx, intent.ID, false, targets)
 		known, taken := false, true
 		for i, t := range targets {
