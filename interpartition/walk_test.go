@@ -73,7 +73,6 @@ var (
 	unique = kind{unique: true}
 	async  = kind{async: true}
 	both   = kind{async: true, unique: true}
-	behind = kind{background: true}
 )
 
 // walk walks through a world.
@@ -137,12 +136,6 @@ func TestWalkConcurrentWriterKinds(t *testing.T) {
 // TestWalkThreeChanges: a third change in the way of two.
 func TestWalkThreeChanges(t *testing.T) {
 	walkConverges(t, small, []walkScene{sceneTwice, sceneAgain}, plain, unique, async)
-}
-
-// TestWalkBackground: intents are closed in the background, while others change the entities. Each writer makes one change, since a walk
-// replays one request of a process at a time; patterns.TestWaitsForOwnClose is about the next change of a process.
-func TestWalkBackground(t *testing.T) {
-	walkConverges(t, small, []walkScene{sceneHandOver, sceneSetMove}, behind, kind{unique: true, background: true})
 }
 
 // TestWalkHandOver: two entities have a key one after another.
