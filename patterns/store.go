@@ -43,8 +43,8 @@ type StoreOptions struct {
 	// Intents are the options of the queue of intents.
 	Intents eventual.QueueOptions
 	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be closed (default 64):
-	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, and with a
-	// negative number, a change closes its intent before it returns. See Close.
+	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, with a
+	// negative number, and in the handler of a message, a change closes its intent before it returns. See Close.
 	MaxOpenIntents int
 }
 

@@ -59,7 +59,8 @@ type Runner interface {
 	// since the intent still exists.
 	//
 	// Run may return before the rest is done. Then a later Run for one of the entities calls its commit only when the rest
-	// is done: until then the holder of the earlier intent could write over what the later change has written outside.
+	// is done: until then the holder of the earlier intent could write over what the later change has written outside. A Run
+	// under the lease of another message does not wait, since it may be part of that rest.
 	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 

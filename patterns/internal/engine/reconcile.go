@@ -311,7 +311,8 @@ func (t *target) failed(op string, table *tables.Table, p *Pattern, err error) {
 	}
 }
 
-// refresh reads the current version of an entity. It returns seen itself, the last snapshot or nil, without decoding the row, if the entity is unchanged.
+// refresh reads the current version of an entity. seen is its last snapshot, nil for none: if the entity is unchanged, refresh returns
+// seen itself and decodes nothing.
 func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
