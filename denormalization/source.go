@@ -91,8 +91,8 @@ const newlyNamed = "\tnew"
 // outsideKeys is for holders that are anywhere.
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
 	l, err := s.ready()
-	if err != nil {
-		return nil, err
+	if err != nil || c.Kind == driver.ChangeTouch {
+		return nil, err // no holder needs what has not changed; Rebuild and Repair reconcile those that lack it
 	}
 	places := []string{allHolders}
 	if s.link.Find == nil {
@@ -162,7 +162,8 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 }
 
 // companions is for holders in their sources' partitions: it stages the holders of the source. It writes each one that
-// the source names even if nothing in it changes, so that a concurrent writer that read it before fails.
+// the source names even if nothing in it changes, so that a concurrent writer that read it before fails. A touch writes only
+// those whose copy is wrong.
 func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // the source stays as it is
@@ -199,7 +200,7 @@ func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables
 	if err != nil {
 		return fmt.Errorf("the holder (%q, %q): %w", key.Partition, key.Row, err)
 	}
-	if !changed && !names {
+	if !changed && (!names || c.Kind == driver.ChangeTouch) {
 		return nil
 	}
 	s.holders.Stage(by(ctx, bySource, s.relation), driver.ChangeReplace, x, holder)

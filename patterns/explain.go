@@ -48,7 +48,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	case driver.ChangeDelete:
 		w, err = r.Deleting(ctx, op, v, nil)
 	default:
-		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a Merge, since its rows depend on the stored entity; use ChangeReplace"))
+		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("cannot explain a %v, since its rows depend on the stored entity; use ChangeReplace", kind))
 	}
 	if err != nil {
 		return nil, err

@@ -16,16 +16,21 @@ const (
 	ChangeReplace
 	ChangeMerge
 	ChangeDelete
+	// ChangeTouch writes an entity again that has not changed: a job such as Rebuild, Repair or encryption.Reencrypt makes it.
+	// Change.Entity is the entity as it was read, and Change.Prior is of the same state. A pattern fills what it lacks for the
+	// entity, and otherwise does nothing: it adds no log entry, counts nothing again, notifies nobody, and leaves what is
+	// already right unwritten. A later touch of the same entity may repeat an earlier one.
+	ChangeTouch
 )
 
 // String returns the verb.
 func (k ChangeKind) String() string {
-	return [...]string{"Insert", "Replace", "Merge", "Delete"}[k]
+	return [...]string{"Insert", "Replace", "Merge", "Delete", "Touch"}[k]
 }
 
 // Change is one logical change of an entity, as patterns see it.
 type Change[T any] struct {
-	Kind   ChangeKind
+	Kind   ChangeKind // a pattern that treats a change as news tests it for ChangeTouch, which is none
 	Key    tables.Key
 	ID     string            // unique ID of this change; use it in the names of new objects outside
 	Entity *T                // the new state, or the state that was read for a delete
@@ -52,7 +57,7 @@ func (c *Change[T]) MergeWhole() (stored tables.Properties) {
 	return slices.Clone(c.state.Base)
 }
 
-// Writes reports whether the change writes a property: an insert or a replace writes all, a merge only those named.
+// Writes reports whether the change writes a property: an insert, a replace or a touch writes all, a merge only those named.
 func (c *Change[T]) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }

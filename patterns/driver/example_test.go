@@ -20,7 +20,15 @@ func (p *lastChange[T]) Attach(host driver.Host[T]) (driver.Implementation[T], e
 	return driver.Implementation[T]{Name: "lastchange", Binding: &p.repository,
 		// Rows writes the row under the ETag it was read with. If another writer was faster, the change is planned again.
 		Rows: func(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
-			last := changes[len(changes)-1].Key
+			var last tables.Key
+			for _, c := range changes {
+				if c.Kind != driver.ChangeTouch { // which is no news
+					last = c.Key
+				}
+			}
+			if last == (tables.Key{}) {
+				return nil, nil
+			}
 			verb := driver.ReplaceRow
 			row, err := lastRow(ctx, host, last.Partition)
 			if errors.Is(err, tables.ErrNotFound) {

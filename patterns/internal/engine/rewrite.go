@@ -72,7 +72,7 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 	old := *r.State(value)
 	old.Prior, old.Copies = known, row.Copies
 	return &Work{Op: op, Entity: value, Etag: row.ETag, asStored: true,
-		Change: Change{Kind: driver.ChangeReplace, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
+		Change: Change{Kind: driver.ChangeTouch, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
 
 // RunReconcile reconciles what is outside of the partitions of entities under one intent, as every write of them does. change is the
