@@ -27,14 +27,14 @@ func TestRequestCounts(t *testing.T) {
 			counter.Reset()
 		}
 		// one and two are what a change costs that concerns one holder, or two; they begin with the source's own.
-		one, two := 1+2+2+1, 1+2+2+2+1
+		one, two := 1+2+2+1, 1+2+2+1+1 // two holders of a partition are read each, and written together
 		switch t.w.placement {
 		case inPartition:
 			one, two = 1+1, 1+2
 		case async:
 			one, two = 1+2, 1+2
 		case nested:
-			one, two = one+2+1+1, two+2*(2+1+1) // the holder's own intent, its copy elsewhere, and its own closing read
+			one, two = one+2+1+1, two+2+2+1 // the holders' own intent, their copies elsewhere, and its own closing read
 		}
 		e := jones()
 		cost(one, "Insert", p.employees.Insert(ctx, e))

@@ -68,13 +68,15 @@
 //
 //	NewInPartition, a write of a source            1 transaction, 1 for each holder
 //	  a write of a holder that needs the copy      1 transaction, 1 for the source
-//	New, a write of a source                       1 transaction, 2 of the queue, 2 for each holder, 1 to read again
-//	  with Find                                    1 transaction, 2 of the queue, 1 for each page of Find, 1 for each 50 holders
-//	                                               of a partition that differ, 1 to read again; 2 for each of them if refused
+//	New, a write of a source                       1 transaction, 2 of the queue, 1 to read again, and for each 50 holders of a
+//	                                               partition 1 to read them, if their keys lie close together, and 1 to write those
+//	                                               that differ; 2 for a single holder
+//	  with Find                                    the same, but 1 for each page of Find in place of the reads of holders
+//	  a holder that changes meanwhile              3 more: its transaction is repeated without it, and it is read and written alone
 //	  a write of a holder that needs the copy      1, 2 of the queue, 2 for the source, 1 to read again
 //	  with Async                                   2 of the queue and the write; for a holder 1 for the source; a worker does the rest
-//	  a holder that has another source's copy      2 more
-//	  a holder that is already correct             1 less
+//	  holders that have another source's copy      2 more for each 50 of a partition
+//	  a single holder that is already correct      1 less
 //	  a holder with copies outside its partition   2 of the queue, 1 for each copy and 1 to read again more
 //	a write of a source without holders            1
 //	any other write of a holder                    1

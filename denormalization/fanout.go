@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -19,8 +18,8 @@ type fanOut[S, H any] struct {
 	*linked[S, H]
 	*crew
 	key    tables.Key
-	source *S // as it was seen, nil when it did not exist
-	named  map[tables.Key]bool
+	source *S                  // as it was seen, nil when it did not exist
+	keys   map[tables.Key]bool // of the holders that the source names
 
 	mu    sync.Mutex
 	other map[tables.Key]namedBy // sources whose copies holders have, as they were read last
@@ -37,7 +36,7 @@ func (r *linked[S, H]) newFanOut(key tables.Key, source *S) (*fanOut[S, H], erro
 	if err != nil {
 		return nil, err
 	}
-	return &fanOut[S, H]{linked: r, crew: newCrew(r.options.Concurrency), key: key, source: source, named: setOf(keys), other: map[tables.Key]namedBy{}}, nil
+	return &fanOut[S, H]{linked: r, crew: newCrew(r.options.Concurrency), key: key, source: source, keys: setOf(keys), other: map[tables.Key]namedBy{}}, nil
 }
 
 func setOf(keys []tables.Key) map[tables.Key]bool {
@@ -50,7 +49,7 @@ func setOf(keys []tables.Key) map[tables.Key]bool {
 
 // names reports whether the source names a holder.
 func (f *fanOut[S, H]) names(holder tables.Key) bool {
-	return f.source != nil && (f.link.Find != nil || f.named[holder])
+	return f.source != nil && (f.link.Find != nil || f.keys[holder])
 }
 
 // all reconciles all holders that Find yields. Correct holders cost no further request, so an interrupted fan-out
@@ -60,7 +59,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
 	}
 	found := 0
-	together, held := map[string][]*H{}, 0 // holders to write, by partition
+	together, held := map[string][]heldBy[H]{}, 0 // holders to write, by partition
 	write := func(partition string) {
 		batch := together[partition]
 		delete(together, partition)
@@ -81,9 +80,9 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		switch {
 		case correct:
 		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the copy of an index
-			f.do(func() error { return f.one(ctx, key, false) })
+			f.do(func() error { return f.one(ctx, named{key: key}) })
 		default:
-			together[key.Partition] = append(together[key.Partition], holder)
+			together[key.Partition] = append(together[key.Partition], heldBy[H]{named{key: key}, holder})
 			if held++; len(together[key.Partition]) == mostTogether {
 				write(key.Partition)
 			}
@@ -104,43 +103,6 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// mostTogether limits the holders that are written in one transaction: each may have another row for an index.
-const mostTogether = tables.MaxTransactionOperations / 2
-
-// mostHeld limits the holders that wait for others of their partition.
-const mostHeld = 500
-
-// together reconciles holders of one partition, as they were read by the query, in one transaction under the ETag of each. If it is
-// refused, as when one of them has changed since, it reads and writes each alone.
-func (f *fanOut[S, H]) together(ctx context.Context, holders []*H) error {
-	x := f.holders.Table().NewTransaction()
-	keys := make([]tables.Key, len(holders))
-	var refused error
-	for i, holder := range holders {
-		keys[i] = f.holders.MetaOf(holder).Key()
-		changed, err := f.give(ctx, keys[i], holder)
-		if refused = cmp.Or(refused, err); changed && err == nil {
-			f.holders.Stage(ctx, driver.ChangeReplace, x, holder)
-		}
-	}
-	switch {
-	case refused == nil && x.Len() == 0:
-		return nil
-	case refused == nil && len(holders) > 1:
-		if _, refused = x.Commit(by(ctx, bySource, f.relation)); refused == nil {
-			return nil
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	refused = nil
-	for _, key := range keys {
-		refused = cmp.Or(refused, f.one(ctx, key, false))
-	}
-	return refused
-}
-
 // correct reports whether a holder that Find yielded is already correct. One that was read through an index may be
 // outdated.
 func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
@@ -156,44 +118,40 @@ func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	return key, right, err
 }
 
-// one reconciles one holder with the snapshot of the source, under the holder's ETag. isNew says that the source has
-// just begun to name it.
-func (f *fanOut[S, H]) one(ctx context.Context, key tables.Key, isNew bool) error {
-	_, err := f.holders.Update(by(ctx, bySource, f.relation), key, func(holder *H) error {
-		changed, err := f.give(ctx, key, holder)
-		if err == nil && isNew && f.holds(holder, f.key) {
-			return nil
-		}
-		return unlessChanged(changed, err)
+// one reconciles one holder with the snapshot of the source, under the holder's ETag.
+func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
+	_, err := f.holders.Update(by(ctx, bySource, f.relation), n.key, func(holder *H) error {
+		return unlessChanged(f.give(ctx, f.read, n, holder))
 	})
 	if err = passed(err); err != nil {
-		return f.holderError(key, err)
+		return f.holderError(n.key, err)
 	}
 	return nil
 }
 
-// give makes one holder, which was just read, as the source asks.
-func (f *fanOut[S, H]) give(ctx context.Context, key tables.Key, holder *H) (changed bool, err error) {
-	names := f.names(key)
+// give makes one holder, which was just read, as the source asks, and reports whether to write it. read reads a source.
+func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, holder *H) (write bool, err error) {
+	names := f.names(n.key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
-		if takes, err := f.takes(ctx, other, key); err != nil || !takes {
+		if takes, err := f.takes(ctx, read, other, n.key); err != nil || !takes {
 			return false, err
 		}
 	}
-	return f.bring(holder, f.key, f.source, names)
+	changed, err := f.bring(holder, f.key, f.source, names)
+	return changed || err == nil && n.isNew && f.holds(holder, f.key), err
 }
 
 // takes reports whether the source takes over a holder from the source whose copy it has: if that one no longer names
 // it, or was written earlier. So a delayed message cannot give the holder back to an earlier source.
-func (f *fanOut[S, H]) takes(ctx context.Context, other, holder tables.Key) (bool, error) {
+func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
 	}
-	theirs, err := f.naming(ctx, other, holder)
+	theirs, err := f.naming(ctx, read, other, holder)
 	if err != nil || theirs == nil {
 		return err == nil, err
 	}
-	ours, err := f.naming(ctx, f.key, holder)
+	ours, err := f.naming(ctx, read, f.key, holder)
 	if err != nil || ours == nil {
 		return false, err // it has changed since it was seen, and the intent is carried out again
 	}
@@ -209,12 +167,9 @@ func follows(a, b *tables.Meta) bool {
 }
 
 // naming reads a source as it is now, nil for one that does not name the holder.
-func (f *fanOut[S, H]) naming(ctx context.Context, source, holder tables.Key) (*tables.Meta, error) {
-	v, err := f.sources.Get(ctx, source)
-	if tables.IsAbsent(err) {
-		return nil, nil
-	}
-	if err != nil {
+func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, holder tables.Key) (*tables.Meta, error) {
+	v, err := read(ctx, source)
+	if v == nil || err != nil {
 		return nil, err
 	}
 	meta := f.sources.MetaOf(v)

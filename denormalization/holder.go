@@ -217,7 +217,7 @@ func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.K
 		if err != nil {
 			return err
 		}
-		return unlessChanged(f.give(ctx, key, held))
+		return unlessChanged(f.give(ctx, f.read, named{key: key}, held))
 	})
 	if err = passed(err); err != nil {
 		return h.holderError(key, err)

@@ -40,7 +40,8 @@ type Link[S, H any] struct {
 type Options struct {
 	// Limit is the maximum number of holders of one source (default 10,000). More are tables.ErrTooLarge.
 	Limit int
-	// Concurrency is the number of holders that New's link writes in parallel (default 8).
+	// Concurrency is the number of transactions that New's link writes in parallel (default 8), each of up to 50 holders of one
+	// partition.
 	Concurrency int
 }
 

@@ -141,6 +141,7 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	if err != nil {
 		return err
 	}
+	var holders []named
 	for _, place := range r.Keys {
 		if place == allHolders {
 			f.failed(f.all(ctx))
@@ -152,12 +153,9 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 			f.failed(err)
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			f.failed(err)
-			break
-		}
-		f.do(func() error { return f.one(ctx, key, isNew) })
+		holders = append(holders, named{key, isNew})
 	}
+	f.each(ctx, holders)
 	return f.wait()
 }
 

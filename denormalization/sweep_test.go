@@ -155,10 +155,10 @@ func holderSweeps(p placement) map[string]storagetest.SweepCase {
 func sweepFloors() map[string]int {
 	return map[string]int{
 		"in-partition/Insert": 88, "in-partition/Update": 152, "in-partition/Upsert": 152, "in-partition/Delete": 120,
-		"anywhere/Insert": 208, "anywhere/Update": 328, "anywhere/Upsert": 328, "anywhere/Delete": 240,
-		"elsewhere/Insert": 208, "elsewhere/Update": 328, "elsewhere/Upsert": 328, "elsewhere/Delete": 240,
+		"anywhere/Insert": 208, "anywhere/Update": 272, "anywhere/Upsert": 272, "anywhere/Delete": 240,
+		"elsewhere/Insert": 208, "elsewhere/Update": 272, "elsewhere/Upsert": 272, "elsewhere/Delete": 240,
 		"async/Insert": 88, "async/Update": 120, "async/Upsert": 120, "async/Delete": 120,
-		"nested/Insert": 356, "nested/Update": 624, "nested/Upsert": 624, "nested/Delete": 388,
+		"nested/Insert": 356, "nested/Update": 452, "nested/Upsert": 452, "nested/Delete": 388,
 		"in-partition/HolderInsert": 88, "in-partition/HolderUpsert": 120, "anywhere/HolderInsert": 212, "anywhere/HolderUpsert": 244,
 		"elsewhere/HolderInsert": 212, "elsewhere/HolderUpsert": 244, "async/HolderInsert": 148, "async/HolderUpsert": 180,
 		"nested/HolderInsert": 268, "nested/HolderUpsert": 300,

@@ -30,6 +30,21 @@ func (h host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.p
 
 func (h host[T]) MetaOf(v *T) *tables.Meta { return h.engine.Codec.Meta(v) }
 
+func (h host[T]) GetEach(ctx context.Context, keys []tables.Key) ([]*T, error) {
+	rows, err := h.engine.FetchOwnAll(ctx, "Get", keys)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*T, len(keys))
+	for i, row := range rows {
+		v, _, err := h.engine.LoadOwn(ctx, "Get", keys[i], row)
+		if all[i], err = typed[T](v, err); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 func (h host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
 	return tables.QueryOf[T](pass, h.engine.CopiesSource(span, keep))
 }

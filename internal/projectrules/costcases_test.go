@@ -96,8 +96,10 @@ Find, Page | key=1 | indexentities.TestRequestCounts | {"Page", «2»,
 a write with denormalization.NewInPartition | holder=1 | denormalization.TestRequestCounts | one, two = «1+1», 1+2
 a write with denormalization.NewInPartition | holder=2 | denormalization.TestRequestCounts | one, two = 1+1, «1+2»
 a holder that is inserted with its copy in the partition |  | denormalization.TestRequestCounts | cost(«1+1», "Insert of a holder in the partition"
-a write with denormalization.New | holder=1 | denormalization.TestRequestCounts | one, two := «1+2+2+1», 1+2+2+2+1
-a write with denormalization.New | holder=2 | denormalization.TestRequestCounts | one, two := 1+2+2+1, «1+2+2+2+1»
+a write with denormalization.New |  | denormalization.TestRequestCounts | one, two := «1+2+2+1», 1+2+2+1+1
+the same with many holders | group of holders in a partition=1 | denormalization.TestRequestsOfManyHolders | partitions: 1, named: «1 + 2 + 1 + 1 + 1»
+the same with many holders | group of holders in a partition=4 | denormalization.TestRequestsOfManyHolders | partitions: 4, named: «1 + 2 + 4 + 4 + 1»
+one of these holders changes meanwhile | without=6 | denormalization.TestRequestsOfManyHolders | hot: true, named: «1 + 2 + 1 + 1 + 1 + 3»
 its holders found by Find | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
 the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2», 1+2
 a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"

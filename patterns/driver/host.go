@@ -31,6 +31,10 @@ type Host[T any] interface {
 	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. An error is
 	// yielded once, last. Requests: 1 for each key.
 	GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error]
+	// GetEach reads entities by their keys at once, and returns them in the order of keys, nil for one that does not exist. It reads keys
+	// of a partition that lie close together by a query of their range. Requests: 1 for each partition if its keys lie close together,
+	// at most 1 for each key and 1 for each partition.
+	GetEach(ctx context.Context, keys []tables.Key) ([]*T, error)
 	// Query begins a query of the entities.
 	Query() tables.Query[T]
 	// Copies returns a query of the rows of Implementation.Copies, as entities. span is the range of their row keys;
