@@ -45,7 +45,7 @@
 //	a row with a data key that the registry does not have 1 more, once in 30 seconds
 //	CreateDataKey                                         5, 2 of them to the vault; for the first data key 3, 1 of them to the vault
 //	Rewrap                                                3; 2 to the vault for each key; 2 more for a key that changes, 1 of them to the vault
-//	Reencrypt                                             1, 1 for each 1,000 entities, 2 for each entity that is written
+//	Reencrypt                                             1, 1 for each 1,000 entities, 1 for each transaction of 100 rows
 //
 // # When not to use it
 //

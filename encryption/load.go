@@ -13,9 +13,6 @@ import (
 // read cannot be told from one that somebody removed; load checks each value that is there.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
-	if s, scanning := ctx.Value(surveyKey{}).(*survey); scanning {
-		return nil, s.note(c, key, p)
-	}
 	switch {
 	case p.Has(SealProperty):
 		return c.loadSealed(ctx, key, p, of.Partial)

@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -271,5 +272,61 @@ func TestFoundEndsReencrypt(t *testing.T) {
 	}
 	if want := []string{"Sales", "Works", "Works", "Works"}; !slices.Equal(found, want) {
 		t.Errorf("found in %q, want %q", found, want)
+	}
+}
+
+// watching is a pattern that notes the kinds of the changes that it sees.
+type watching struct{ kinds []driver.ChangeKind }
+
+func (x *watching) Attach(driver.Host[employee]) (driver.Implementation[employee], error) {
+	return driver.Implementation[employee]{Name: "watching", Companions: func(_ context.Context, c *driver.Change[employee], _ *tables.Transaction) error {
+		x.kinds = append(x.kinds, c.Kind)
+		return nil
+	}}, nil
+}
+
+// TestReencryptRequests: entities of a partition are read by page and written in change sets, and other patterns see them touched.
+func TestReencryptRequests(t *testing.T) {
+	for what, want := range map[string]int{
+		"plain": 1 + 1 + 2, "indexed": 1 + 1 + 4, "watched": 1 + 1 + 2,
+	} {
+		t.Run(what, func(t *testing.T) {
+			w, ctx, n := newWorld(t), t.Context(), 200
+			if what == "watched" {
+				n = 60
+			}
+			seen := &watching{}
+			others := func() []patterns.Pattern[employee] {
+				return map[string][]patterns.Pattern[employee]{"indexed": {byName()}, "watched": {seen}}[what]
+			}
+			name := w.s.TableName(t)
+			_, err := w.employees(t, name, nil, others()...).BulkNonAtomic(ctx, func(yield func(*employee, error) bool) {
+				for id := range n {
+					if !yield(june("Sales", id), nil) {
+						return
+					}
+				}
+			}, nil)
+			harness.Check(t, err)
+			harness.Must[encryption.DataKeyID](t)(w.registry.CreateDataKey(ctx))
+			counter, counted := &storagetest.RequestCounter{}, *w.s
+			counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+			account := open(t, &counted)
+			registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(account.Table(w.keys.Name()), w.wrapper, nil))
+			r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(account.Table(name), registry, nil, others()...))
+			harness.Check(t, second(r.Get(ctx, employeeKey("Sales", 0))), r.Insert(ctx, june("Warm", 1))) // so that it has read both data keys
+			seen.kinds = nil
+			counter.Reset()
+			report, err := encryption.Reencrypt(ctx, r, &patterns.JobOptions{Concurrency: 1})
+			if err != nil || report.Written != int64(n) || report.Read != int64(n)+1 || report.Unchanged != 1 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			if got := counter.Count(); got != want {
+				t.Errorf("%d requests, want %d", got, want)
+			}
+			if what == "watched" && !slices.Equal(slices.Compact(seen.kinds), []driver.ChangeKind{driver.ChangeTouch}) {
+				t.Errorf("it has seen %v", seen.kinds)
+			}
+		})
 	}
 }

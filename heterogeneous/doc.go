@@ -44,7 +44,7 @@
 //	  properties that patterns rewrite
 //	Replace, Registry.Delete of what they yield      2
 //	Modify                                           2; with patterns, or of an older version, 4
-//	Upgrade                                          1 for each page of older rows, 2 for each of them
+//	Upgrade                                          1 for each page of older rows, 1 for each transaction of 100 rows
 //
 // # Limits
 //

@@ -173,7 +173,7 @@ func ExampleType_Upgrade() {
 		log.Fatal(err)
 	}
 	for range 2 {
-		report, err := employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}})
+		report, err := employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{"Sales"}})
 		if err != nil {
 			log.Fatal(err)
 		}

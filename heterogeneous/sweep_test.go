@@ -37,7 +37,18 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], o
 	return storagetest.SweepCase{Floor: floor, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 		name, p := newTable(t, s, more()...)
 		if version1 {
-			harness.Check(t, harness.Must[*program](t)(startOld(s, name)).v1.Insert(t.Context(), old(1)))
+			v1 := harness.Must[*program](t)(startOld(s, name)).v1
+			harness.Check(t, v1.Insert(t.Context(), old(1)))
+			if !counts { // others are upgraded with it, some in its change set
+				for id := range 2 {
+					harness.Check(t, v1.Insert(t.Context(), old(id+2)))
+				}
+				for _, department := range []string{"Legal", "Marketing"} {
+					e := old(1)
+					e.Department = department
+					harness.Check(t, v1.Insert(t.Context(), e))
+				}
+			}
 		} else {
 			harness.Check(t, p.employees.Insert(t.Context(), current(1)))
 		}
@@ -80,10 +91,13 @@ func swept(floor int, version1 bool, more func() []patterns.Pattern[employee], o
 					}
 					return nil // the old program knows of no index
 				}
-				if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
-					return err
+				if !counts { // the next upgrade finds what an incomplete one has left
+					left, err := p.employee.Upgrade(ctx, nil)
+					if err != nil || left.Written != left.Read || said.least > 0 && left.Read > 0 {
+						return fmt.Errorf("%d upgrades were complete, and another one finds %v, %v", said.least, left, err)
+					}
 				}
-				return nil
+				return harness.Clean(ctx, p.employees.Verify, nil)
 			},
 		}
 	}}

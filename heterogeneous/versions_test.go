@@ -128,8 +128,8 @@ func TestUpgrade(t *testing.T) {
 	elsewhere := old(1)
 	elsewhere.Department = "Marketing"
 	harness.Check(t, before.v1.Insert(ctx, elsewhere), p.employees.Insert(ctx, current(n)), p.departments.Insert(ctx, &department{DepartmentName: "Sales"}))
-	for _, want := range []tables.Report{{Read: n, Written: n}, {}} {
-		got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{"Sales"}}))
+	for _, want := range []tables.Report{{Read: n, Written: n, PartitionsDone: 1}, {PartitionsDone: 1}} {
+		got := harness.Must[tables.Report](t)(p.employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{"Sales"}}))
 		if got.Elapsed = 0; got != want {
 			t.Errorf("the report is %+v, want %+v", got, want)
 		}
@@ -142,7 +142,7 @@ func TestUpgrade(t *testing.T) {
 	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a negative Concurrency: %v", err)
 	}
 	dead, cancel := context.WithCancel(ctx)
@@ -229,7 +229,16 @@ func TestStepsThatRefuse(t *testing.T) {
 	e.FullName = "Cher"
 	harness.Check(t, before.v1.Insert(ctx, e))
 	_, get := p.registry.Get(ctx, keyOf("Sales", 1))
-	_, upgrade := p.employee.Upgrade(ctx, nil)
+	var upgrade error
+	report, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		if upgrade = f.Err; f.Kind != patterns.Undecodable || f.Entity != keyOf("Sales", 1) || f.Pattern == "" {
+			t.Errorf("found %v", f)
+		}
+		return nil
+	}})
+	if err != nil || report.Failed != 1 || report.Findings != 1 || report.Written != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
 	modify := p.registry.Modify(ctx, keyOf("Sales", 1), func(*tables.Entity) error { return nil })
 	for _, err := range []error{get, upgrade, modify} {
 		if !errors.Is(err, tables.ErrGarbled) {

@@ -13,17 +13,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild, and
-// encryption.Reencrypt; nil is the same as the zero value. A job returns ErrInvalid if a field is set that it does not use.
+// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild,
+// encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A job returns ErrInvalid if a field is
+// set that it does not use.
 type JobOptions struct {
 	// Partitions are the partitions of the entities to process; nil is the whole table. No option to allow a table scan
 	// is needed.
 	Partitions []string
 	// Patterns are the names of the attached patterns to process; nil is all of them. Rebuild fills only those that store
-	// copies of entities or facts about them. Reencrypt does not use it.
+	// copies of entities or facts about them. Reencrypt and Upgrade do not use it.
 	Patterns []string
-	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities that Rebuild and Reencrypt
-	// process, at once (default 8).
+	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets that the other
+	// jobs process, at once (default 8).
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
 	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
@@ -41,7 +42,7 @@ type JobOptions struct {
 	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
 	Found func(Finding) error
 	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and
-	// each group of candidates, by Rebuild and Reencrypt after each page of entities.
+	// each group of candidates, by the other jobs after each page of rows.
 	Progress func(tables.Report)
 	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
 	// Found again. The token is ErrInvalid with other Partitions or Patterns, or another table.
@@ -129,8 +130,10 @@ const defaultLag = 5 * time.Second
 
 // unused refuses the fields that only other jobs use.
 func (o *JobOptions) unused(op string) error {
-	switch verifies, repairs := op != opRebuild, op == opRepair; {
+	switch verifies, repairs := op == opVerify || op == opRepair, op == opRepair; {
 	case o == nil:
+	case o.Patterns != nil && !verifies && op != opRebuild:
+		return fmt.Errorf("JobOptions.Patterns is set, and %s does not use it; leave it nil", op)
 	case o.DryRun && !repairs:
 		return fmt.Errorf("JobOptions.DryRun is set, and %s does not use it; leave it false", op)
 	case o.Lag != 0 && !verifies:

@@ -268,13 +268,13 @@ func (m *mixture) modify(ctx context.Context, s *section) error {
 // upgrade writes what is left of the old versions.
 func (m *mixture) upgrade(ctx context.Context, s *section) error {
 	if err := m.c.act(s, "the old versions upgraded", func() (string, error) {
-		done, err := m.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{sales}})
+		done, err := m.employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{sales}})
 		return fmt.Sprintf("%s written as version 3", counted(int(done.Written), "employee")), err
 	}); err != nil {
 		return err
 	}
 	return m.c.act(s, "upgraded once more, and read", func() (string, error) {
-		done, err := m.employee.Upgrade(ctx, &heterogeneous.UpgradeOptions{Partitions: []string{sales}})
+		done, err := m.employee.Upgrade(ctx, &patterns.JobOptions{Partitions: []string{sales}})
 		if err != nil || done.Read > 0 {
 			return "", fmt.Errorf("%d were left: %w", done.Read, err)
 		}

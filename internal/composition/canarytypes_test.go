@@ -43,7 +43,7 @@ import (
 const harmlessTypes = `
 driver.Host driver.Layout driver.Authentication tables.Meaning patterns.Pattern
 eventual.Handler archive.Destination dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
-tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind
+tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
 
@@ -131,7 +131,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
 		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
-		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}, heterogeneous.UpgradeOptions{}}
+		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}}
 }
 
 // TestCanaryTypes: no exported type of the library shows the account's key, a signature, a data key, a signing key, or what an encrypted

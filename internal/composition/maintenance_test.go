@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 )
@@ -15,7 +14,7 @@ import (
 func jobs() []harness.Job[*desk] {
 	return append(harness.RepositoryJobs(func(d *desk) *patterns.Repository[item] { return d.items }, time.Second), []harness.Job[*desk]{
 		{Name: "Upgrade", Run: func(ctx context.Context, d *desk) error {
-			return second(d.typ.Upgrade(ctx, &heterogeneous.UpgradeOptions{Concurrency: 1}))
+			return second(d.typ.Upgrade(ctx, &patterns.JobOptions{Concurrency: 1}))
 		}},
 		{Name: "Reencrypt", Run: func(ctx context.Context, d *desk) error {
 			_, err := d.registry.CreateDataKey(ctx)

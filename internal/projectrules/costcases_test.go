@@ -215,7 +215,8 @@ Modify |  | heterogeneous.TestRequestCounts | cost(«2», "Modify, known",
 Modify |  | heterogeneous.TestRequestCounts | cost(«2», "Modify, unknown",
 with patterns, or of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, an older version",
 with patterns, or of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, with copies",
-Upgrade | page of older rows=1, older row=1 | heterogeneous.TestRequestCounts | cost(«1+2», "Upgrade of one", err)
+Upgrade | page of older rows=1, set of older entities in a partition=1 | heterogeneous.TestRequestCounts | cost(«1+1», "Upgrade of one", err)
+Upgrade of 1,000 entities of a partition |  | heterogeneous.TestUpgradeRequests | {1000, «1 + 10», nil}
 Merge of a typed repository |  | heterogeneous.TestRequestCounts | cost(«2», "Merge",
 Count: a child comes |  | relationships.TestRequestCounts | ownRow: {3, «2», 1, 2, 2, 1}
 the first of a partition |  | relationships.TestRequestCounts | ownRow: {«3», 2, 1, 2, 2, 1}
@@ -246,7 +247,9 @@ once the entity was written again |  | encryption.TestCopiesThatProveNothing | r
 Rewrap of keys that stay |  | encryption.TestRequestCounts | cost(«1+2», 2, "Rewrap of two keys that stay",
 its requests to the vault, to unwrap | key=2 | encryption.TestRequestCounts | cost(1+2, «2», "Rewrap of two keys that stay",
 Reencrypt of what has the present data key | page=1 | encryption.TestRequestCounts | cost(«1+1», 0, "Reencrypt of none",
-with a data key that is new to the program | page=1, entity=1 | encryption.TestRequestCounts | cost(«1+1+1+1+2», 1, "Reencrypt of one entity, with the new data key",
+with a data key that is new to the program | page=1, set of entities in a partition=1 | encryption.TestRequestCounts | cost(«1+1+1+1+1», 1, "Reencrypt of one entity, with the new data key",
+Reencrypt of 200 entities of a partition |  | encryption.TestReencryptRequests | "plain": «1 + 1 + 2»,
+with an index in the partition |  | encryption.TestReencryptRequests | "indexed": «1 + 1 + 4»,
 # Shared access signatures
 what a client refuses |  | access.TestClientsAskOnlyForWhatTheyMay | if counter.Count() != «0» || !errors.Is(err, want)
 Policies.List |  | access.TestPoliciesCost | GetTableACL) != «1»+2+2

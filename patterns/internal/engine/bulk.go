@@ -11,6 +11,29 @@ import (
 // Fetched are own rows of entities that were read together, nil for one that does not exist.
 type Fetched map[tables.Key]*StoredRow
 
+// FetchOrphans reads together the rows that may be orphaned copies of the entities of changes, so that rebase need not read each.
+// Requests: 0 if there are none, else 1 for each partition if the keys lie close together.
+func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) error {
+	var keys []tables.Key
+	for _, w := range changes {
+		for _, orphan := range priorOf(w.Change.Old).Orphans {
+			keys = append(keys, tables.Key{Partition: w.Change.Key.Partition, Row: orphan.RowKey})
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	found, err := FetchMany(ctx, r.Table, op, keys)
+	fetched := Fetched{}
+	for _, key := range keys {
+		fetched[key] = found[key]
+	}
+	for _, w := range changes {
+		w.Fetched = fetched
+	}
+	return err
+}
+
 // InSets reports whether patterns add more to a change than the rows of the entity, so that a bulk write writes change sets.
 func (r *Engine) InSets() bool {
 	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0

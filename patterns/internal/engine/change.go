@@ -133,10 +133,16 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 		own.Row, own.Version = old.Key.Row, ""
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
-	orphans := priorOf(old).Orphans
-	keys := make([]tables.Key, len(orphans))
-	for i := range orphans {
-		keys[i] = tables.Key{Partition: old.Key.Partition, Row: orphans[i].RowKey}
+	var keys []tables.Key
+	for _, orphan := range priorOf(old).Orphans {
+		key := tables.Key{Partition: old.Key.Partition, Row: orphan.RowKey}
+		row, known := w.Fetched[key]
+		switch {
+		case !known:
+			keys = append(keys, key)
+		case row != nil && row.isNearCopy() && row.Primary == old.Key.Row:
+			w.Change.claim(row)
+		}
 	}
 	for row, err := range StoredRows(Raw(r.Table).GetMany(ctx, keys)) {
 		if err != nil {

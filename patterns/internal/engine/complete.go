@@ -82,11 +82,3 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 	w.Change.State.Given = overlay(w.Change.State.Given, changed)
 	return nil
 }
-
-// isCompleter returns 1 for a pattern that completes entities, so that sorting puts it last for reconciling.
-func isCompleter(p *Pattern) int {
-	if p.Complete != nil {
-		return 1
-	}
-	return 0
-}

@@ -81,7 +81,8 @@ func (r *Engine) Compose() (err error) {
 	if name, out := r.firstOutside(); out && r.Schema.Intents == nil {
 		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", name)
 	}
-	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return isCompleter(a) - isCompleter(b) })
+	completers := slices.DeleteFunc(slices.Clone(r.intents), func(p *Pattern) bool { return p.Complete == nil })
+	r.intents = append(slices.DeleteFunc(r.intents, func(p *Pattern) bool { return p.Complete != nil }), completers...)
 	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
 	if err := r.refuseClearText(); err != nil {
 		return err

@@ -18,7 +18,7 @@ type Work struct {
 	merged tables.Properties // of a merge: the given properties are already in stored form
 
 	merges   tables.Properties // of a merge: State.Given before patterns have completed the entity
-	Fetched  Fetched           // own rows that rebase need not read
+	Fetched  Fetched           // rows that rebase need not read: the entity's own, or those of orphaned copies
 	engine   *Engine
 	number   int             // of the change in the caller's transaction, from 1; 0 for a single verb
 	Fresh    map[string]bool // outside keys that the change adds, by pattern and key

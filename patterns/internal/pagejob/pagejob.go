@@ -1,0 +1,199 @@
+// Package pagejob runs a long job on the rows of tables page by page, so that it can be interrupted and resumed.
+package pagejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Part is a query whose rows a job reads before those of the next part.
+type Part struct {
+	Query     tables.Query[engine.StoredRow]
+	Partition bool // it is one of JobOptions.Partitions
+}
+
+// Problem is an entity, or a row, that a job gives to JobOptions.Found.
+type Problem struct {
+	Undecodable bool // it cannot be read
+	Pattern     string
+	Table       string
+	Location    string // of a row; "" for a whole entity
+	Entity      tables.Key
+	Err         error
+	Removed     bool // the job has removed the row
+	Spurious    bool // the row is one that no entity requires
+}
+
+// Job is one run.
+type Job struct {
+	Op      string
+	Engine  *engine.Engine
+	Options string // the fingerprint of what must be the same in a run that resumes this one
+	Parts   []Part
+	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
+
+	CountRead     bool // each row counts as read when its page is done
+	Resume        string
+	RowsPerSecond int
+	Found         func(Problem) error // nil if the caller wants none
+	Progress      func(tables.Report)
+
+	mu       sync.Mutex
+	report   tables.Report
+	problems []Problem // of the current page
+	began    time.Time
+}
+
+// position is where a run resumes.
+type position struct {
+	Version int
+	Run     string
+	Part    int
+	Page    string
+}
+
+const version = 1
+
+// Source returns a source of the rows of a table in a span, with all their properties. A test of each row skips some.
+func Source(src *tables.Source, keep func(*engine.StoredRow) bool) tables.Query[engine.StoredRow] {
+	src.Load = engine.Loads(func(_ context.Context, row *engine.StoredRow, _ []string) (any, error) {
+		if !keep(row) {
+			return nil, nil
+		}
+		row = row.With(slices.Clone(row.Properties)) // the reader uses its memory again for the next row
+		row.System = slices.Clone(row.System)
+		return row, nil
+	})
+	return tables.QueryOf[engine.StoredRow](rows.Open, src)
+}
+
+// Run reads the parts and processes each page of rows. Report.Resume is the position behind the last page that is done.
+func (j *Job) Run(ctx context.Context) (tables.Report, error) {
+	j.began = time.Now()
+	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
+	if j.Resume != "" {
+		if err := at.parse(j.Op, j.Resume, len(j.Parts)); err != nil {
+			return tables.Report{}, j.Engine.Invalid(j.Op, tables.Key{}, err)
+		}
+	}
+	j.report.Resume = j.Resume
+	j.count(at.Part)
+	err := j.run(pace.With(ctx, j.RowsPerSecond), &at)
+	j.report.Elapsed = time.Since(j.began)
+	return j.report, err
+}
+
+func (p *position) parse(op, token string, parts int) error {
+	var c position
+	switch {
+	case continuation.Decode(token, &c) != nil:
+		return fmt.Errorf("JobOptions.Resume, of %d characters, is not Report.Resume of an earlier %s", len(token), op)
+	case c.Version != version:
+		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, version)
+	case c.Run != p.Run:
+		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
+	case c.Part < 0 || c.Part >= parts:
+		return errors.New("JobOptions.Resume is damaged: it has no position; begin again without it")
+	}
+	*p = c
+	return nil
+}
+
+func (j *Job) run(ctx context.Context, at *position) error {
+	for at.Part < len(j.Parts) {
+		page, err := j.Parts[at.Part].Query.Page(ctx, at.Page)
+		if err == nil {
+			err = j.Page(ctx, at.Part, page.Items)
+		}
+		if told := j.tell(); err == nil {
+			err = told
+		}
+		if err != nil {
+			return err
+		}
+		if j.CountRead {
+			j.report.Read += int64(len(page.Items))
+		}
+		if at.Page = page.Next; page.Next == "" {
+			at.Part++
+		}
+		j.count(at.Part)
+		j.report.Resume, j.report.Elapsed = "", time.Since(j.began)
+		if at.Part < len(j.Parts) {
+			j.report.Resume = continuation.Encode(at)
+		}
+		if j.Progress != nil {
+			j.Progress(j.report)
+		}
+	}
+	return nil
+}
+
+// count sets the number of partitions that are done.
+func (j *Job) count(parts int) {
+	j.report.PartitionsDone = 0
+	for _, p := range j.Parts[:parts] {
+		if p.Partition {
+			j.report.PartitionsDone++
+		}
+	}
+}
+
+// tell gives the problems of the page to the caller.
+func (j *Job) tell() error {
+	problems := j.problems
+	j.problems = nil
+	for _, p := range problems {
+		if j.report.Findings++; j.Found == nil {
+			continue
+		}
+		if err := j.Found(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add changes the counts of the run.
+func (j *Job) Add(count func(*tables.Report)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	count(&j.report)
+}
+
+// Report records a problem of the page.
+func (j *Job) Report(p Problem) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.problems = append(j.problems, p)
+}
+
+// Each calls a function for every item, at most n concurrently, and returns the first error.
+func Each[I any](parent context.Context, n int, items []I, do func(context.Context, I) error) error {
+	group, ctx := errgroup.WithContext(parent)
+	group.SetLimit(n)
+	for _, item := range items {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return do(ctx, item)
+		})
+	}
+	if group.Wait() != nil || parent.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}

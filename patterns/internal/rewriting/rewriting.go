@@ -1,0 +1,304 @@
+// Package rewriting has the jobs that write entities again: it reads them by page, and writes those of a partition in change sets.
+package rewriting
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// pass opens the raw surface of package tables.
+const pass = rows.Open
+
+// Rewriting is a job that writes the entities again that are stored in an old form.
+type Rewriting struct {
+	Kind    driver.ChangeKind
+	Pattern string // that the job is for, in reports
+	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. whole says that all of them are
+	// given; if not, it may be unknown.
+	Outdated func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool)
+	// CountsAll counts the entities that need no write as unchanged. Without it, it counts the others as read.
+	CountsAll   bool
+	Concurrency int
+
+	job   *pagejob.Job
+	locks sharedlocks.Locks
+}
+
+// old is an entity in the old form.
+type old struct {
+	value   any
+	key     tables.Key
+	rows    int  // that the entity has in its partition
+	stale   bool // it must be read again before it is written
+	unknown bool // the outcome of a write is unknown
+	done    bool
+}
+
+// Process writes the entities of a page that need it.
+func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engine.StoredRow) error {
+	r.job = job
+	var mu sync.Mutex
+	var all []*old
+	err := pagejob.Each(ctx, r.Concurrency, page, func(ctx context.Context, row *engine.StoredRow) error {
+		x, err := r.load(ctx, row)
+		if x != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, x)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	groups, alone := r.group(inOrder(page, all))
+	err = pagejob.Each(ctx, r.Concurrency, groups, func(ctx context.Context, set []*old) error {
+		err := r.writeSet(ctx, set)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, x := range set {
+			if !x.done {
+				alone = append(alone, x)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return pagejob.Each(ctx, r.Concurrency, alone, r.writeAlone)
+}
+
+// inOrder sorts entities as their rows are on the page.
+func inOrder(page []*engine.StoredRow, all []*old) []*old {
+	byKey := make(map[tables.Key]*old, len(all))
+	for _, x := range all {
+		byKey[x.key] = x
+	}
+	sorted := all[:0]
+	for _, row := range page {
+		if x := byKey[row.Key]; x != nil {
+			sorted = append(sorted, x)
+		}
+	}
+	return sorted
+}
+
+// load makes the entity of a row, nil if it need not be written or cannot be read.
+func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, error) {
+	outdated, known := r.Outdated(row.Key, row.Properties, row.Layout == "")
+	if known && !outdated {
+		r.unchanged()
+		return nil, nil
+	}
+	v, now, err := r.job.Engine.LoadStored(ctx, r.job.Engine.Table, row, nil, nil)
+	switch {
+	case err == nil && v == nil:
+		return nil, nil // deleted since the page was read
+	case err == nil && !known:
+		if outdated, _ = r.Outdated(row.Key, now.Properties, true); !outdated {
+			r.unchanged()
+			return nil, nil
+		}
+	}
+	r.read()
+	if err != nil {
+		return nil, r.giveUp(ctx, row.Key, err)
+	}
+	return &old{value: v, key: row.Key, rows: r.rowsOf(now)}, nil
+}
+
+// rowsOf estimates the rows of an entity in its partition.
+func (r *Rewriting) rowsOf(row *engine.StoredRow) int {
+	e, rows := r.job.Engine, 1
+	if e.Layout != nil && row.Layout != "" {
+		further, _ := e.Layout.Layout.Versions(row.Layout) // it was read, so the directory is valid
+		rows += len(further)
+	}
+	return rows * (1 + len(e.Copies))
+}
+
+func (r *Rewriting) unchanged() {
+	if r.CountsAll {
+		r.job.Add(func(p *tables.Report) { p.Unchanged++ })
+	}
+}
+
+func (r *Rewriting) read() {
+	if !r.CountsAll {
+		r.job.Add(func(p *tables.Report) { p.Read++ })
+	}
+}
+
+// group makes change sets of entities of one partition. A single entity is a set of one, without a division.
+func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
+	type open struct{ at, room int }
+	last := map[string]open{} // the last set of a partition, and the rows for which it has room
+	for _, x := range all {
+		set, known := last[x.key.Partition]
+		if !known || set.room < x.rows {
+			set = open{len(groups), r.job.Engine.BulkRows()}
+			groups = append(groups, nil)
+		}
+		set.room -= x.rows
+		last[x.key.Partition] = set
+		groups[set.at] = append(groups[set.at], x)
+	}
+	several := groups[:0]
+	for _, set := range groups {
+		if len(set) == 1 {
+			alone = append(alone, set...)
+			continue
+		}
+		several = append(several, set)
+	}
+	return several, alone
+}
+
+// writeSet writes a set, each entity under its own ETag, without those for which it is refused. It marks those that it has written.
+func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
+	write := func(set []*old) error {
+		err := r.locked(ctx, set, func() error { return r.commit(ctx, set) })
+		for _, x := range set {
+			x.done = err == nil
+			x.unknown = errors.Is(err, tables.ErrUnknownOutcome)
+		}
+		if err == nil {
+			r.job.Add(func(p *tables.Report) { p.Written += int64(len(set)) })
+		}
+		return err
+	}
+	_, err := division.Divided[*old]{
+		Write: write,
+		Refused: func(err error, set []*old) int {
+			if e := engine.AsError(err); e != nil && e.Change <= len(set) {
+				x := set[max(e.Change-1, 0)]
+				x.stale = e.Change > 0 && retryable(ctx, err)
+				return e.Change - 1
+			}
+			return -1
+		},
+		Ends: func(err error) bool {
+			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+		},
+	}.Run(set)
+	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
+		return nil // each of them is read and written again by itself
+	}
+	return err
+}
+
+// locked runs write while no other worker of the run writes a row that the entities share with others.
+func (r *Rewriting) locked(ctx context.Context, set []*old, write func() error) error {
+	var names []string
+	for _, x := range set {
+		names = append(names, r.job.Engine.SharedBy(x.key, x.value)...)
+	}
+	release, err := r.locks.Acquire(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return write()
+}
+
+// commit writes entities in one transaction.
+func (r *Rewriting) commit(ctx context.Context, set []*old) error {
+	changes := make([]*engine.Work, len(set))
+	for i, x := range set {
+		w, err := r.job.Engine.Replacing(r.job.Op, x.value)
+		if err != nil {
+			return tables.Amend(pass, err, func(e *tables.Error) { e.Change = i + 1 })
+		}
+		w.Change.Kind, changes[i] = r.Kind, w
+	}
+	if err := r.job.Engine.FetchOrphans(ctx, r.job.Op, changes); err != nil {
+		return err
+	}
+	return r.job.Engine.NewSet(changes...).Run(ctx)
+}
+
+// writeAlone writes one entity. It reads the entity again after a conflict, and writes again what may not have been written.
+func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
+	for attempt := 0; ; attempt++ {
+		if x.stale || x.unknown {
+			if again, err := r.reload(ctx, x); err != nil || !again {
+				return r.giveUp(ctx, x.key, err)
+			}
+		}
+		err := r.locked(ctx, []*old{x}, func() error { return r.commit(ctx, []*old{x}) })
+		if err == nil {
+			r.job.Add(func(p *tables.Report) { p.Written++ })
+			return nil
+		}
+		x.stale, x.unknown = true, errors.Is(err, tables.ErrUnknownOutcome)
+		if !retryable(ctx, err) || attempt+1 >= r.job.Engine.Schema.MaxAttempts {
+			return r.giveUp(ctx, x.key, err)
+		}
+		r.job.Add(func(p *tables.Report) { p.Conflicts++ })
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
+// reload reads an entity again. It returns false if the entity no longer exists, or if a concurrent writer has written it in
+// the current form.
+func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) {
+	v, row, err := r.job.Engine.ReadOwn(ctx, r.job.Op, x.key)
+	if err != nil || v == nil {
+		return false, err
+	}
+	if outdated, _ := r.Outdated(x.key, row.Properties, true); !outdated && !x.unknown {
+		r.unchanged()
+		return false, nil
+	}
+	x.value, x.stale, x.unknown = v, false, false
+	return true, nil
+}
+
+// retryable reports whether to read and write an entity again: after a conflict, after a lost response, since to write it twice
+// does no harm, and after a lease that was lost while the process was suspended.
+func retryable(ctx context.Context, err error) bool {
+	e := engine.AsError(err)
+	return ctx.Err() == nil && (tables.LostRace(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled) ||
+		e != nil && errors.Is(e.Kind, tables.ErrConflict))
+}
+
+// ofEntity reports whether an error concerns one entity, and not the service.
+func ofEntity(e *tables.Error, err error) bool {
+	for _, kind := range []error{tables.ErrInvalid, tables.ErrTooLarge, tables.ErrGarbled, tables.ErrDuplicate, tables.ErrMissingReference, context.Canceled} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	absent := e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound)
+	return absent || errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
+}
+
+// giveUp reports an entity that could not be written, unless the error concerns the whole run.
+func (r *Rewriting) giveUp(ctx context.Context, key tables.Key, err error) error {
+	e := engine.AsError(err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case e == nil || !ofEntity(e, err):
+		return err
+	}
+	r.job.Add(func(p *tables.Report) { p.Failed++ })
+	r.job.Report(pagejob.Problem{Undecodable: errors.Is(err, tables.ErrGarbled), Pattern: r.Pattern, Table: r.job.Engine.Table.Name(), Entity: key, Err: err})
+	return nil
+}

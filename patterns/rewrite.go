@@ -1,0 +1,90 @@
+package patterns
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// RewriteJob is a job that writes the entities again that are stored in an old form, such as encryption.Reencrypt.
+type RewriteJob struct {
+	Op      string
+	Pattern string            // that the job is for, in findings
+	Kind    driver.ChangeKind // ChangeReplace, or ChangeTouch if the entities do not change
+	// Where are conditions that every entity in the old form meets, nil for none.
+	Where []tables.Condition
+	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. If whole is false, some of them
+	// are in further rows, and Outdated may return that it does not know.
+	Outdated func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool)
+	// CountsAll makes Report.Read count all entities, and Report.Unchanged those in the current form. Without it, Report.Read
+	// counts those in the old form.
+	CountsAll bool
+}
+
+// RewriteAll is for packages of this module. It writes the entities of a repository again that are stored in an old form: it reads
+// them by page, and writes those of a partition in change sets, each entity under its own ETag. An entity for which a set is
+// refused is left out of it and written alone, so that it delays only itself. JobOptions.Found gets the entities that cannot be
+// read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change set for each 100 rows of entities in the old
+// form (50 with patterns that add rows or entities), and for each entity that is written alone those of its write, 1 more if it is
+// read again.
+func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
+	own, ok := of.(host[T])
+	if !ok {
+		return tables.Report{}, tables.Invalidf(job.Op, "the host is a %T; give the one of a Repository", of)
+	}
+	return rewriteAll(ctx, own.engine, job, options)
+}
+
+func rewriteAll(ctx context.Context, r *engine.Engine, job *RewriteJob, options *JobOptions) (tables.Report, error) {
+	o, err := options.checked(job.Op, r.Patterns)
+	if err != nil {
+		return tables.Report{}, r.Invalid(job.Op, tables.Key{}, err)
+	}
+	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, Outdated: job.Outdated, CountsAll: job.CountsAll, Concurrency: o.Concurrency}
+	pages := o.pages(job.Op, r)
+	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
+	src := engine.Raw(r.Table).Source(r.Primary.Span)
+	own := func(row *engine.StoredRow) bool { return !row.IsCopy }
+	pages.Parts = o.parts(pagejob.Source(src, own).Where(job.Where...))
+	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
+	return pages.Run(ctx)
+}
+
+// pages returns a job that reads pages of rows, with these options.
+func (o *JobOptions) pages(op string, r *engine.Engine) *pagejob.Job {
+	job := &pagejob.Job{Op: op, Engine: r, Resume: o.Resume, RowsPerSecond: o.RowsPerSecond, Progress: o.Progress}
+	if o.Found != nil {
+		job.Found = func(p pagejob.Problem) error { return o.Found(findingOf(p)) }
+	}
+	return job
+}
+
+// parts returns the query of each partition of the options, or of the whole table.
+func (o *JobOptions) parts(q tables.Query[engine.StoredRow]) []pagejob.Part {
+	if o.Partitions == nil {
+		return []pagejob.Part{{Query: q.AllowTableScan()}}
+	}
+	var parts []pagejob.Part
+	for _, partition := range o.Partitions {
+		parts = append(parts, pagejob.Part{Query: q.Partition(partition), Partition: true})
+	}
+	return parts
+}
+
+// findingOf returns a problem of a job as its caller gets it.
+func findingOf(p pagejob.Problem) Finding {
+	f := Finding{Kind: Different, Pattern: p.Pattern, Table: p.Table, Location: p.Location, Entity: p.Entity, Err: p.Err, Repaired: p.Removed}
+	switch {
+	case p.Undecodable:
+		f.Kind = Undecodable
+	case p.Spurious:
+		f.Kind = Spurious
+	}
+	return f
+}
