@@ -3,9 +3,7 @@ package tables_test
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
@@ -15,12 +13,6 @@ import (
 
 // The benchmarks compare this library with the bare SDK in one run, over one transport within the process. See
 // docs/reference/performance.md for what they show and what they do not.
-
-// contender is one side of a comparison.
-type contender struct {
-	name string
-	run  func() error
-}
 
 func BenchmarkPage(b *testing.B)        { benchEach(b, newSides(b).pageContenders()) }
 func BenchmarkGet(b *testing.B)         { benchEach(b, newSides(b).getContenders()) }
@@ -32,13 +24,13 @@ func BenchmarkUpsert(b *testing.B)      { benchEach(b, newSides(b).upsertContend
 
 func BenchmarkRatioPage(b *testing.B) {
 	s := newSides(b)
-	benchRatios(b, s.pageContenders())
+	harness.Ratios(b, s.pageContenders())
 	b.ReportMetric(testing.AllocsPerRun(5, mustRun(b, s.pageOurs))/benchPageSize, "allocs/entity")
 }
 
-func BenchmarkRatioGet(b *testing.B)         { benchRatios(b, newSides(b).getContenders()) }
-func BenchmarkRatioTransaction(b *testing.B) { benchRatios(b, newSides(b).transactionContenders()) }
-func BenchmarkRatioUpsert(b *testing.B)      { benchRatios(b, newSides(b).upsertContenders()) }
+func BenchmarkRatioGet(b *testing.B)         { harness.Ratios(b, newSides(b).getContenders()) }
+func BenchmarkRatioTransaction(b *testing.B) { harness.Ratios(b, newSides(b).transactionContenders()) }
+func BenchmarkRatioUpsert(b *testing.B)      { harness.Ratios(b, newSides(b).upsertContenders()) }
 
 // TestPageAllocations holds the price of an entity read: its own memory and one for each text and binary.
 func TestPageAllocations(t *testing.T) {
@@ -57,12 +49,12 @@ func mustRun(t testing.TB, f func() error) func() {
 	}
 }
 
-func benchEach(b *testing.B, contenders []contender) {
+func benchEach(b *testing.B, contenders []harness.Contender) {
 	for _, c := range contenders {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(c.Name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.run(); err != nil {
+				if err := c.Run(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -70,38 +62,12 @@ func benchEach(b *testing.B, contenders []contender) {
 	}
 }
 
-// benchRatios gives each side a turn of the same length in every round. A turn starts with a swept heap, and is long
-// enough to pay for the garbage it makes.
-func benchRatios(b *testing.B, contenders []contender) {
-	const turn = 50 * time.Millisecond
-	cost, runs := make([]time.Duration, len(contenders)), make([]int, len(contenders))
-	for b.Loop() {
-		for i, c := range contenders {
-			runtime.GC()
-			start, clock := harness.CPUTime(), time.Now()
-			for time.Since(clock) < turn {
-				if err := c.run(); err != nil {
-					b.Fatal(err)
-				}
-				runs[i]++
-			}
-			cost[i] += harness.CPUTime() - start
-		}
-	}
-	ours := float64(cost[0]) / float64(runs[0])
-	b.ReportMetric(0, "ns/op") // the length of a round says nothing
-	b.ReportMetric(ours, "cpu-ns-ours")
-	for i, c := range contenders[1:] {
-		b.ReportMetric(float64(cost[i+1])/float64(runs[i+1])/ours, "x-"+c.name)
-	}
-}
-
-func (s *sides) pageContenders() []contender {
-	return []contender{
-		{"ours", s.pageOurs},
-		{"EDMEntity", s.pageEDMEntity},
-		{"struct", s.pageStruct},
-		{"json.Valid", s.pageValid},
+func (s *sides) pageContenders() []harness.Contender {
+	return []harness.Contender{
+		{Name: "ours", Run: s.pageOurs},
+		{Name: "EDMEntity", Run: s.pageEDMEntity},
+		{Name: "struct", Run: s.pageStruct},
+		{Name: "json.Valid", Run: s.pageValid},
 	}
 }
 
@@ -145,13 +111,13 @@ func readSDK[T any](s *sides) ([]T, error) {
 }
 
 // getContenders read one employee by its key.
-func (s *sides) getContenders() []contender {
+func (s *sides) getContenders() []harness.Contender {
 	ctx := context.Background()
 	ours := func() error {
 		_, err := s.ours.Get(ctx, tables.Key{Partition: "Sales", Row: "empid_000000"})
 		return err
 	}
-	return []contender{{"ours", ours}, {"EDMEntity", getSDK[aztables.EDMEntity](s)}, {"struct", getSDK[plainEmployee](s)}}
+	return []harness.Contender{{Name: "ours", Run: ours}, {Name: "EDMEntity", Run: getSDK[aztables.EDMEntity](s)}, {Name: "struct", Run: getSDK[plainEmployee](s)}}
 }
 
 func getSDK[T any](s *sides) func() error {

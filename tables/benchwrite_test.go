@@ -7,11 +7,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // transactionContenders upsert the same 100 employees in one entity group transaction.
-func (s *sides) transactionContenders() []contender {
+func (s *sides) transactionContenders() []harness.Contender {
 	ctx := context.Background()
 	employees := benchEmployees(tables.MaxTransactionOperations)
 	ours := func() error {
@@ -39,11 +40,11 @@ func (s *sides) transactionContenders() []contender {
 		_, err := s.sdk.SubmitTransaction(ctx, actions, nil)
 		return err
 	}
-	return []contender{{"ours", ours}, {"EDMEntity", sdk}}
+	return []harness.Contender{{Name: "ours", Run: ours}, {Name: "EDMEntity", Run: sdk}}
 }
 
 // upsertContenders upsert one employee after the other, each in a request of its own.
-func (s *sides) upsertContenders() []contender {
+func (s *sides) upsertContenders() []harness.Contender {
 	ctx := context.Background()
 	employees := benchEmployees(tables.MaxTransactionOperations)
 	bags := edmEntities(employees)
@@ -62,7 +63,7 @@ func (s *sides) upsertContenders() []contender {
 		_, err = s.sdk.UpsertEntity(ctx, text, options)
 		return err
 	}
-	return []contender{{"ours", ours}, {"EDMEntity", sdk}}
+	return []harness.Contender{{Name: "ours", Run: ours}, {Name: "EDMEntity", Run: sdk}}
 }
 
 func edmEntities(employees []*benchEmployee) []aztables.EDMEntity {
@@ -95,12 +96,12 @@ func TestBenchmarkSides(t *testing.T) {
 		wantSame(t, plain[i], e.plain(i))
 		wantSame(t, bags[i], e.edmEntity())
 	}
-	for name, contenders := range map[string][]contender{"transaction": s.transactionContenders(), "upsert": s.upsertContenders()} {
+	for name, contenders := range map[string][]harness.Contender{"transaction": s.transactionContenders(), "upsert": s.upsertContenders()} {
 		var sent [2]int64
 		for i, c := range contenders {
 			before := s.canned.sent
-			if err := c.run(); err != nil {
-				t.Fatalf("%s, %s: %v", name, c.name, err)
+			if err := c.Run(); err != nil {
+				t.Fatalf("%s, %s: %v", name, c.Name, err)
 			}
 			sent[i] = s.canned.sent - before
 		}
