@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -315,8 +316,12 @@ func remove(t *testing.T, account *tables.Account, what string) {
 func TestChaos(t *testing.T) {
 	find, _, made := lasting(t)
 	before := made()
-	r := reportOf(t, []string{"-n", "250", "-seed", "7", "-chaos"}, find, scenarios())
-	if len(r.Sections) != len(scenarios()) {
+	parts := []scenario{loading(), secondaryIndexes(), formerEmployees(), names(), managers(), relations(), photos()} // those whose writes reach beyond a partition
+	if harness.Thorough() {
+		parts = scenarios()
+	}
+	r := reportOf(t, []string{"-n", "250", "-seed", "7", "-chaos"}, find, parts)
+	if len(r.Sections) != len(parts) {
 		t.Errorf("%d sections", len(r.Sections))
 	}
 	if len(r.Chaos.Faults) != 8 || r.Chaos.Calls < 1000 || r.Chaos.Inside < 25 || r.Chaos.Transactions < 30*r.Chaos.Inside {

@@ -17,21 +17,21 @@ const thoroughVariable = "TABLEPATTERNS_THOROUGH"
 // Thorough reports whether a test should run all seeds and the largest worlds, not only enough to find most mistakes.
 func Thorough() bool { return os.Getenv(thoroughVariable) == "1" && !Shortened() }
 
-// Seeds returns how many of a test's schedules to run: all if the test is thorough, otherwise a tenth; with -short half
+// Seeds returns how many of a test's schedules to run: all if the test is thorough, otherwise one in twenty; with -short half
 // of that, and under the race detector, where each takes ten times as long, a third.
 func Seeds(seeds int) int {
 	switch {
 	case race.Enabled:
-		return max(1, seeds/30)
+		return max(1, seeds/60)
 	case testing.Short():
-		return max(1, seeds/20)
+		return max(1, seeds/40)
 	case Thorough():
 		return seeds
 	}
-	return max(1, seeds/10)
+	return max(1, seeds/20)
 }
 
-// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in three, and fewer
+// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in seven, and fewer
 // if Shortened. The numbers have no common divisor with the number of points of a call, so that over many calls each
 // fault and caller occurs.
 func SweepEvery() int {
@@ -39,15 +39,15 @@ func SweepEvery() int {
 	case race.Enabled:
 		return 29
 	case testing.Short():
-		return 7
+		return 11
 	case Thorough():
 		return 1
 	}
-	return 3
+	return 7
 }
 
 // WideSweepEvery is SweepEvery for sweeps of thousands of expensive points: all if the test is thorough, otherwise one
-// in seven.
+// in thirteen.
 func WideSweepEvery() int {
 	switch {
 	case race.Enabled:
@@ -55,5 +55,5 @@ func WideSweepEvery() int {
 	case Shortened() || Thorough():
 		return SweepEvery()
 	}
-	return 7
+	return 13
 }
