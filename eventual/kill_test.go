@@ -33,7 +33,7 @@ func TestKilledWorkers(t *testing.T) {
 		return
 	}
 	storagetest.AzuriteOnly(t)
-	n := 2_000
+	n := 1_000
 	switch {
 	case harness.Shortened():
 		n = 500

@@ -68,7 +68,7 @@ func TestSchedule(t *testing.T) {
 	for name, c := range map[string]struct {
 		seeds int
 		*scheduleKind
-	}{"mixed": {3500, mixed()}, "held up": {750, heldUp()}, "crowded": {750, crowded()}, "repaired": {1500, repaired()}} {
+	}{"mixed": {3500, mixed()}, "held up": {1500, heldUp()}, "crowded": {750, crowded()}, "repaired": {1500, repaired()}} {
 		t.Run(name, func(t *testing.T) {
 			log := &harness.Log{}
 			explore.Schedules(t, explore.ScheduleCase{Seeds: harness.Seeds(c.seeds), Pauses: c.pauses,

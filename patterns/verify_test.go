@@ -107,12 +107,9 @@ const patience = 500 * time.Millisecond
 // TestVerifyFindsAll: of every kind of damage to a table in use all is found and nothing else is, and Repair leaves none of it.
 func TestVerifyFindsAll(t *testing.T) {
 	const departments, busy = 40, 100
-	n, times := 2000, 4
+	n, times := 1000, 2
 	if harness.Thorough() {
 		n, times = 10_000, 8
-	}
-	if harness.Shortened() {
-		n, times = 1000, 2
 	}
 	if race.Enabled {
 		n, times = 500, 1
@@ -176,7 +173,7 @@ func (d *desk) repair(t testing.TB, o patterns.JobOptions, ok func(patterns.Find
 // TestVerifyGoesOn: from each token that a run gives, another run finds the rest; what was found before is not lost.
 func TestVerifyGoesOn(t *testing.T) {
 	const departments = 10
-	n, step := 1500, 8
+	n, step := 1500, 24
 	rows, candidates := int64(2000), int64(700)
 	if harness.Shortened() {
 		n, step, rows, candidates = 500, 11, 700, 250

@@ -130,9 +130,9 @@ func growth(t testing.TB, d *desk) int64 {
 
 // TestVerifyIsFlat: memory does not grow with the table, and the number of requests grows no quicker than it.
 func TestVerifyIsFlat(t *testing.T) {
-	sizes := []int{1000, 10_000}
-	if harness.Shortened() {
-		sizes[1] = 4000
+	sizes := []int{1000, 4_000}
+	if harness.Thorough() {
+		sizes[1] = 10_000
 	}
 	var grown []int64
 	for _, n := range sizes {
