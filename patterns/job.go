@@ -24,7 +24,8 @@ type JobOptions struct {
 	// copies of entities or facts about them. Reencrypt and Upgrade do not use it.
 	Patterns []string
 	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets that the other
-	// jobs process, at once (default 8).
+	// jobs process, at once (default 8). It is also the number of readers with which Verify, Repair and Rebuild scan a table: they
+	// share it by ranges of keys, as Query.AllParallel does. On Azure Cosmos DB there is one reader.
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
 	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
@@ -42,13 +43,14 @@ type JobOptions struct {
 	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
 	Found func(Finding) error
 	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and
-	// each group of candidates, by the other jobs after each page of rows.
+	// each group of candidates, by the other jobs after each page of rows. Other readers go on meanwhile, as far as memory allows.
 	Progress func(tables.Report)
 	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
 	// Found again. The token is ErrInvalid with other Partitions or Patterns, or another table.
 	Resume string
 
 	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
+	pageSize            int   // of scans, 0 for the service's maximum, for tests
 }
 
 // FindingKind says how a stored row or fact differs from what the entities require.

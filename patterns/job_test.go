@@ -132,7 +132,7 @@ func TestJobsResumeAfterAnError(t *testing.T) {
 	o.open(t).fill(t, 60, len(partitionsOf))
 	for name, job := range map[string]func(*desk) harness.RepositoryJob{"Verify": verifyOf, "Repair": repairOf, "Rebuild": rebuildOf} {
 		failing, _ := o.service.WithRetries(0).Faulty(storagetest.OnIndex(3, storagetest.Throttled)) // each partition is one page
-		options := patterns.JobOptions{Partitions: partitionsOf, Patterns: []string{"email"}}
+		options := patterns.JobOptions{Partitions: partitionsOf, Patterns: []string{"email"}, Concurrency: 1}
 		report, err := job(harness.Must[*desk](t)(o.start(failing)))(t.Context(), &options)
 		if !errors.Is(err, tables.ErrUnavailable) || report.Resume == "" || report.PartitionsDone != 3 {
 			t.Fatalf("%s: %+v, %v", name, report, err)

@@ -12,7 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,28 +30,46 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 
 // rebuild is one run of Rebuild.
 type rebuild struct {
-	*verifier      // reads entities and compares copies
-	always    bool // a pattern that cannot report what it stores is always filled
+	*verifier               // reads entities and compares copies
+	always    bool          // a pattern that cannot report what it stores is always filled
+	slots     chan struct{} // holds as many as entities or sets are written at once
 
-	mu     sync.Mutex
 	state  rebuildState
-	resume string     // the token of the last checkpoint
-	failed []*finding // of the current page
+	resume string // the token of the last checkpoint
+
+	mu      sync.Mutex
+	pending []*rebuildPage // pages that have begun and are not in state
 }
 
 // rebuildState is the position of a run, as its token stores it.
 type rebuildState struct {
 	Version int
 	Run     string
-	Part    int
-	Page    string
+	Scan    tablescan.State
 	Report  rebuildCounts
 }
 
 // rebuildCounts are the counts of a run, as its token stores them.
 type rebuildCounts struct{ Entities, Written, Skipped, Conflicts, Failed, Findings int64 }
 
-const rebuildVersion = 1
+// add adds the counts of a page.
+func (c *rebuildCounts) add(page *rebuildCounts) {
+	c.Entities += page.Entities
+	c.Written += page.Written
+	c.Skipped += page.Skipped
+	c.Conflicts += page.Conflicts
+	c.Failed += page.Failed
+}
+
+// rebuildPage is a page of entities, and what has become of them.
+type rebuildPage struct {
+	*rebuild
+	items  []*rebuilt
+	counts rebuildCounts
+	failed []*finding
+}
+
+const rebuildVersion = 2
 
 // rebuilt is an entity that the run is processing.
 type rebuilt struct {
@@ -63,8 +83,7 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.aim(true, nil, nil)
-	b := &rebuild{verifier: v}
+	b := &rebuild{verifier: v, slots: make(chan struct{}, v.options.Concurrency)}
 	for _, p := range r.Patterns {
 		switch named := slices.Contains(v.options.Patterns, p.Name); {
 		case !v.chosen(p.Name) || p.Audit != nil:
@@ -76,14 +95,14 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 	}
 	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}
 	if b.resume = v.options.Resume; b.resume != "" {
-		if err := b.state.parse(b.resume, b.state.Run); err != nil {
+		if err := b.state.parse(b.resume, b.state.Run, len(b.ranges())); err != nil {
 			return nil, r.Invalid(op, tables.Key{}, err)
 		}
 	}
 	return b, nil
 }
 
-func (s *rebuildState) parse(token, run string) error {
+func (s *rebuildState) parse(token, run string, ranges int) error {
 	var c rebuildState
 	switch {
 	case continuation.Decode(token, &c) != nil:
@@ -92,38 +111,62 @@ func (s *rebuildState) parse(token, run string) error {
 		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, rebuildVersion)
 	case c.Run != run:
 		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
-	case c.Part < 0:
+	case !c.Scan.Valid(ranges):
 		return errNowhere
 	}
 	*s = c
 	return nil
 }
 
-// run processes the entities page by page.
+// run processes the entities. After an error, the report has the counts of the pages that were not finished too, though not its token.
 func (b *rebuild) run(ctx context.Context) error {
-	for b.state.Part < b.parts() {
-		page, err := b.query(b.state.Part).Page(ctx, b.state.Page)
-		if err == nil {
-			err = b.fillPage(ctx, page.Items)
+	told, err := b.pages(ctx)
+	for _, p := range b.pending { // no reader runs any more
+		if b.state.Report.add(&p.counts); told == nil {
+			told = b.tell(p.failed, &b.state.Report.Findings)
 		}
-		if told := b.tellFailures(); err == nil {
-			err = told
-		}
+	}
+	return cmp.Or(err, told)
+}
+
+// pages processes the entities page by page: the readers fill the pages that they have read, several at once. told is the error of
+// the caller's Found.
+func (b *rebuild) pages(ctx context.Context) (told, err error) {
+	ranges := b.ranges()
+	for page, err := range b.scan(ranges).Pages(ctx, b.state.Scan) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if b.state.Page = page.Next; page.Next == "" {
-			b.state.Part++
+		b.finish(page.Content)
+		if err := b.tell(page.Content.failed, &b.state.Report.Findings); err != nil {
+			return err, nil
 		}
-		b.resume = ""
-		if b.state.Part < b.parts() {
+		b.state.Scan, b.resume = page.Rest, ""
+		if !page.Rest.Over(len(ranges)) {
 			b.resume = continuation.Encode(&b.state)
 		}
 		if b.options.Progress != nil {
 			b.options.Progress(b.report())
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// begin returns a new page.
+func (b *rebuild) begin() *rebuildPage {
+	p := &rebuildPage{rebuild: b}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending = append(b.pending, p)
+	return p
+}
+
+// finish adds a page to the counts.
+func (b *rebuild) finish(p *rebuildPage) {
+	b.state.Report.add(&p.counts)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending = slices.DeleteFunc(b.pending, func(other *rebuildPage) bool { return other == p })
 }
 
 // report returns the counts of the run, and the token of its last checkpoint.
@@ -132,62 +175,52 @@ func (b *rebuild) report() tables.Report {
 	p := tables.Report{Read: c.Entities, Written: c.Written, Unchanged: c.Skipped, Conflicts: c.Conflicts, Failed: c.Failed, Findings: c.Findings,
 		Elapsed: time.Since(b.began), Resume: b.resume}
 	if b.scope != nil {
-		p.PartitionsDone = b.state.Part
+		p.PartitionsDone = b.state.Scan.Done()
 	}
 	return p
 }
 
-// query reads the entities of one partition, or of all.
-func (b *rebuild) query(part int) tables.Query[rebuilt] {
-	src := engine.Raw(b.r.Table).Source(b.r.Primary.Span)
-	src.Load = engine.Loads(func(ctx context.Context, row *engine.StoredRow, _ []string) (any, error) {
-		if row.IsCopy || !b.mine(row.Key) {
-			return nil, nil
-		}
-		e, err := b.decode(ctx, row)
-		if err != nil || e.foreign || e.gone() {
-			return nil, err
-		}
-		b.state.Report.Entities++
-		if !e.known() {
-			b.fail(Finding{Kind: Undecodable, Table: b.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
-			return nil, nil
-		}
-		return &rebuilt{e.value, e.row.With(slices.Clone(e.stored))}, nil
-	})
-	q := tables.QueryOf[rebuilt](pass, src)
-	if b.scope != nil {
-		return q.Partition(b.options.Partitions[part])
+// scan reads the entities of the run's partitions, or of the table, and fills them.
+func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
+	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Readers: b.options.Concurrency, Size: b.options.pageSize,
+		New: b.begin,
+		Row: func(ctx context.Context, p *rebuildPage, raw *tables.RawRow) error {
+			row := engine.RowOf(raw)
+			if row.IsCopy || !b.mine(row.Key) {
+				return nil
+			}
+			e, err := b.decode(ctx, row)
+			if err != nil || e.foreign || e.gone() {
+				return err
+			}
+			p.counts.Entities++
+			if e.known() {
+				p.items = append(p.items, &rebuilt{e.value, e.row.With(slices.Clone(e.stored))})
+			} else {
+				p.problem(Finding{Kind: Undecodable, Table: b.r.Table.Name(), Entity: e.key, Err: cmp.Or(e.bad, e.busy)})
+			}
+			return nil
+		},
+		Work: func(ctx context.Context, p *rebuildPage) error { return p.fillPage(ctx, p.items) },
 	}
-	return q.AllowTableScan()
-}
-
-// tellFailures gives the caller the entities of the page that could not be read or filled.
-func (b *rebuild) tellFailures() error {
-	for _, f := range b.failures {
-		b.problem(f.Finding)
-	}
-	failed := b.failed
-	b.failures, b.failed = nil, nil
-	return b.tell(failed, &b.state.Report.Findings)
 }
 
 // problem records an entity that could not be filled.
-func (b *rebuild) problem(f Finding) {
+func (b *rebuildPage) problem(f Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state.Report.Failed++
+	b.counts.Failed++
 	b.failed = append(b.failed, &finding{Finding: f})
 }
 
-func (b *rebuild) add(count func(*rebuildCounts)) {
+func (b *rebuildPage) add(count func(*rebuildCounts)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	count(&b.state.Report)
+	count(&b.counts)
 }
 
 // fill writes what the patterns lack of one entity.
-func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
+func (b *rebuildPage) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
 		if !retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
@@ -206,7 +239,7 @@ func (b *rebuild) fill(ctx context.Context, x *rebuilt) error {
 }
 
 // fillAlone runs fillOnce while no other worker of the run writes a row that the entity shares with others.
-func (b *rebuild) fillAlone(ctx context.Context, x *rebuilt) error {
+func (b *rebuildPage) fillAlone(ctx context.Context, x *rebuilt) error {
 	release, err := b.locks.Acquire(ctx, b.r.SharedBy(x.row.Key, x.value))
 	if err != nil {
 		return err
@@ -229,7 +262,7 @@ func conflicts(err error) bool {
 }
 
 // giveUp records why an entity could not be filled, unless the error concerns the whole run.
-func (b *rebuild) giveUp(ctx context.Context, x *rebuilt, err error) error {
+func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -33,7 +33,7 @@ func reconcileOne(ctx context.Context, r *engine.Engine, change string, a *engin
 }
 
 // fillOnce rewrites an entity or reconciles its outside copies, where a pattern lacks something.
-func (b *rebuild) fillOnce(ctx context.Context, x *rebuilt) error {
+func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 	lacks, err := b.lacking(ctx, []*rebuilt{x})
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // fillPage writes what the patterns lack of a page of entities: change sets of entities that need to be written again, intents for many
 // entities that lack something outside of their partitions only, and each other entity by itself.
-func (b *rebuild) fillPage(ctx context.Context, page []*rebuilt) error {
+func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	lacks, err := b.lackingAll(ctx, page)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (b *rebuild) fillPage(ctx context.Context, page []*rebuilt) error {
 		}
 	}
 	run := func(all [][]*lack, write func(context.Context, []*lack) (failed []*lack, err error)) error {
-		return each(ctx, b.options.Concurrency, all, func(ctx context.Context, set []*lack) error {
+		return eachSlot(ctx, b.slots, all, func(ctx context.Context, set []*lack) error {
 			refused, err := b.fillSet(ctx, set, func(ctx context.Context, set []*lack) error {
 				failed, err := write(ctx, set)
 				leave(failed)
@@ -45,14 +45,27 @@ func (b *rebuild) fillPage(ctx context.Context, page []*rebuilt) error {
 	if err := run(outside, b.reconcileSet); err != nil {
 		return err
 	}
-	return each(ctx, b.options.Concurrency, alone, b.fill)
+	return eachSlot(ctx, b.slots, alone, b.fill)
+}
+
+// eachSlot is each for the items of one page. All pages together process at most as many items at once as there are slots.
+func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do func(context.Context, I) error) error {
+	return each(ctx, cap(slots), items, func(ctx context.Context, item I) error {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		defer func() { <-slots }()
+		return do(ctx, item)
+	})
 }
 
 // mostReconciled limits the entities of one intent: so many have room in its message, with keys of usual length.
 const mostReconciled = 250
 
 // sets divides what entities lack into change sets of one partition that write them again, and sets that are reconciled under one intent.
-func (b *rebuild) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) {
+func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) {
 	most := tables.MaxTransactionOperations / (1 + len(b.r.Copies))
 	last := map[string]int{} // the set of a partition that has room
 	for _, l := range lacks {
@@ -78,7 +91,7 @@ func (b *rebuild) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) 
 
 // fillSet writes the entities of a set. A set that is refused is divided, so that an entity that concurrent writers change all the time, or
 // one that is too large, delays only itself. It returns the entities that are to be written alone.
-func (b *rebuild) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
+func (b *rebuildPage) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
 	return division.Divided[*lack]{
 		Write: func(set []*lack) error { return b.locked(ctx, set, write) },
 		Ends:  func(err error) bool { return ctx.Err() != nil || sets.Ends(err) },
@@ -86,7 +99,7 @@ func (b *rebuild) fillSet(ctx context.Context, set []*lack, write func(context.C
 }
 
 // locked writes a set while no other worker of the run writes a row that its entities share with others.
-func (b *rebuild) locked(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) error {
+func (b *rebuildPage) locked(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) error {
 	var names []string
 	for _, l := range set {
 		names = append(names, b.r.SharedBy(l.x.row.Key, l.x.value)...)
@@ -101,7 +114,7 @@ func (b *rebuild) locked(ctx context.Context, set []*lack, write func(context.Co
 
 // writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles what that leaves as it was. It
 // returns those that could not be reconciled.
-func (b *rebuild) writeSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
+func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
 	all := make([]*engine.Again, len(set))
 	var intended []*lack
 	for i, l := range set {
@@ -125,7 +138,7 @@ func (b *rebuild) writeSet(ctx context.Context, set []*lack) (failed []*lack, er
 
 // reconcileSet reconciles what entities lack outside of their partitions under one intent. It returns those that could not be
 // reconciled, with their errors.
-func (b *rebuild) reconcileSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
+func (b *rebuildPage) reconcileSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
 	all := make([]*engine.Again, len(set))
 	for i, l := range set {
 		all[i] = l.again()

@@ -149,12 +149,15 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // Verify compares what the patterns store with what the entities require, and gives each difference to JobOptions.Found: in
 // rows of the entities' own partitions, in copies and claims outside of them, and in what patterns with an Audit store.
 // It writes nothing. Report.Findings is 0 if nothing is wrong. An error ends the run; the report beside it says how far the
-// run has come, and its Resume continues it. A token has up to 270,000 characters.
+// run has come, and its Resume continues it. A token has up to 270,000 characters, and up to 12 keys for each page in memory: with 8
+// readers and keys of 20 characters at most 310,000.
+//
+// JobOptions.Concurrency readers share each table by ranges of keys, so one large partition is read by several, too.
 //
 // It works on tables of any size while programs write to them. Its memory is bounded: the scans add up digests of what
 // entities require and subtract digests of what is stored, in 4,096 sums. Only where a sum is not zero are the rows
-// read again and compared one by one, at most about 100,000 at a time (some 30 MiB with keys of usual length). What
-// has no counterpart is a candidate, and Verify rechecks every candidate on its own.
+// read again and compared one by one, at most about 100,000 at a time (some 30 MiB with keys of usual length). Each reader
+// holds one page. What has no counterpart is a candidate, and Verify rechecks every candidate on its own.
 //
 // Every finding really existed. In the entity's partition, Verify reads one of the two rows before and
 // after the other and requires the same ETag, so both existed at one moment. Outside, a copy must still have the ETag
@@ -169,7 +172,8 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 //
 // Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for each run
 // of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to 10 for each
-// candidate; 1 more for each entity that a Layout spreads over rows.
+// candidate; 1 more for each entity that a Layout spreads over rows. Each of these scans of more than 2 pages also costs the bad guesses
+// and the parts of Query.AllParallel. A run of partitions has more rows while a larger partition is read.
 func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opVerify, options)
 }
@@ -213,9 +217,13 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // one partition, 100 rows each, so 50 entities with one index. Each entity is under its own ETag; a set that is refused is
 // halved, so that an entity that is changed all the time delays only itself.
 //
-// Requests: 1 for each page of at most 1,000 rows, 1 for each change set; with patterns outside of the partition 1 for each entity
-// that an index in its partition does not list, 1 for each outside copy and each fact, and those of an intent for each
-// entity where one of these is wrong.
+// JobOptions.Concurrency readers share the table by ranges of keys, and each fills the pages that it has read, and holds one of them.
+// They write at most JobOptions.Concurrency sets or entities at once; what a page lacks outside of its partitions is
+// read with at most 8 requests at once for each reader. A token has at most 4 keys for each page in memory.
+//
+// Requests: 1 for each page of at most 1,000 rows, and with more than 2 pages the bad guesses and parts of Query.AllParallel; 1 for each
+// change set; with patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for each
+// outside copy and each fact, and those of an intent for each entity where one of these is wrong.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }

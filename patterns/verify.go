@@ -74,7 +74,7 @@ func (v *verifier) report() tables.Report {
 		p.Resume = v.checkpoint.text()
 	}
 	if v.scope != nil {
-		p.PartitionsDone = s.Part
+		p.PartitionsDone = s.Scan.Done()
 		if s.Phase > phaseEntities {
 			p.PartitionsDone = len(v.options.Partitions)
 		}

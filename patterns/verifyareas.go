@@ -32,11 +32,7 @@ type verifier struct {
 	locks   sharedlocks.Locks // for Repair and Rebuild
 
 	state    verifyState
-	first    bool  // the rows are read for the first time
-	nearTo   tally // of the current scan, nil for facts that it skips
-	farTo    tally
-	hash     hasher
-	failures []*finding // of the current page
+	failures []*finding // of the pages since the caller was given some
 	began    time.Time
 	rowsHere int64 // rows read by this run
 

@@ -11,60 +11,59 @@ import (
 )
 
 // visit processes the facts of one row of the entities' table.
-func (v *verifier) visit(ctx context.Context, row *engine.StoredRow) error {
-	v.countRow()
-	v.hash.nextRow()
+func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
+	pg.enter(row.Key.Partition)
 	switch {
 	case row.Outside.Is:
-		if at := v.outsideIn(v.r.Table); at >= 0 && v.scope == nil {
-			v.visitOutside(at, row)
+		if at := pg.outsideIn(pg.r.Table); at >= 0 && pg.scope == nil {
+			pg.visitOutside(at, row)
 		}
 	case row.Shared:
 	case row.IsCopy:
-		v.visitCopy(row)
+		pg.visitCopy(row)
 	default:
-		return v.visitEntity(ctx, row)
+		return pg.visitEntity(ctx, row)
 	}
 	return nil
 }
 
 // visitCopy records that a further row of an entity is stored.
-func (v *verifier) visitCopy(row *engine.StoredRow) {
+func (pg *page) visitCopy(row *engine.StoredRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
-	if v.nearTo == nil || !v.mine(owner) {
+	if !pg.nearby || !pg.mine(owner) {
 		return
 	}
-	v.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: v.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
+	pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
 }
 
 // visitOutside records that a copy or a claim is stored.
-func (v *verifier) visitOutside(at int, row *engine.StoredRow) {
-	f, ok := v.outsideFact(at, row)
-	if v.farTo == nil || !ok {
+func (pg *page) visitOutside(at int, row *engine.StoredRow) {
+	f, ok := pg.outsideFact(at, row)
+	if !pg.outside || !ok {
 		return
 	}
-	v.count(&f, false)
+	pg.count(&f, false)
 }
 
 // outsideFact returns the fact of a stored outside row, unless the row is not in the scope.
-func (v *verifier) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
+func (pg *page) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
-	if !row.Outside.Is || row.Shared || !v.mine(owner) {
+	if !row.Outside.Is || row.Shared || !pg.mine(owner) {
 		return f, false
 	}
 	copied := row.Key
 	if row.Outside.IsClaim {
 		copied.Row = row.Outside.Claim
 	}
-	if _, known := v.areas[at].ownerName(copied); !known {
+	if _, known := pg.areas[at].ownerName(copied); !known {
 		return f, false
 	}
 	f.site = site{at, driver.JoinKey(copied), owner}
 	if !row.Outside.IsClaim {
-		f.digest = v.hash.row(row.Properties, outsideMark(row))
+		f.digest = pg.hash.row(row.Properties, outsideMark(row))
 		return f, true
 	}
-	f.digest = v.hash.claim(row.Key.Row)
+	f.digest = pg.hash.claim(row.Key.Row)
 	if row.Key != engine.ClaimKey(copied, owner, "") {
 		f.extraClaim = row.Key.Row
 	}
@@ -84,43 +83,43 @@ func outsideMark(row *engine.StoredRow) string {
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
 // visitEntity processes the facts that an entity requires.
-func (v *verifier) visitEntity(ctx context.Context, row *engine.StoredRow) error {
-	if !v.mine(row.Key) {
+func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
+	if !pg.mine(row.Key) {
 		return nil
 	}
-	e, err := v.decode(ctx, row)
+	e, err := pg.decode(ctx, row)
 	if err != nil {
 		return err
 	}
 	if e.foreign || e.busy != nil || e.gone() {
 		return nil // the entity is skipped here, so what is stored for it has no counterpart and becomes a candidate
 	}
-	if v.first {
-		v.state.Entities++
-		v.fail(Finding{Kind: Undecodable, Table: v.r.Table.Name(), Entity: row.Key, Err: e.bad})
+	if pg.first {
+		pg.entities++
+		pg.fail(Finding{Kind: Undecodable, Table: pg.r.Table.Name(), Entity: row.Key, Err: e.bad})
 	}
 	if e.bad != nil {
 		return nil
 	}
-	v.wantNear(e)
-	for at := 1; at < len(v.areas) && v.farTo != nil; at++ {
-		if v.areas[at].auditor != nil {
-			v.wantHeld(at, e)
+	pg.wantNear(e)
+	for at := 1; at < len(pg.areas) && pg.outside; at++ {
+		if pg.areas[at].auditor != nil {
+			pg.wantHeld(at, e)
 			continue
 		}
-		for _, p := range v.areas[at].outside {
-			v.wantOutside(at, p, e)
+		for _, p := range pg.areas[at].outside {
+			pg.wantOutside(at, p, e)
 		}
 	}
 	return nil
 }
 
 // fail records something that cannot be read, if there is an error, and only once.
-func (v *verifier) fail(d Finding) {
-	if d.Err == nil || !v.first || !v.chosen(d.Pattern) {
+func (pg *page) fail(d Finding) {
+	if d.Err == nil || !pg.first || !pg.chosen(d.Pattern) {
 		return
 	}
-	v.failures = append(v.failures, &finding{Finding: d})
+	pg.failures = append(pg.failures, &finding{Finding: d})
 }
 
 // seenEntity is an entity according to one read of its own row.
@@ -188,16 +187,16 @@ func nearMark(layout, writeID, incarnation string) string {
 }
 
 // wantNear records the rows that an entity requires in its partition.
-func (v *verifier) wantNear(e *seenEntity) {
-	if v.nearTo == nil {
+func (pg *page) wantNear(e *seenEntity) {
+	if !pg.nearby {
 		return
 	}
-	rows, refusals := nearRows(v.r, e)
+	rows, refusals := nearRows(pg.r, e)
 	for _, refused := range refusals {
-		v.fail(Finding{Kind: Undecodable, Pattern: refused.Pattern, Table: v.r.Table.Name(), Entity: e.key, Err: refused.Err})
+		pg.fail(Finding{Kind: Undecodable, Pattern: refused.Pattern, Table: pg.r.Table.Name(), Entity: e.key, Err: refused.Err})
 	}
 	for i := range rows {
-		v.count(&fact{site: site{nearArea, rows[i].RowKey, e.key}, digest: v.hash.row(rows[i].Properties, nearMark(rows[i].Layout, e.writeID, e.incarnation))}, true)
+		pg.count(&fact{site: site{nearArea, rows[i].RowKey, e.key}, digest: pg.hash.row(rows[i].Properties, nearMark(rows[i].Layout, e.writeID, e.incarnation))}, true)
 	}
 }
 
@@ -231,52 +230,42 @@ func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusa
 }
 
 // wantOutside records the copies, each with its claim, that an entity requires of one pattern.
-func (v *verifier) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
+func (pg *page) wantOutside(at int, p *engine.Pattern, e *seenEntity) {
 	copies, err := engine.CopiesOf(e.value).Outside(p)
-	v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: v.areas[at].table.Name(), Entity: e.key, Err: err})
+	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Table: pg.areas[at].table.Name(), Entity: e.key, Err: err})
 	for i := range copies {
 		f := fact{site: site{at, driver.JoinKey(copies[i].Key), e.key}}
-		f.digest = v.hash.row(e.stored.Only(copies[i].Keep), e.mark())
-		v.count(&f, true)
-		f.digest = v.hash.claim(engine.ClaimKey(copies[i].Key, e.key, "").Row)
-		v.count(&f, true)
+		f.digest = pg.hash.row(e.stored.Only(copies[i].Keep), e.mark())
+		pg.count(&f, true)
+		f.digest = pg.hash.claim(engine.ClaimKey(copies[i].Key, e.key, "").Row)
+		pg.count(&f, true)
 	}
 }
 
 // wantHeld records the facts that an entity requires of an auditor.
-func (v *verifier) wantHeld(at int, e *seenEntity) {
-	p := v.areas[at].auditor
+func (pg *page) wantHeld(at int, e *seenEntity) {
+	p := pg.areas[at].auditor
 	facts, err := p.Audit.Expected(e.value)
-	v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
+	pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Entity: e.key, Err: err})
 	if err != nil {
 		return
 	}
 	for i := range facts {
-		v.count(&fact{site: site{at, facts[i].Place, e.key}, digest: facts[i].Digest}, true)
+		pg.count(&fact{site: site{at, facts[i].Place, e.key}, digest: facts[i].Digest}, true)
 	}
 }
 
 // visitHeld processes a fact that an auditor holds.
-func (v *verifier) visitHeld(at int, held *driver.Fact) {
-	v.countRow()
-	p := v.areas[at].auditor
+func (pg *page) visitHeld(at int, held *driver.Fact) {
+	pg.rows++
+	p := pg.areas[at].auditor
 	if held.Err != nil {
-		v.fail(Finding{Kind: Undecodable, Pattern: p.Name, Location: held.Place, Entity: held.Entity, Err: held.Err})
+		pg.fail(Finding{Kind: Undecodable, Pattern: p.Name, Location: held.Place, Entity: held.Entity, Err: held.Err})
 		return
 	}
-	if v.farTo != nil && v.mine(held.Entity) {
-		v.count(&fact{site: site{at, held.Place, held.Entity}, digest: held.Digest}, false)
+	if pg.outside && pg.mine(held.Entity) {
+		pg.count(&fact{site: site{at, held.Place, held.Entity}, digest: held.Digest}, false)
 	}
-}
-
-// count adds a fact to the scan's tally.
-func (v *verifier) count(f *fact, wanted bool) {
-	to := v.farTo
-	if f.area == nearArea {
-		to = v.nearTo
-	}
-	bucket, value := v.hash.place(f)
-	to.count(bucket, value, f, wanted)
 }
 
 // refusedBy reports whether a pattern rejects an entity, so that its required rows are unknown.

@@ -2,10 +2,16 @@ package patterns
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -27,12 +33,12 @@ const runFacts = 50_000
 // openFacts is the approximate number of facts compared at once, which limits the memory.
 const openFacts = 100_000
 
-// partitionRun is a run of consecutive partitions whose rows are compared together.
+// partitionRun is a set of whole partitions whose rows are compared together. Readers are in several partitions at once, so two runs
+// can be open: a partition belongs to the one that was current when its first row was counted.
 type partitionRun struct {
-	From, To         *string // for a scan of the table: first partition, and the one after the last; nil is unbounded
-	FromPart, ToPart int     // for a list of partitions
-	Group            int     // buckets with unequal sums; earlier ones are compared already
-	sums             sums
+	Spans rangescan.Union
+	Group int // buckets with unequal sums; earlier ones are compared already
+	sums  tally.Sums
 }
 
 // run scans, compares and reports, starting at the position in the state.
@@ -46,19 +52,14 @@ func (v *verifier) run(ctx context.Context) error {
 			return err
 		}
 		v.state.Phase++
-		v.state.Part, v.state.Page = 0, ""
+		v.state.Part, v.state.Scan, v.state.Open = 0, tablescan.State{}, nil
 		v.progressed()
 	}
 	return nil
 }
 
-// parts is the number of scans of the entities' table: one for each partition, or one.
-func (v *verifier) parts() int {
-	if v.scope == nil {
-		return 1
-	}
-	return len(v.options.Partitions)
-}
+// ranges are what is read of the entities' table.
+func (v *verifier) ranges() []rangescan.Range { return tablescan.Partitions(v.options.Partitions) }
 
 // scanEntities scans the entities' table for the first time. It compares each run of partitions once the run is long
 // enough.
@@ -66,16 +67,14 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 	if err := v.compareRun(ctx); err != nil {
 		return err
 	}
-	for v.state.Part < v.parts() {
-		v.aim(true, v.nearSums(), v.farSums())
-		page, err := v.entities(v.state.Part, v.near).Page(ctx, v.state.Page)
+	s := &v.state
+	for page, err := range v.entities(v.ranges(), aim{first: true, nearby: v.near, outside: v.far()}).Pages(ctx, s.Scan) {
 		if err != nil {
 			return err
 		}
-		if v.state.Page = page.Next; page.Next == "" {
-			v.state.Part++
-			v.endPartition()
-		}
+		v.take(page.Content, &page.At)
+		s.Scan = page.Rest
+		maps.DeleteFunc(s.Open, func(partition string, _ bool) bool { return !page.Rest.Has(partition) })
 		if err := v.afterPage(ctx); err != nil {
 			return err
 		}
@@ -83,93 +82,85 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 			return err
 		}
 	}
-	v.closeRun(nil)
+	v.closeRun()
 	return v.compareRun(ctx)
 }
 
-// aim selects the tallies for the facts of the next rows.
-func (v *verifier) aim(first bool, near, far tally) {
-	v.first, v.nearTo, v.farTo = first, near, far
-}
-
-func (v *verifier) nearSums() tally {
-	if !v.near {
-		return nil
+// entities scans ranges of the entities' table. Further rows are read only for facts of the near area, and in a scan of all.
+func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*page] {
+	scan := v.scan(v.r.Table, ranges, a, func(ctx context.Context, pg *page, row *engine.StoredRow) error { return pg.visit(ctx, row) })
+	if !a.nearby && v.r.Schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
+		scan.Span = v.r.Primary.Span
 	}
-	return &v.state.Near.sums
+	return scan
 }
 
-func (v *verifier) farSums() tally {
-	if !v.far() {
-		return nil
+// runAt returns the run of what lies behind a point.
+func (v *verifier) runAt(at rangescan.Point) *partitionRun {
+	if at.Border() {
+		return v.state.Near
 	}
-	return &v.state.far
+	return v.runOf(at.Partition)
 }
 
-// entities is the query of one part of the entities' table. copies includes the further rows.
-func (v *verifier) entities(part int, copies bool) tables.Query[tables.RawRow] {
-	q := v.rowsOf(v.r.Table, func(ctx context.Context, row *engine.StoredRow) error {
-		if v.first && v.scope == nil {
-			v.enter(row.Key.Partition)
+// runOf returns the run of a partition of which rows were read. A run can end before a partition of which none was; on Cosmos DB, where
+// rows are unordered, a scan of the table has only one run.
+func (v *verifier) runOf(partition string) *partitionRun {
+	s := &v.state
+	if closing, open := s.Open[partition]; open && closing {
+		return s.Closing
+	} else if open || v.scope == nil && v.r.Table.Account().IsCosmos() {
+		return s.Near
+	}
+	if s.Near.sums.Facts >= v.options.runFacts {
+		v.closeRun()
+	}
+	if s.Open == nil {
+		s.Open = map[string]bool{}
+	}
+	s.Open[partition] = false
+	return s.Near
+}
+
+// closeRun ends the current run unless the one before is still to be compared. It is compared when its last partition is read to the end.
+func (v *verifier) closeRun() {
+	s := &v.state
+	if s.Near.sums.Facts == 0 || s.Closing != nil {
+		return
+	}
+	s.Closing, s.Near = s.Near, &partitionRun{}
+	for partition := range s.Open {
+		s.Open[partition] = true
+	}
+}
+
+// border returns the end of a page, moved to the beginning of the next partition of the run's list, so that the pages of consecutive
+// partitions touch.
+func (v *verifier) border(end *rangescan.Point) *rangescan.Point {
+	if v.scope == nil || end == nil || !end.Border() {
+		return end
+	}
+	for _, partition := range v.options.Partitions {
+		if compoundkey.Compare(partition, end.Partition) > 0 {
+			return &rangescan.Point{Partition: partition}
 		}
-		return v.visit(ctx, row)
-	})
-	if !copies && v.r.Schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
-		q = q.Rows(v.r.Primary.Span)
 	}
-	if v.scope != nil {
-		return q.Partition(v.options.Partitions[part])
-	}
-	return q.AllowTableScan()
-}
-
-// rowsOf returns a query that passes each row to a function while it is read, and stores none.
-func (v *verifier) rowsOf(table *tables.Table, visit func(context.Context, *engine.StoredRow) error) tables.Query[tables.RawRow] {
-	return engine.Raw(table).Visit(func(ctx context.Context, row *tables.RawRow) error { return visit(ctx, engine.RowOf(row)) })
-}
-
-// enter records the partition of the next row of a table scan. A run can end before a new partition; on Cosmos DB,
-// where rows are unordered, there is only one run.
-func (v *verifier) enter(partition string) {
-	s := &v.state
-	if s.At != nil && *s.At == partition {
-		return
-	}
-	s.At = &partition
-	if s.Near.sums.facts >= v.options.runFacts && s.Closing == nil && !v.r.Table.Account().IsCosmos() {
-		v.closeRun(&partition)
-		v.nearTo = v.nearSums()
-	}
-}
-
-// endPartition is enter for a list of partitions.
-func (v *verifier) endPartition() {
-	if v.scope != nil && v.state.Near.sums.facts >= v.options.runFacts {
-		v.closeRun(nil)
-	}
-}
-
-// closeRun ends the run of partitions, to be compared after the current page; to is the first partition of the next
-// run.
-func (v *verifier) closeRun(to *string) {
-	s := &v.state
-	if s.Near.sums.facts == 0 || s.Closing != nil {
-		return
-	}
-	s.Closing = s.Near
-	s.Closing.To, s.Closing.ToPart = to, s.Part
-	s.Near = &partitionRun{From: to, FromPart: s.Part}
+	return nil
 }
 
 // compareRun compares the run of partitions that has ended, if one has.
 func (v *verifier) compareRun(ctx context.Context) error {
 	run := v.state.Closing
+	for _, closing := range v.state.Open {
+		if closing {
+			return nil
+		}
+	}
 	if run == nil {
 		return nil
 	}
 	err := v.compareSums(ctx, &run.sums, &run.Group, func(c *collector) error {
-		v.aim(false, c, nil)
-		return v.rescan(ctx, run)
+		return v.drain(ctx, v.entities(v.within(run.Spans), aim{nearby: true, to: c}))
 	})
 	if err == nil {
 		v.state.Closing = nil
@@ -177,44 +168,30 @@ func (v *verifier) compareRun(ctx context.Context) error {
 	return err
 }
 
-// rescan reads the partitions of a run once more.
-func (v *verifier) rescan(ctx context.Context, run *partitionRun) error {
-	if v.scope != nil {
-		for part := run.FromPart; part < run.ToPart; part++ {
-			if err := v.drain(ctx, v.entities(part, true)); err != nil {
-				return err
-			}
-		}
-		return nil
+// within returns the ranges of a run.
+func (v *verifier) within(spans rangescan.Union) []rangescan.Range {
+	if v.scope == nil {
+		return spans
 	}
-	q := v.entities(0, true)
-	if run.From != nil {
-		q = q.Where(tables.Ge("PartitionKey", *run.From))
-	}
-	if run.To != nil {
-		q = q.Where(tables.Lt("PartitionKey", *run.To))
-	}
-	return v.drain(ctx, q)
+	return slices.DeleteFunc(v.ranges(), func(r rangescan.Range) bool { return !spans.Covers(r.From) })
 }
 
-// drain reads a query to its end.
-func (v *verifier) drain(ctx context.Context, q tables.Query[tables.RawRow]) error {
-	for token := ""; ; {
-		page, err := q.Page(ctx, token)
+// drain reads everything of a scan.
+func (v *verifier) drain(ctx context.Context, scan tablescan.Scan[*page]) error {
+	for page, err := range scan.Pages(ctx, tablescan.State{}) {
 		if err != nil {
 			return err
 		}
+		v.take(page.Content, nil)
 		v.progressed()
-		if token = page.Next; token == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // compareSums compares the facts behind unequal sums, in groups that fit in memory.
-func (v *verifier) compareSums(ctx context.Context, s *sums, group *int, collect func(*collector) error) error {
-	unequal := s.unequal()
-	size := int(max(1, v.options.openFacts*buckets/max(1, s.facts)))
+func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, collect func(*collector) error) error {
+	unequal := s.Unequal()
+	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
 		c := newCollector(unequal[from:min(from+size, len(unequal))])
 		if err := collect(c); err != nil {
@@ -235,21 +212,20 @@ func (v *verifier) scanOutside(ctx context.Context) error {
 		if !v.apart(v.state.Part) {
 			continue
 		}
-		for more := true; more; more = v.state.Page != "" {
-			v.aim(true, nil, v.farSums())
-			page, err := v.outsideRows(v.state.Part).Page(ctx, v.state.Page)
+		for page, err := range v.outsideRows(v.state.Part, aim{first: true, outside: true}).Pages(ctx, v.state.Scan) {
 			if err != nil {
 				return err
 			}
-			if page.Next == "" {
+			v.take(page.Content, nil)
+			if page.Rest.Over(1) {
 				break
 			}
-			v.state.Page = page.Next
+			v.state.Scan = page.Rest
 			if err := v.afterPage(ctx); err != nil {
 				return err
 			}
 		}
-		v.state.Page = ""
+		v.state.Scan = tablescan.State{}
 	}
 	return nil
 }
@@ -263,28 +239,27 @@ func (v *verifier) apart(at int) bool {
 // fewPartitions is the largest number of partitions that the query of an outside table names in its filter.
 const fewPartitions = 10
 
-func (v *verifier) outsideRows(at int) tables.Query[tables.RawRow] {
-	q := v.rowsOf(v.areas[at].table, func(_ context.Context, row *engine.StoredRow) error {
-		v.countRow()
-		v.hash.nextRow()
-		v.visitOutside(at, row)
+func (v *verifier) outsideRows(at int, a aim) tablescan.Scan[*page] {
+	scan := v.scan(v.areas[at].table, tablescan.Partitions(nil), a, func(_ context.Context, pg *page, row *engine.StoredRow) error {
+		pg.enter(row.Key.Partition)
+		pg.visitOutside(at, row)
 		return nil
-	}).AllowTableScan()
+	})
 	if n := len(v.options.Partitions); n == 0 || n > fewPartitions {
-		return q
+		return scan
 	}
 	var partitions []tables.Condition
 	for _, p := range v.options.Partitions {
 		partitions = append(partitions, tables.Eq(rows.Partition, p))
 	}
-	return q.Where(tables.Or(partitions...))
+	scan.Where = []tables.Condition{tables.Or(partitions...)}
+	return scan
 }
 
 // scanHeld lists what all auditors hold.
 func (v *verifier) scanHeld(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
-		v.aim(true, nil, v.farSums())
-		if err := v.held(ctx, v.state.Part); err != nil {
+		if err := v.held(ctx, v.state.Part, aim{first: true, outside: true}); err != nil {
 			return err
 		}
 	}
@@ -293,7 +268,7 @@ func (v *verifier) scanHeld(ctx context.Context) error {
 
 // held lists what one auditor holds. Its facts are added to the sums only when the list is complete, so a token given
 // earlier makes a resumed run start this auditor again.
-func (v *verifier) held(ctx context.Context, at int) error {
+func (v *verifier) held(ctx context.Context, at int, a aim) error {
 	p := v.areas[at].auditor
 	if p == nil {
 		return nil
@@ -301,36 +276,38 @@ func (v *verifier) held(ctx context.Context, at int) error {
 	v.checkpoint.set(&v.state)
 	v.listing = true
 	defer func() { v.listing = false }()
+	pg := &page{verifier: v, aim: a}
 	for held, err := range p.Audit.List(ctx, driver.Scope{Partitions: v.options.Partitions}) {
 		if err != nil {
 			return engine.PatternError(p, err, tables.ErrGarbled)
 		}
-		if v.visitHeld(at, &held); v.rowsHere%tables.MaxPageSize == 0 {
+		if pg.visitHeld(at, &held); pg.rows == tables.MaxPageSize {
+			v.take(pg, nil)
+			pg = &page{verifier: v, aim: a}
 			if err := v.flush(ctx); err != nil {
 				return err
 			}
 			v.progressed()
 		}
 	}
+	v.take(pg, nil)
 	return v.flush(ctx)
 }
 
 // compareFar compares the sums of everything outside.
 func (v *verifier) compareFar(ctx context.Context) error {
 	return v.compareSums(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
-		v.aim(false, nil, c)
-		for part := range v.parts() {
-			if err := v.drain(ctx, v.entities(part, false)); err != nil {
-				return err
-			}
+		again := aim{outside: true, to: c}
+		if err := v.drain(ctx, v.entities(v.ranges(), again)); err != nil {
+			return err
 		}
 		for at := range v.areas {
 			if v.apart(at) {
-				if err := v.drain(ctx, v.outsideRows(at)); err != nil {
+				if err := v.drain(ctx, v.outsideRows(at, again)); err != nil {
 					return err
 				}
 			}
-			if err := v.held(ctx, at); err != nil {
+			if err := v.held(ctx, at, again); err != nil {
 				return err
 			}
 		}

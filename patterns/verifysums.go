@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"math/bits"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -26,99 +25,15 @@ type fact struct {
 	extraClaim string // the row key of a claim other than the site's own
 }
 
-// sum is a 128-bit sum. Facts can be added to it in any order.
-type sum [2]uint64
-
-func (s *sum) add(f sum) {
-	var carry uint64
-	s[0], carry = bits.Add64(s[0], f[0], 0)
-	s[1], _ = bits.Add64(s[1], f[1], carry)
-}
-
-func (s *sum) subtract(f sum) {
-	var borrow uint64
-	s[0], borrow = bits.Sub64(s[0], f[0], 0)
-	s[1], _ = bits.Sub64(s[1], f[1], borrow)
-}
-
-// count adds a required fact, or subtracts a stored one.
-func (s *sum) count(f sum, wanted bool) {
-	if wanted {
-		s.add(f)
-		return
-	}
-	s.subtract(f)
-}
-
-// buckets is the number of sums that share the facts of a run.
-const buckets = 4096
-
-// tally receives the facts of a scan.
-type tally interface {
-	count(bucket uint16, value sum, f *fact, wanted bool)
-}
-
-// sums are the sums of one scan. The zero value is ready to use.
-type sums struct {
-	buckets [buckets]sum
-	facts   int64
-}
-
-func (s *sums) count(bucket uint16, value sum, _ *fact, wanted bool) {
-	s.buckets[bucket].count(value, wanted)
-	s.facts++
-}
-
-// unequal lists the buckets in which required and stored facts differ.
-func (s *sums) unequal() []uint16 {
-	var list []uint16
-	for i := range s.buckets {
-		if s.buckets[i] != (sum{}) {
-			list = append(list, uint16(i))
-		}
-	}
-	return list
-}
-
-const sumSize = 16
-
-// bytes returns the stored form of sums, nil if there are none.
-func (s *sums) bytes() []byte {
-	if s.facts == 0 {
-		return nil
-	}
-	out := make([]byte, 0, buckets*sumSize)
-	for i := range s.buckets {
-		out = binary.BigEndian.AppendUint64(out, s.buckets[i][1])
-		out = binary.BigEndian.AppendUint64(out, s.buckets[i][0])
-	}
-	return out
-}
-
-// parse is the inverse of bytes.
-func (s *sums) parse(text []byte, facts int64) error {
-	*s = sums{facts: facts}
-	if len(text) == 0 && facts == 0 {
-		return nil
-	}
-	if len(text) != buckets*sumSize || facts <= 0 {
-		return errors.New("its sums do not have the size that this build uses")
-	}
-	for i := range s.buckets {
-		s.buckets[i] = sum{binary.BigEndian.Uint64(text[i*sumSize+8:]), binary.BigEndian.Uint64(text[i*sumSize:])}
-	}
-	return nil
-}
-
 // collector collects the sites of some buckets at which required and stored facts differ. It drops a site once they
 // match, so it holds only facts without a counterpart.
 type collector struct {
-	chosen [buckets]bool
+	chosen [tally.Buckets]bool
 	open   map[site]*openSite
 }
 
 type openSite struct {
-	sum         sum
+	sum         tally.Sum
 	extraClaims []string
 }
 
@@ -130,20 +45,17 @@ func newCollector(chosen []uint16) *collector {
 	return c
 }
 
-func (c *collector) count(bucket uint16, value sum, f *fact, wanted bool) {
-	if !c.chosen[bucket] {
-		return
-	}
+func (c *collector) count(value tally.Sum, f *fact, wanted bool) {
 	s := c.open[f.site]
 	if s == nil {
 		s = &openSite{}
 		c.open[f.site] = s
 	}
-	s.sum.count(value, wanted)
+	s.sum.Count(value, wanted)
 	if f.extraClaim != "" && !slices.Contains(s.extraClaims, f.extraClaim) {
 		s.extraClaims = append(s.extraClaims, f.extraClaim)
 	}
-	if s.sum == (sum{}) {
+	if s.sum == (tally.Sum{}) {
 		delete(c.open, f.site)
 	}
 }
@@ -182,7 +94,7 @@ func (h *hasher) sum() (digest [16]byte) {
 }
 
 // place returns a fact's bucket, which depends on its site only, and its value.
-func (h *hasher) place(f *fact) (bucket uint16, value sum) {
+func (h *hasher) place(f *fact) (bucket uint16, value tally.Sum) {
 	h.scratch = binary.AppendUvarint(h.scratch[:0], uint64(f.area))
 	h.text(f.place)
 	h.text(f.entity.Partition)
@@ -194,7 +106,7 @@ func (h *hasher) place(f *fact) (bucket uint16, value sum) {
 	}
 	h.scratch = append(h.scratch, f.digest[:]...)
 	d := h.sum()
-	return uint16((n ^ n>>32) % buckets), sum{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:])}
+	return uint16((n ^ n>>32) % tally.Buckets), tally.Sum{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:])}
 }
 
 // row digests a row's properties in any order, and the mark of the entity's version.

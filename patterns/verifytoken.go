@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -16,22 +19,22 @@ type verifyState struct {
 	Version int
 	Run     string // fingerprint of the options and the table
 	Phase   phase
-	Part    int     // index of the partition, table or auditor
-	Page    string  // continuation of its query, "" for the start
-	At      *string // the partition of the last row read
+	Part    int // index of the table or auditor
+	Scan    tablescan.State
 	Near    *partitionRun
-	Closing *partitionRun // the run that is being compared
-	Group   int           // of the sums outside
+	Closing *partitionRun   // the run that is compared once all its partitions are read
+	Open    map[string]bool // the partitions that are read in part, and whether they belong to Closing
+	Group   int             // of the sums outside
 
 	Entities, Rows, Candidates, Repaired int64
 	Findings                             int64 `json:"Discrepancies"` // as earlier builds name it
 
 	NearFacts, ClosingFacts, FarFacts int64 // of the sums, whose texts follow the JSON
 
-	far sums
+	far tally.Sums
 }
 
-const verifyVersion = 1
+const verifyVersion = 2
 
 // begin sets the state to the start, or to the position of an earlier run.
 func (v *verifier) begin() error {
@@ -41,7 +44,11 @@ func (v *verifier) begin() error {
 		return nil
 	}
 	err := v.state.parse(v.options.Resume, run)
-	if c := v.state.Closing; err == nil && c != nil && c.ToPart > v.parts() {
+	ranges := 1
+	if v.state.Phase == phaseEntities {
+		ranges = len(v.ranges())
+	}
+	if err == nil && !v.state.Scan.Valid(ranges) {
 		err = errNowhere
 	}
 	if err != nil {
@@ -74,14 +81,14 @@ func (v *verifier) fingerprint() string {
 
 // text returns the token of the state: the state as JSON, then its sums, in base64 and separated by dots.
 func (s *verifyState) text() string {
-	c, closing := *s, &sums{}
+	c, closing := *s, &tally.Sums{}
 	if s.Closing != nil {
 		closing = &s.Closing.sums
 	}
-	c.NearFacts, c.ClosingFacts, c.FarFacts = s.Near.sums.facts, closing.facts, s.far.facts
+	c.NearFacts, c.ClosingFacts, c.FarFacts = s.Near.sums.Facts, closing.Facts, s.far.Facts
 	state, _ := json.Marshal(&c) // texts and numbers always encode
 	var parts []string
-	for _, part := range [][]byte{state, s.Near.sums.bytes(), closing.bytes(), s.far.bytes()} {
+	for _, part := range [][]byte{state, s.Near.sums.Bytes(), closing.Bytes(), s.far.Bytes()} {
 		parts = append(parts, base64.RawURLEncoding.EncodeToString(part))
 	}
 	return strings.Join(parts, ".")
@@ -104,15 +111,15 @@ func (s *verifyState) parse(token, run string) error {
 	if s.Run != run {
 		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
 	}
-	closing := &sums{}
+	closing := &tally.Sums{}
 	if s.Closing != nil {
 		closing = &s.Closing.sums
 	}
-	err := errors.Join(s.Near.sums.parse(parts[1], s.NearFacts), closing.parse(parts[2], s.ClosingFacts), s.far.parse(parts[3], s.FarFacts))
+	err := errors.Join(s.Near.sums.Parse(parts[1], s.NearFacts), closing.Parse(parts[2], s.ClosingFacts), s.far.Parse(parts[3], s.FarFacts))
 	if err != nil {
 		return fmt.Errorf("JobOptions.Resume is damaged: %w", err)
 	}
-	if s.Part < 0 || s.Group < 0 || s.Near.FromPart < 0 || s.Closing != nil && (s.Closing.Group < 0 || s.Closing.FromPart < 0) {
+	if s.Part < 0 || s.Group < 0 || !s.Near.valid() || s.Closing != nil && !s.Closing.valid() {
 		return errNowhere
 	}
 	return nil
@@ -122,8 +129,11 @@ func (s *verifyState) parse(token, run string) error {
 func (s *verifyState) set(from *verifyState) {
 	near, closing := s.Near, s.Closing
 	*s = *from
-	s.Near, s.Closing = from.Near.into(near), from.Closing.into(closing)
+	s.Near, s.Closing, s.Open = from.Near.into(near), from.Closing.into(closing), maps.Clone(from.Open)
 }
+
+// valid reports whether a run can be one of a token.
+func (p *partitionRun) valid() bool { return p.Group >= 0 && p.Spans.Valid() }
 
 // into copies a run of partitions into another one, or a new one if there is none.
 func (p *partitionRun) into(other *partitionRun) *partitionRun {
@@ -135,10 +145,4 @@ func (p *partitionRun) into(other *partitionRun) *partitionRun {
 	}
 	*other = *p
 	return other
-}
-
-// countRow counts a row that a scan has read.
-func (v *verifier) countRow() {
-	v.state.Rows++
-	v.rowsHere++
 }

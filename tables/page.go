@@ -57,7 +57,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 	if p.empty {
 		return "", nil
 	}
-	if p.point != nil && len(p.Select) == 0 && token == "" && (q.accept == nil || q.accept(*p.point)) {
+	if p.point != nil && len(p.Select) == 0 && token == "" && (q.src.Accept == nil || q.src.Accept(*p.point)) {
 		v, err := q.src.get(ctx, "Query", *p.point)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -89,7 +89,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		row.set(stored)
 		last = row.Key
 		read++
-		if q.top > 0 && items == c.Left || q.accept != nil && !q.accept(last) {
+		if q.top > 0 && items == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
 		v, err := q.src.Load(ctx, row, q.selected)

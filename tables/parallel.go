@@ -126,8 +126,9 @@ func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range
 			Readers: streams.Concurrency(o.Concurrency, defaultConcurrency), Ordered: !o.Unordered, Buffer: buffer,
 			Together: odata.Comparisons(expr)+rangescan.MaxComparisons > MaxFilterComparisons,
 		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) ([]*T, string, error) {
-			part := part
-			part.accept = func(k Key) bool { return accept(rangescan.Key(k)) }
+			part, src := part, *q.src
+			src.Accept = func(k Key) bool { return accept(rangescan.Key(k)) }
+			part.src = &src
 			filter, err := leg.Filter()
 			if err != nil {
 				return nil, "", Invalid(op, err)

@@ -32,7 +32,6 @@ type query struct {
 	top        int
 	pageSize   int
 	allowScan  bool
-	accept     func(Key) bool // refuses rows that another reader of a parallel scan reads; nil accepts all
 }
 
 // Partition limits the query to one partition.

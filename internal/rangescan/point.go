@@ -43,6 +43,9 @@ func (p Point) covers(k Key) bool { return p.compare(Point{Partition: k.Partitio
 // opens reports whether the point is before every row of its partition.
 func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
 
+// Border reports whether the point is between two partitions.
+func (p Point) Border() bool { return p.opens() || p.Side == Behind }
+
 // Range is the rows from one point to another one; without To, to the end of the table. The zero value is the whole table.
 type Range struct {
 	From Point  `json:"f"`

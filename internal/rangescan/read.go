@@ -64,19 +64,14 @@ func (r *receipt[P]) accept(k Key) bool {
 	return true
 }
 
-// land takes note of a page, and reports whether the range goes on.
-func (r *receipt[P]) land(leg Leg, page P, next string, err error) bool {
+// land takes note of a page, lets Work process it, and reports whether the range goes on.
+func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err error) bool {
 	s, n := r.scan, r.node
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changed.Broadcast()
 	if err != nil {
-		n.err, n.over = err, true
-		s.reserved--
-		if s.failed == nil || n.From.compare(s.failed.From) < 0 {
-			s.failed = n
-		}
-		return false
+		return s.fail(n, err)
 	}
 	for _, k := range r.sample {
 		s.rulers.learn(k)
@@ -95,6 +90,39 @@ func (r *receipt[P]) land(leg Leg, page P, next string, err error) bool {
 	if !n.read(r.first, r.last, r.rows, more, end) {
 		s.wasted++
 	}
-	n.ready = append(n.ready, landed[P]{page, n.From})
+	at := landed[P]{page: page, pos: n.From}
+	if at.end = &at.pos; n.over {
+		if at.end = n.To; n.To != nil {
+			at.pos = *n.To
+		}
+	}
+	if err := s.work(ctx, n, page); err != nil {
+		return s.fail(n, err)
+	}
+	n.ready = append(n.ready, at)
 	return !n.over
+}
+
+// work lets Work process a page of a node, during which the scan is not locked.
+func (s *Scan[P]) work(ctx context.Context, n *node[P], page P) error {
+	if s.Work == nil {
+		return nil
+	}
+	n.busy = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	err := s.Work(ctx, page)
+	s.mu.Lock()
+	n.busy = false
+	return err
+}
+
+// fail ends a node, and with it the scan, with an error. It returns false.
+func (s *Scan[P]) fail(n *node[P], err error) bool {
+	n.err, n.over = err, true
+	s.reserved--
+	if s.failed == nil || n.From.compare(s.failed.From) < 0 {
+		s.failed = n
+	}
+	return false
 }

@@ -43,6 +43,10 @@ type Scan[P any] struct {
 	initial []Range
 	fetch   Fetch[P]
 
+	// Work, if it is set, processes each page before it is yielded, in the goroutine of the page's reader. The range can be divided
+	// meanwhile. Its error ends the scan like one of Fetch, and the page remains in Rest.
+	Work func(ctx context.Context, page P) error
+
 	mu       sync.Mutex
 	changed  sync.Cond
 	rulers   rulers
@@ -53,6 +57,7 @@ type Scan[P any] struct {
 	pages    int        // read
 	wasted   int        // of them, the only pages of an upper part
 	failed   *node[P]   // the first node with an error
+	yielded  Range      // of the page that was yielded last
 	stopped  bool
 }
 
@@ -61,13 +66,18 @@ type node[P any] struct {
 	span
 	done  Point // rows before it are delivered
 	ready []landed[P]
+	busy  bool // Work processes a page
 	err   error
 }
+
+// empty reports whether the node is read and delivered.
+func (n *node[P]) empty() bool { return n.over && n.err == nil && !n.busy && len(n.ready) == 0 }
 
 // landed is a page in memory.
 type landed[P any] struct {
 	page P
-	pos  Point // rows before it are read with this page
+	pos  Point  // rows before it are read with this page
+	end  *Point // the same, nil for the end of the table
 }
 
 // New returns a scan of ranges, which lie one behind the other in the order of keys, from a state; the zero State is the beginning.
@@ -90,7 +100,7 @@ func (s *Scan[P]) Rest() State {
 	for _, n := range s.nodes {
 		last := len(rest.Ranges) - 1
 		switch {
-		case n.over && n.err == nil && len(n.ready) == 0:
+		case n.empty():
 		case last >= 0 && rest.Ranges[last].To != nil && rest.Ranges[last].To.compare(n.done) == 0:
 			rest.Ranges[last].To = n.To
 		default:
@@ -98,6 +108,13 @@ func (s *Scan[P]) Rest() State {
 		}
 	}
 	return rest
+}
+
+// Yielded returns the range of the page that was yielded last: all its rows were in the page.
+func (s *Scan[P]) Yielded() Range {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.yielded
 }
 
 // More reports whether anything remains.
@@ -168,6 +185,7 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 		for _, n := range s.nodes {
 			if len(n.ready) > 0 {
 				first := n.ready[0]
+				s.yielded = Range{n.done, first.end}
 				n.ready, n.done = slices.Delete(n.ready, 0, 1), first.pos
 				return first.page, true, nil
 			}
@@ -184,7 +202,7 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 
 // drop removes the nodes that are read and delivered.
 func (s *Scan[P]) drop() {
-	s.nodes = slices.DeleteFunc(s.nodes, func(n *node[P]) bool { return n.over && n.err == nil && len(n.ready) == 0 })
+	s.nodes = slices.DeleteFunc(s.nodes, (*node[P]).empty)
 }
 
 // reader reads one range after the other.
@@ -268,7 +286,7 @@ func (s *Scan[P]) read(ctx context.Context, n *node[P]) {
 		leg, token = s.begin(n, leg, token)
 		r := &receipt[P]{scan: s, node: n}
 		page, next, err := s.fetch(ctx, leg, token, r.accept)
-		if !r.land(leg, page, next, err) {
+		if !r.land(ctx, leg, page, next, err) {
 			return
 		}
 		token = next

@@ -3,6 +3,7 @@ package rangescan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 )
@@ -36,13 +37,30 @@ func ParseState(text, query string, ranges, limit int) (s State, left int, err e
 	case t.Query != query:
 		return s, 0, errors.New("ParallelOptions.Resume is the token of another query or of other partitions; repeat those of that read")
 	}
-	damaged := t.Next < 0 || t.Next > ranges || t.Left < 0 || (limit > 0) != (t.Left > 0)
-	for i, r := range t.Ranges {
-		damaged = damaged || r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
-			i > 0 && (t.Ranges[i-1].To == nil || t.Ranges[i-1].To.compare(r.From) > 0)
-	}
-	if damaged {
+	if t.Left < 0 || (limit > 0) != (t.Left > 0) || !t.Valid(ranges) {
 		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other; begin again without it")
 	}
 	return t.State, t.Left, nil
+}
+
+// Valid reports whether the state can be one of a scan of so many initial ranges.
+func (s State) Valid(ranges int) bool {
+	return s.Next >= 0 && s.Next <= ranges && follow(s.Ranges)
+}
+
+// follow reports whether ranges lie one behind the other.
+func follow(all []Range) bool {
+	for i, r := range all {
+		if r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
+			i > 0 && (all[i-1].To == nil || all[i-1].To.compare(r.From) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Has reports whether rows of a partition may remain in the ranges that have begun.
+func (s State) Has(partition string) bool {
+	all := Partition(partition)
+	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.compare(*all.To) < 0 && !r.ends(all.From) })
 }

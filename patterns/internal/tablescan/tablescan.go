@@ -1,0 +1,143 @@
+// Package tablescan reads rows of a table page by page with several readers, for the long jobs of package patterns.
+package tablescan
+
+import (
+	"context"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Scan says what to read. Its functions make a page of type P of the rows that one request returns. Readers call them, several at
+// once; the functions of one page are called one after the other.
+type Scan[P any] struct {
+	Table   *tables.Table
+	Ranges  []rangescan.Range  // in the order of their keys; on Azure Cosmos DB whole partitions, or the whole table
+	Span    compoundkey.Span   // row keys
+	Where   []tables.Condition // at most 10 comparisons
+	Size    int                // of a page, 0 for the service's maximum
+	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
+
+	New  func() P
+	Row  func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only
+	Work func(ctx context.Context, page P) error                     // after the last row of a page, before it is yielded; may be nil
+}
+
+// State is the position of a scan. The zero value is the beginning.
+type State struct {
+	rangescan.State
+	Page string `json:"t,omitempty"` // on Azure Cosmos DB, the continuation token of the range that has begun
+}
+
+// Valid reports whether the state can be one of a scan of so many ranges.
+func (s State) Valid(ranges int) bool { return s.State.Valid(ranges) }
+
+// Over reports whether a scan of so many ranges has read everything.
+func (s State) Over(ranges int) bool { return s.Next == ranges && len(s.Ranges) == 0 }
+
+// Done returns how many ranges are read to their end. Each must be a partition.
+func (s State) Done() int {
+	done := s.Next
+	for i, r := range s.Ranges {
+		if i == 0 || s.Ranges[i-1].From.Partition != r.From.Partition {
+			done--
+		}
+	}
+	return done
+}
+
+// Page is what one request has returned.
+type Page[P any] struct {
+	Content P
+	At      rangescan.Range // the rows of this range are in the page
+	Rest    State           // what remains after the page
+}
+
+// Partitions returns ranges of partitions, whose keys are sorted; nil is the whole table.
+func Partitions(keys []string) []rangescan.Range {
+	if keys == nil {
+		return []rangescan.Range{{}}
+	}
+	all := make([]rangescan.Range, len(keys))
+	for i, key := range keys {
+		all[i] = rangescan.Partition(key)
+	}
+	return all
+}
+
+// Pages yields the pages as they arrive, those without rows included. An error is yielded once, as the last element.
+//
+// Requests: those of tables.Query.AllParallel. At most 1 page for each reader is in memory.
+func (s Scan[P]) Pages(ctx context.Context, from State) iter.Seq2[Page[P], error] {
+	if s.Table.Account().IsCosmos() {
+		return s.oneByOne(ctx, from)
+	}
+	return func(yield func(Page[P], error) bool) {
+		scan := rangescan.New(s.Ranges, from.State, rangescan.Options{Readers: s.Readers, Buffer: s.Readers}, s.fetch)
+		scan.Work = s.Work
+		for content, err := range scan.Pages(ctx) {
+			if err != nil {
+				yield(Page[P]{}, err)
+				return
+			}
+			if !yield(Page[P]{content, scan.Yielded(), State{State: scan.Rest()}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// oneByOne is Pages with one reader, which needs no order of keys.
+func (s Scan[P]) oneByOne(ctx context.Context, from State) iter.Seq2[Page[P], error] {
+	return func(yield func(Page[P], error) bool) {
+		for !from.Over(len(s.Ranges)) {
+			if len(from.Ranges) == 0 {
+				from.Ranges = s.Ranges[from.Next : from.Next+1]
+				from.Next++
+			}
+			all := from.Ranges[0]
+			content, next, err := s.fetch(ctx, rangescan.Leg{Range: all}, from.Page, nil)
+			if err == nil && s.Work != nil {
+				err = s.Work(ctx, content)
+			}
+			if err != nil {
+				yield(Page[P]{}, err)
+				return
+			}
+			at := all
+			if from.Page = next; next == "" {
+				from.Ranges = from.Ranges[1:]
+			} else {
+				at.To = &all.From
+			}
+			if !yield(Page[P]{content, at, from}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// fetch reads one page.
+func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (content P, next string, err error) {
+	filter, err := leg.Filter()
+	if err != nil {
+		return content, "", tables.Invalid("Query", err)
+	}
+	content = s.New()
+	src := tables.RawOf(rows.Open, s.Table).Source(s.Span)
+	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {
+		return nil, s.Row(ctx, content, row)
+	}
+	if accept != nil {
+		src.Accept = func(k tables.Key) bool { return accept(rangescan.Key(k)) }
+	}
+	q := tables.QueryOf[tables.RawRow](rows.Open, src).Where(s.Where...).PageSize(s.Size).AllowTableScan()
+	if filter != "" {
+		q = q.Filter(filter)
+	}
+	page, err := q.Page(ctx, token)
+	return content, page.Next, err
+}

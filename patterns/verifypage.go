@@ -1,0 +1,121 @@
+package patterns
+
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// aim says which facts a scan is about.
+type aim struct {
+	first   bool       // the rows are read for the first time
+	nearby  bool       // facts of the near area
+	outside bool       // facts of the other areas
+	to      *collector // takes the facts of its buckets; nil for a scan whose facts are added to sums
+}
+
+// page is what a reader notes of one page of rows. The run's state does not change until the page is complete and the run takes it.
+type page struct {
+	*verifier
+	aim
+	hash     hasher
+	stretch  []stretch
+	facts    []noted
+	rows     int64
+	entities int64
+	failures []*finding
+}
+
+// stretch is where the rows of one partition begin on a page.
+type stretch struct {
+	partition string
+	facts     int // noted before
+}
+
+// noted is a fact for a tally.
+type noted struct {
+	value  tally.Sum
+	fact   *fact // nil for sums, which do not need it
+	bucket uint16
+	near   bool
+	wanted bool
+}
+
+// enter notes that the next row is in a partition.
+func (pg *page) enter(partition string) {
+	pg.rows++
+	pg.hash.nextRow()
+	if n := len(pg.stretch); n == 0 || pg.stretch[n-1].partition != partition {
+		pg.stretch = append(pg.stretch, stretch{partition, len(pg.facts)})
+	}
+}
+
+// count notes a fact.
+func (pg *page) count(f *fact, wanted bool) {
+	bucket, value := pg.hash.place(f)
+	n := noted{value: value, bucket: bucket, near: f.area == nearArea, wanted: wanted}
+	if pg.to != nil {
+		if !pg.to.chosen[bucket] {
+			return
+		}
+		kept := *f
+		n.fact = &kept
+	}
+	pg.facts = append(pg.facts, n)
+}
+
+// scan returns a scan of a table whose readers note the facts of its rows with visit.
+func (v *verifier) scan(table *tables.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *engine.StoredRow) error) tablescan.Scan[*page] {
+	return tablescan.Scan[*page]{Table: table, Ranges: ranges, Readers: v.options.Concurrency, Size: v.options.pageSize,
+		New: func() *page { return &page{verifier: v, aim: a} },
+		Row: func(ctx context.Context, pg *page, row *tables.RawRow) error {
+			return visit(ctx, pg, engine.RowOf(row))
+		},
+	}
+}
+
+// take adds a page that lay at a range of the entities' table, or nil for another table, to the state.
+func (v *verifier) take(pg *page, at *rangescan.Range) {
+	s := &v.state
+	s.Rows += pg.rows
+	v.rowsHere += pg.rows
+	s.Entities += pg.entities
+	v.failures = append(v.failures, pg.failures...)
+	if !pg.nearby || pg.to != nil || at == nil {
+		v.count(pg, pg.facts, s.Near)
+		return
+	}
+	run, from := v.runAt(at.From), at.From
+	for i, part := range pg.stretch {
+		if next := v.runOf(part.partition); next != run {
+			border := rangescan.Point{Partition: part.partition}
+			run.Spans = run.Spans.With(rangescan.Range{From: from, To: &border})
+			run, from = next, border
+		}
+		end := len(pg.facts)
+		if i+1 < len(pg.stretch) {
+			end = pg.stretch[i+1].facts
+		}
+		v.count(pg, pg.facts[part.facts:end], run)
+	}
+	run.Spans = run.Spans.With(rangescan.Range{From: from, To: v.border(at.To)})
+}
+
+// count counts facts: in the collector of the page's scan, or in the sums of a run of partitions and of everything outside.
+func (v *verifier) count(pg *page, facts []noted, run *partitionRun) {
+	for i := range facts {
+		n := &facts[i]
+		switch {
+		case pg.to != nil:
+			pg.to.count(n.value, n.fact, n.wanted)
+		case n.near:
+			run.sums.Count(n.bucket, n.value, n.wanted)
+		default:
+			v.state.far.Count(n.bucket, n.value, n.wanted)
+		}
+	}
+}
