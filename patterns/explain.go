@@ -3,15 +3,14 @@ package patterns
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/explaining"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -64,7 +63,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	x.Outside = linesOf(intent)
+	x.Outside = explaining.Lines(intent)
 	d, err := set.Draft(ctx)
 	if err != nil {
 		return nil, err
@@ -78,41 +77,8 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	for i := range d.Writes {
 		x.Rows = append(x.Rows, explainRow(&d.Writes[i]))
 	}
-	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), x.Outside, reservedBy(r, w))
+	x.Requests = explaining.Requests(int(reads.Load()), len(d.Writes), x.Outside, explaining.Reserved(r, w))
 	return x, nil
-}
-
-// reservedBy counts the outside keys that the change reserves before it writes the entity.
-func reservedBy(r *engine.Engine, w *engine.Work) int {
-	n := 0
-	for _, p := range r.Outside {
-		if !engine.Reserves(p) || w.Change.Kind == driver.ChangeDelete {
-			continue
-		}
-		copies, err := w.Change.Copies().Outside(p)
-		if err != nil {
-			continue // the pattern saw it when it named its outside keys
-		}
-		for i := range copies {
-			if w.Fresh[engine.HeldName(p, driver.JoinKey(copies[i].Key))] {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func linesOf(i intents.Intent) []string {
-	var lines []string
-	for _, m := range i.Members {
-		for pattern, keys := range m.Outside {
-			for _, key := range keys {
-				lines = append(lines, pattern+": "+key)
-			}
-		}
-	}
-	slices.Sort(lines)
-	return lines
 }
 
 func explainRow(w *tables.RawWrite) ExplainedRow {
@@ -141,27 +107,6 @@ func explainRow(w *tables.RawWrite) ExplainedRow {
 		row.Verb = "delete"
 	}
 	return row
-}
-
-func explainRequests(reads, rows int, outside []string, reserved int) []string {
-	write := "1 entity group transaction"
-	if rows == 1 {
-		write = "1 single write"
-	}
-	var requests []string
-	if len(outside) > 0 {
-		requests = append(requests, "1 intent put")
-	}
-	if reserved > 0 {
-		requests = append(requests, fmt.Sprintf("%d outside keys reserved", reserved))
-	}
-	if reads > 0 {
-		requests = append(requests, fmt.Sprintf("reads to plan: %d", reads))
-	}
-	if requests = append(requests, write); len(outside) == 0 {
-		return requests
-	}
-	return append(requests, fmt.Sprintf("%d outside keys reconciled", len(outside)), "1 read again", "1 intent deleted")
 }
 
 // String formats the explanation as a table for people to read.

@@ -3,13 +3,12 @@ package patterns
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -117,18 +116,19 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// The names of the jobs, as errors give them.
 const (
+	// The names of the jobs, as errors give them.
 	opVerify  = "Verify"
 	opRepair  = "Repair"
 	opRebuild = "Rebuild"
+	opRemove  = "RemoveUnattached"
+
+	defaultConcurrency = 8               // of JobOptions.Concurrency
+	defaultLag         = 5 * time.Second // of JobOptions.Lag
+
+	// fewestTogether is the least number of findings that Repair repairs together: to repair fewer alone costs little more.
+	fewestTogether = 4
 )
-
-// defaultConcurrency is the default of JobOptions.Concurrency.
-const defaultConcurrency = 8
-
-// defaultLag is the default of JobOptions.Lag.
-const defaultLag = 5 * time.Second
 
 // unused refuses the fields that only other jobs use.
 func (o *JobOptions) unused(op string) error {
@@ -165,36 +165,9 @@ func (o *JobOptions) checked(op string, attached []*engine.Pattern) (JobOptions,
 	}
 	c.runFacts, c.openFacts = cmp.Or(c.runFacts, runFacts), cmp.Or(c.openFacts, openFacts)
 	var err error
-	if c.Partitions, err = checkedPartitions(c.Partitions); err != nil {
+	if c.Partitions, err = pagejob.Partitions(c.Partitions); err != nil {
 		return c, err
 	}
-	c.Patterns, err = checkedPatterns(c.Patterns, attached)
+	c.Patterns, err = pagejob.Patterns(c.Patterns, attached)
 	return c, err
-}
-
-// checkedPartitions sorts partition keys and removes duplicates; nil stays nil.
-func checkedPartitions(partitions []string) ([]string, error) {
-	if partitions == nil {
-		return nil, nil
-	}
-	for _, p := range partitions {
-		if err := rows.CheckKey("partition key", p); err != nil {
-			return nil, err
-		}
-	}
-	sorted := slices.Sorted(slices.Values(partitions))
-	return append([]string{}, slices.Compact(sorted)...), nil
-}
-
-// checkedPatterns sorts the names of attached patterns; nil stays nil.
-func checkedPatterns(names []string, attached []*engine.Pattern) ([]string, error) {
-	if names == nil {
-		return nil, nil
-	}
-	for _, name := range names {
-		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("no pattern is named %q", name)
-		}
-	}
-	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
 }

@@ -1,8 +1,12 @@
 package patterns
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
-// repairAll repairs findings concurrently: spurious rows first, since they may block the rest.
+// repairAll repairs findings concurrently: spurious rows first, since they may block the rest. What cannot be repaired with others is
+// repaired alone.
 func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 	var spurious, rest []*finding
 	for _, f := range findings {
@@ -17,11 +21,15 @@ func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 		}
 	}
 	for _, group := range [][]*finding{spurious, rest} {
-		err := each(ctx, v.options.Concurrency, group, func(ctx context.Context, f *finding) error {
-			err := v.repairAlone(ctx, f)
-			f.Repaired, f.NotRepaired = err == nil, err
-			return fatal(ctx, err)
-		})
+		err := v.repairSets(ctx, group)
+		if err == nil {
+			alone := slices.DeleteFunc(slices.Clone(group), func(f *finding) bool { return f.Repaired })
+			err = each(ctx, v.options.Concurrency, alone, func(ctx context.Context, f *finding) error {
+				err := v.repairAlone(ctx, f)
+				f.Repaired, f.NotRepaired = err == nil, err
+				return fatal(ctx, err)
+			})
+		}
 		for _, f := range group {
 			if f.Repaired {
 				v.state.Repaired++

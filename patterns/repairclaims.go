@@ -6,25 +6,15 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/claims"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// isMisplaced reports whether a claim's row key does not match its content. The library writes no such claim: another
-// program changed it, or swapped two claims.
-func isMisplaced(r *engine.StoredRow) bool {
-	if !r.Outside.IsClaim {
-		return false
-	}
-	copied := tables.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
-	return r.Key != engine.ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
-}
-
 // rowVersionOf returns the version of a row that was read.
 func rowVersionOf(r *engine.StoredRow) rowVersion {
-	return rowVersion{r.Key, string(r.ETag), isMisplaced(r)}
+	return rowVersion{r.Key, string(r.ETag), claims.IsMisplaced(r)}
 }
 
 // removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
@@ -33,7 +23,7 @@ func rowVersionOf(r *engine.StoredRow) rowVersion {
 // of the index's partition.
 func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e rowVersion) error {
 	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
-	copied, err := copyNamedBy(ctx, table, e.key)
+	copied, err := claims.CopyNamedBy(ctx, table, e.key)
 	if err != nil {
 		return err
 	}
@@ -47,17 +37,4 @@ func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e r
 		return nil
 	}
 	return err
-}
-
-// copyNamedBy finds the copy, or reserved key, whose claim has this row key; nil for none.
-func copyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*engine.StoredRow, error) {
-	for row, err := range engine.StoredRows(engine.Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", engine.ClaimPrefix)).All(ctx)) {
-		if err != nil {
-			return nil, err
-		}
-		if row.Outside.Is && !row.Outside.IsClaim && engine.ClaimKey(row.Key, tables.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
-			return row, nil
-		}
-	}
-	return nil, nil
 }

@@ -193,8 +193,12 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 //   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
 //     OutsideKeys, reconciled under an intent.
 //
-// What cannot be decoded is only reported. Requests: those of Verify, and for each finding 2 to 5 to recheck it
-// and those of one write of the entity, or 1 delete; for a mismatched claim 1 for each page of its partition.
+// Findings of one partition are repaired together, if there are at least 4: entities in change sets of 100 rows, spurious rows in
+// transactions of 100, outside copies under one intent for up to 250 entities. What is refused together is repaired alone.
+//
+// What cannot be decoded is only reported. Requests: those of Verify, and for each change set 4, for each transaction of
+// spurious rows 1, for each intent 3 to recheck its findings and those of the intent; for each finding that is repaired alone 2
+// to 5 to recheck it and those of one write of the entity, or 1 delete; for a mismatched claim 1 for each page of its partition.
 func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opRepair, options)
 }

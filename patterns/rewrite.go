@@ -38,10 +38,7 @@ func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job 
 	if !ok {
 		return tables.Report{}, tables.Invalidf(job.Op, "the host is a %T; give the one of a Repository", of)
 	}
-	return rewriteAll(ctx, own.engine, job, options)
-}
-
-func rewriteAll(ctx context.Context, r *engine.Engine, job *RewriteJob, options *JobOptions) (tables.Report, error) {
+	r := own.engine
 	o, err := options.checked(job.Op, r.Patterns)
 	if err != nil {
 		return tables.Report{}, r.Invalid(job.Op, tables.Key{}, err)
@@ -50,8 +47,8 @@ func rewriteAll(ctx context.Context, r *engine.Engine, job *RewriteJob, options 
 	pages := o.pages(job.Op, r)
 	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
 	src := engine.Raw(r.Table).Source(r.Primary.Span)
-	own := func(row *engine.StoredRow) bool { return !row.IsCopy }
-	pages.Parts = o.parts(pagejob.Source(src, own).Where(job.Where...))
+	entities := func(row *engine.StoredRow) bool { return !row.IsCopy }
+	pages.Parts = o.parts(pagejob.Source(src, entities).Where(job.Where...))
 	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
 	return pages.Run(ctx)
 }

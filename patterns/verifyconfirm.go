@@ -38,11 +38,10 @@ type rowVersion struct {
 	misplaced bool // the row is a claim whose row key does not match its content
 }
 
-// rounds limits how often a candidate that keeps changing is read.
-const rounds = 3
-
-// atOnce is the number of candidates that share one wait of Lag.
-const atOnce = 10_000
+const (
+	rounds = 3      // limits how often a candidate that keeps changing is read
+	atOnce = 10_000 // is the number of candidates that share one wait of Lag
+)
 
 // confirm reads each candidate individually and reports those at which something is wrong.
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {

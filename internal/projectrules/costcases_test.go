@@ -107,6 +107,9 @@ a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "rea
 # Verify, Repair, Rebuild
 Verify without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
 Verify where one copy is missing | without=2 | patterns.TestRepairRequests | storagetest.QueryEntities: «3», storagetest.GetEntity: «4»
+Repair of 100 missing copies of a partition, beside Verify |  | patterns.TestRequestCountsOfRepair | {"missing", «8»,
+of 100 missing copies in one other partition |  | patterns.TestRequestCountsOfRepair | {"outside", «8»,
+of 100 spurious rows of a partition |  | patterns.TestRequestCountsOfRepair | {"spurious", «1»,
 Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, set of entities that it lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,

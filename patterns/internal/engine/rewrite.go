@@ -43,7 +43,9 @@ type Again struct {
 	Row   *StoredRow          // as it was read
 	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
 	Named map[string][]string // what to reconcile, by pattern, if the entity is not written
-	Err   error               // why RunReconcile could not reconcile it
+	// Orphans says that no copy of the entity can be trusted: each is read before it is overwritten.
+	Orphans bool
+	Err     error // why RunReconcile could not reconcile it
 }
 
 // WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
@@ -52,10 +54,13 @@ func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again
 	changes := make([]*Work, len(all))
 	for i, a := range all {
 		var err error
-		if changes[i], err = r.rewriting(op, a.Value, a.Row, false); err != nil {
+		if changes[i], err = r.rewriting(op, a.Value, a.Row, a.Orphans); err != nil {
 			return err
 		}
 		changes[i].free = a.Free
+	}
+	if err := r.FetchOrphans(ctx, op, changes); err != nil {
+		return err
 	}
 	return r.NewSet(changes...).Run(ctx)
 }

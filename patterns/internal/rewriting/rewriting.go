@@ -121,12 +121,12 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 
 // rowsOf estimates the rows of an entity in its partition.
 func (r *Rewriting) rowsOf(row *engine.StoredRow) int {
-	e, rows := r.job.Engine, 1
+	e, n := r.job.Engine, 1
 	if e.Layout != nil && row.Layout != "" {
 		further, _ := e.Layout.Layout.Versions(row.Layout) // it was read, so the directory is valid
-		rows += len(further)
+		n += len(further)
 	}
-	return rows * (1 + len(e.Copies))
+	return n * (1 + len(e.Copies))
 }
 
 func (r *Rewriting) unchanged() {

@@ -1,0 +1,36 @@
+package pagejob
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+)
+
+// Partitions sorts partition keys and removes duplicates; nil stays nil.
+func Partitions(partitions []string) ([]string, error) {
+	if partitions == nil {
+		return nil, nil
+	}
+	for _, p := range partitions {
+		if err := rows.CheckKey("partition key", p); err != nil {
+			return nil, err
+		}
+	}
+	sorted := slices.Sorted(slices.Values(partitions))
+	return append([]string{}, slices.Compact(sorted)...), nil
+}
+
+// Patterns sorts the names of attached patterns; nil stays nil.
+func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
+	if names == nil {
+		return nil, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("no pattern is named %q", name)
+		}
+	}
+	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
+}

@@ -1,0 +1,162 @@
+package patterns_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// damagedTable is a table of persons of one partition with an index, and what is done to its copies.
+type damagedTable struct {
+	repo     *patterns.Repository[person]
+	bare     *patterns.Repository[person]
+	store    *patterns.Store
+	requests func() int64
+}
+
+func newDamagedTable(t *testing.T, n int, pattern patterns.Pattern[person]) *damagedTable {
+	t.Helper()
+	a, requests := harness.Counted(t)
+	name := strings.ToLower(strings.NewReplacer("/", "", "_", "").Replace(t.Name()))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+name[max(0, len(name)-20):], nil))
+	table := store.Table("P" + name)
+	w := &damagedTable{store: store, requests: requests.Load,
+		bare: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema())),
+		repo: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), pattern))}
+	harness.Check(t, store.Create(t.Context()))
+	_, err := w.repo.BulkNonAtomic(t.Context(), func(yield func(*person, error) bool) {
+		for id := range n {
+			p := ann()
+			p.ID, p.Email, p.Photo = id, fmt.Sprintf("p%06d@contoso.com", id), nil
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}, nil)
+	harness.Check(t, err)
+	return w
+}
+
+// rows calls a function for the keys of the rows whose row keys have a prefix, by partition.
+func (w *damagedTable) rows(t *testing.T, partition, prefix string, do func(keys []tables.Key)) {
+	t.Helper()
+	var keys []tables.Key
+	for row, err := range w.repo.Table().Entities().Query().Partition(partition).Select("RowKey").All(t.Context()) {
+		harness.Check(t, err)
+		if strings.HasPrefix(row.Key.Row, prefix) {
+			keys = append(keys, row.Key)
+		}
+	}
+	for some := range slices.Chunk(keys, 100) {
+		do(some)
+	}
+}
+
+// remove deletes rows behind the library's back.
+func (w *damagedTable) remove(t *testing.T, keys []tables.Key) {
+	t.Helper()
+	for _, key := range keys {
+		deleteRaw(t, w.repo.Table(), key)
+	}
+}
+
+func emailPart(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
+
+func oneGroup(*person) string { return "" }
+
+// TestRequestCountsOfRepair: what Repair sends for 100 findings of one partition beside the requests of Verify. It holds what
+// docs/reference/costs.md says.
+func TestRequestCountsOfRepair(t *testing.T) {
+	const n = 100
+	near := func() patterns.Pattern[person] { return intrapartition.NewIndex("email", emailPart, nil) }
+	outside := func() patterns.Pattern[person] {
+		return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Unique: true})
+	}
+	for _, c := range []struct {
+		name    string
+		want    int64
+		pattern patterns.Pattern[person]
+		harm    func(t *testing.T, w *damagedTable)
+	}{
+		{"missing", 8, near(), func(t *testing.T, w *damagedTable) {
+			w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
+		}},
+		{"spurious", 1, near(), func(t *testing.T, w *damagedTable) {
+			w.rows(t, "red", "person_", func(keys []tables.Key) { w.remove(t, keys) })
+		}},
+		{"outside", 8, outside(), func(t *testing.T, w *damagedTable) {
+			w.rows(t, "email", "", func(keys []tables.Key) { w.remove(t, keys) })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newDamagedTable(t, n, c.pattern)
+			c.harm(t, w)
+			counted := func(job harness.RepositoryJob) (requests int64, found []patterns.Finding) {
+				before := w.requests()
+				found, err := harness.Findings(t.Context(), job, &patterns.JobOptions{Lag: time.Millisecond})
+				harness.Check(t, err)
+				return w.requests() - before, found
+			}
+			verified, found := counted(w.repo.Verify)
+			if len(found) != n {
+				t.Fatalf("%d findings", len(found))
+			}
+			repaired, found := counted(w.repo.Repair)
+			for _, f := range found {
+				if !f.Repaired || f.NotRepaired != nil {
+					t.Fatalf("not repaired: %v", f)
+				}
+			}
+			if got := repaired - verified; got != c.want || len(found) != n {
+				t.Errorf("%d requests for %d findings, want %d", got, len(found), c.want)
+			}
+			harness.Check(t, harness.Clean(t.Context(), w.repo.Verify, &patterns.JobOptions{Lag: time.Millisecond}))
+		})
+	}
+}
+
+// TestRepairTogether: a finding that cannot be repaired with the others of its partition is repaired alone, or says why not.
+func TestRepairTogether(t *testing.T) {
+	w := newDamagedTable(t, 12, intrapartition.NewIndex("email", emailPart, nil))
+	ctx := t.Context()
+	taken := func(id int) tables.Key {
+		return tables.Key{Partition: "red", Row: fmt.Sprintf("email_p%06d@contoso.com", id)}
+	}
+	w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
+	// The key of the third is another row's, which Repair leaves as it is, and the fourth has changed since it was found.
+	harness.Check(t, w.bare.Table().Entities().Insert(ctx, &tables.Entity{Key: taken(3)}))
+	var once bool
+	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1, Progress: func(tables.Report) {
+		if once {
+			return
+		}
+		once = true
+		_, err := w.bare.Update(ctx, tables.Key{Partition: "red", Row: "person_0004"}, func(p *person) error { p.Name = "changed"; return nil })
+		harness.Check(t, err)
+	}})
+	harness.Check(t, err)
+	for _, f := range found {
+		if is := f.Entity.Row == "person_0003"; f.Repaired == is || errors.Is(f.NotRepaired, tables.ErrDuplicate) != is {
+			t.Errorf("%v", f)
+		}
+	}
+	if len(found) != 12 {
+		t.Errorf("%d findings", len(found))
+	}
+	harness.Check(t, w.bare.Table().Entities().DeleteUnconditional(ctx, taken(3)))
+	harness.Must[tables.Report](t)(w.repo.Repair(ctx, nil))
+	harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
+	if p := harness.Must[*person](t)(w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0004"})); p.Name != "changed" {
+		t.Errorf("%+v", p)
+	}
+}
