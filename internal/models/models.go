@@ -7,6 +7,8 @@
 //   - passing: a unique key that passes from one member of a change set to another
 //   - deferred: a writer that returns before the closing read; keys that it leaves to a worker under the same message
 //   - sets: change sets whose members' outside copies are reserved and written together
+//   - fanout: holders of one partition that are read and written together
+//   - lists: lists with several rows, which are written once for several members
 //   - rebuild: Rebuild beside writers and workers
 //   - holder: a holder's own changes beside those of its source
 //   - mover, archive: entities that move to another place
