@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -20,6 +21,7 @@ type telemetry struct {
 	messages metric.Int64Counter
 	duration metric.Float64Histogram
 	inFlight metric.Int64UpDownCounter
+	refused  metric.Int64Counter
 }
 
 func newTelemetry(meters metric.MeterProvider, traces tracing.Provider) (*telemetry, error) {
@@ -41,6 +43,10 @@ func newTelemetry(meters metric.MeterProvider, traces tracing.Provider) (*teleme
 		metric.WithDescription("Deliveries under way")); err != nil {
 		return nil, err
 	}
+	if t.refused, err = meter.Int64Counter("tablepatterns.eventual.refused_together", metric.WithUnit("{transaction}"),
+		metric.WithDescription("Transactions with copies of several entities that the service refused and that were divided, by table")); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 
@@ -48,6 +54,9 @@ func newTelemetry(meters metric.MeterProvider, traces tracing.Provider) (*teleme
 func (t *telemetry) begin(ctx context.Context, dequeues int) (spanned context.Context, end func(messageType, outcome string, err error)) {
 	spanned, span := t.tracer.Start(ctx, "eventual.handle", &tracing.SpanOptions{Kind: tracing.SpanKindConsumer,
 		Attributes: []tracing.Attribute{{Key: "dequeues", Value: dequeues}}})
+	spanned = division.Observe(spanned, func(ctx context.Context, table string) {
+		t.refused.Add(context.WithoutCancel(ctx), 1, metric.WithAttributes(attribute.String("table", table)))
+	})
 	began := time.Now()
 	t.inFlight.Add(ctx, 1)
 	return spanned, func(messageType, outcome string, err error) {

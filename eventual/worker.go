@@ -46,7 +46,8 @@ type WorkerOptions struct {
 	// and never its body; nil means the account's Logger.
 	Logger *slog.Logger
 	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
-	// tablepatterns.eventual.duration and the up-down counter tablepatterns.eventual.in_flight; nil means no metrics.
+	// tablepatterns.eventual.duration, the up-down counter tablepatterns.eventual.in_flight and the counter
+	// tablepatterns.eventual.refused_together by table; nil means no metrics.
 	MeterProvider metric.MeterProvider
 	// TracingProvider gets a span eventual.handle for each delivery; the zero value means no spans.
 	TracingProvider tracing.Provider

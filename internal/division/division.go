@@ -46,3 +46,23 @@ func (d Divided[I]) refused(err error, items []I) int {
 	}
 	return -1
 }
+
+// Alternately writes items together of which each may have another form, such as an insert in place of a replacement. If an item is
+// refused, it swaps the form of that item and of all after it, which are probably like it, and writes again. It ends with the error if an
+// item is refused that it cannot swap, or no later item than before.
+func Alternately[I any](items []I, write func([]I) error, refused func(error, []I) int, swap func(*I) bool) error {
+	for last := -1; ; {
+		err := write(items)
+		if err == nil {
+			return nil
+		}
+		at := refused(err, items)
+		if at <= last || !swap(&items[at]) {
+			return err
+		}
+		for i := range items[at+1:] {
+			swap(&items[at+1+i])
+		}
+		last = at
+	}
+}

@@ -63,3 +63,43 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+// TestAlternately: items that have another form are written in it if they are refused in the first.
+func TestAlternately(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		wants  string // the forms that the service takes, '-' for none
+		writes int
+		err    bool
+	}{
+		{"all as expected", "aaaa", 1, false},
+		{"all otherwise", "bbbb", 2, false},
+		{"the last ones otherwise", "aabb", 2, false},
+		{"one otherwise", "abaa", 3, false},
+		{"one in no form", "bb-b", 3, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			items, writes := []byte("aaaa"), 0
+			refused := func(error, []byte) int {
+				for i := range items {
+					if items[i] != c.wants[i] {
+						return i
+					}
+				}
+				return -1
+			}
+			err := division.Alternately(items, func([]byte) error {
+				if writes++; refused(nil, items) >= 0 {
+					return errRefused
+				}
+				return nil
+			}, refused, func(b *byte) bool {
+				*b = 'a' + 'b' - *b
+				return true
+			})
+			if writes != c.writes || (err != nil) != c.err {
+				t.Fatalf("%d writes, %v", writes, err)
+			}
+		})
+	}
+}

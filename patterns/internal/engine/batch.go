@@ -25,6 +25,7 @@ type batchRow struct {
 	name       string  // of the copy among those of all patterns
 	key        tables.Key
 	operations []Operation
+	other      []Operation // if these expect something else than is stored, nil if there is no alternative
 }
 
 // placeTogether writes the copies of several targets, those of one partition in one transaction. A copy that it has written is noted in its
@@ -62,7 +63,14 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 		}
 		row := r.copyOperation(p, t.Key, &copies[i], t.seen.row.Properties, t.seen.row.Incarnation, string(t.seen.row.ETag))
 		name := HeldName(p, driver.JoinKey(copies[i].Key))
-		all = append(all, batchRow{target: t, name: name, key: row.Key, operations: o.first(row, t.expects(p, name))})
+		x := batchRow{target: t, name: name, key: row.Key, operations: o.first(row, t.expects(p, name))}
+		switch unknown := t.fresh == nil && t.free == nil; { // as for a worker, whose message does not say which keys are new
+		case unknown && Reserves(p):
+			x.other = o.first(row, expectReserved)
+		case unknown:
+			x.other = o.first(row, expectFree)
+		}
+		all = append(all, x)
 	}
 	return all, nil
 }
@@ -80,27 +88,37 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			partitions[row.key.Partition] = append(partitions[row.key.Partition], row)
 		}
 	}
-	divided := division.Divided[batchRow]{
-		Write: func(rows []batchRow) error {
-			var operations []Operation
-			for _, row := range rows {
-				operations = append(operations, row.operations...)
-			}
-			_, err := Commit(ctx, table, "Reconcile", operations...)
-			if err == nil {
-				for _, row := range rows {
-					done(row)
-				}
-			}
+	refused := func(err error, rows []batchRow) int {
+		e, at := AsError(err), 0
+		return slices.IndexFunc(rows, func(row batchRow) bool {
+			at += len(row.operations)
+			return e != nil && e.Change > 0 && e.Change <= at && driver.RowsChanged(err)
+		})
+	}
+	write := func(rows []batchRow) error {
+		var operations []Operation
+		for _, row := range rows {
+			operations = append(operations, row.operations...)
+		}
+		_, err := Commit(ctx, table, "Reconcile", operations...)
+		if err != nil {
+			division.Report(ctx, table.Account().Logger(), table.Name(), len(rows), sets.Code(err))
 			return err
-		},
-		Refused: func(err error, rows []batchRow) int {
-			e, at := AsError(err), 0
-			return slices.IndexFunc(rows, func(row batchRow) bool {
-				at += len(row.operations)
-				return e != nil && e.Change > 0 && e.Change <= at
-			})
-		},
+		}
+		for _, row := range rows {
+			done(row)
+		}
+		return nil
+	}
+	swap := func(row *batchRow) bool {
+		if row.other != nil {
+			row.operations, row.other = row.other, row.operations
+		}
+		return row.other != nil
+	}
+	divided := division.Divided[batchRow]{
+		Refused: refused,
+		Write:   func(rows []batchRow) error { return division.Alternately(rows, write, refused, swap) },
 		Ends: func(err error) bool {
 			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 		},

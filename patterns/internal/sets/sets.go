@@ -11,3 +11,11 @@ import (
 func Ends(err error) bool {
 	return errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource)
 }
+
+// Code returns the service's code of an error, "" if it has none.
+func Code(err error) string {
+	if e, ok := errors.AsType[*tables.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
