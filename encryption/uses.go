@@ -12,12 +12,13 @@ import (
 
 // Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including copies and
 // the further rows of entities that are spread over several. Pass the tables of the entities and those of their copies.
-// UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: 1 for each 1,000 rows.
+// UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of
+// Query.AllParallel in order, so 1 for each 1,000 rows and some for bad guesses.
 func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, error) {
 	uses := map[DataKeyID]int64{}
 	for _, table := range among {
 		var text []byte
-		for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
+		for row, err := range table.Entities().Query().AllowTableScan().AllParallel(ctx, nil) {
 			if err != nil {
 				return nil, err
 			}

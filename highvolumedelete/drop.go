@@ -132,7 +132,7 @@ func count(ctx context.Context, table *tables.Table, report *DropReport) error {
 		transactions += (rows + tables.MaxTransactionOperations - 1) / tables.MaxTransactionOperations
 		total, rows = total+rows, 0
 	}
-	for row, err := range table.Entities().Query().Select("PartitionKey").AllowTableScan().All(ctx) {
+	for row, err := range table.Entities().Query().Select("PartitionKey").AllowTableScan().AllParallel(ctx, nil) {
 		if noTable(err, table.Name()) {
 			break
 		}

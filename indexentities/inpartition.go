@@ -142,7 +142,7 @@ func (x *InPartition[T]) values(ctx context.Context, group string, of compoundke
 	}
 }
 
-// held yields what the lists hold. Requests: 1 for each page of lists.
+// held yields what the lists hold. Requests: those of Query.AllParallel of the lists.
 func (x *InPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }

@@ -217,7 +217,7 @@ func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields what the lists hold. Requests: 1 for each page of lists, those of all groups where Options.Group has made them.
+// held yields what the lists hold. Requests: those of Query.AllParallel of the lists, those of all groups where Options.Group has made them.
 func (x *InTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }

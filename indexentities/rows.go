@@ -202,10 +202,10 @@ func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error)
 	}
 }
 
-// held yields what the rows of a query hold, row by row.
+// held yields what the rows of a query hold, row by row, in no order.
 func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
-		for row, err := range q.All(ctx) {
+		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
 			if err != nil {
 				yield(driver.Fact{}, x.failed("List", err))
 				return

@@ -257,3 +257,41 @@ func TestReadersEndTogether(t *testing.T) {
 		stop()
 	}
 }
+
+// BenchmarkJobsAtLatency runs Verify and Rebuild of 100,000 entities with one reader and with eight, at 25 ms for each request, which it
+// waits for: Verify of an index, Rebuild of a complete index, and Rebuild of an index that all entities lack.
+func BenchmarkJobsAtLatency(b *testing.B) {
+	const n = 100_000
+	for _, skewed := range []bool{false, true} {
+		bare := scanned(b, n, skewed)
+		slow := &slowPolicy{wait: 25 * time.Millisecond}
+		for _, tc := range []struct {
+			name   string
+			office *office
+			job    func(*desk) harness.RepositoryJob
+		}{{"Rebuild of a new index", bare.with("email"), rebuildOf}, {"Rebuild once more", bare.with("email"), rebuildOf}, {"Verify", bare.with("email"), verifyOf}} {
+			b.Run(fmt.Sprintf("%s/skewed=%v", tc.name, skewed), func(b *testing.B) {
+				for b.Loop() {
+					var took [2]time.Duration
+					for i, readers := range []int{1, 8} {
+						if tc.name == "Rebuild of a new index" { // each run has a table that lacks it
+							tc.office = scanned(b, n, skewed).with("email")
+						}
+						d := tc.office.open(b, slow)
+						slow.made.Store(0)
+						began := time.Now()
+						report, err := tc.job(d)(b.Context(), &patterns.JobOptions{Concurrency: readers})
+						if err != nil || report.Read != n || report.Findings > 0 {
+							b.Fatal(report, err)
+						}
+						took[i] = time.Since(began)
+					}
+					b.ReportMetric(took[0].Seconds(), "one-s")
+					b.ReportMetric(took[1].Seconds(), "eight-s")
+					b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "times-faster")
+					b.ReportMetric(float64(slow.made.Load()), "requests")
+				}
+			})
+		}
+	}
+}

@@ -23,11 +23,11 @@ func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	return []driver.Fact{fact}, nil
 }
 
-// held yields the rows of the children in the scope. Requests: 1 for each page of the table in which the rows are.
+// held yields the rows of the children in the scope. Requests: those of Query.AllParallel of the table in which the rows are.
 func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
-		for row, err := range q.All(ctx) {
+		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
 			if err != nil {
 				yield(driver.Fact{}, err)
 				return

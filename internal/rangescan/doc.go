@@ -32,6 +32,8 @@
 //
 // # Order, memory, resumption
 //
+// [Scan.Work] processes a page in its reader before the page is delivered. The range can be divided meanwhile.
+//
 // At most [Options.Buffer] pages are held. In order, an idle reader takes the next Buffer/Readers pages behind a reader instead of
 // half of the rest, so that all readers stay near the pages that are due; the range that is due is never kept waiting for
 // memory. Without order, pages are delivered as they arrive.

@@ -250,11 +250,15 @@ func TestResume(t *testing.T) {
 			state := State{}
 			for runs := 0; ; runs++ {
 				scan := New(initial, state, o, s.faulty(dice.Uint64()))
+				if dice.IntN(2) == 0 {
+					scan.Work = faultyWork(dice.Uint64())
+				}
 				cut := dice.IntN(60)
 				for page, err := range scan.Pages(t.Context()) {
 					if err != nil {
 						break
 					}
+					s.within(t, scan.Yielded(), page)
 					all = append(all, page...)
 					if cut--; cut == 0 {
 						break
@@ -288,6 +292,64 @@ func (s *shelf) partitions() (all []Range) {
 		}
 	}
 	return all
+}
+
+// within: the rows of a page are those of its range.
+func (s *shelf) within(t *testing.T, r Range, page []Key) {
+	t.Helper()
+	from, to := s.after(r.From), len(s.rows)
+	if r.To != nil {
+		to = s.after(*r.To)
+	}
+	if !slices.Equal(s.rows[from:max(from, to)], page) {
+		t.Errorf("%d rows in the range of a page that has %d", to-from, len(page))
+	}
+}
+
+// faultyWork fails one time of forty, and takes different times.
+func faultyWork(seed uint64) func(context.Context, []Key) error {
+	dice := make(chan *rand.Rand, 1)
+	dice <- rand.New(rand.NewPCG(seed, 3))
+	return func(context.Context, []Key) error {
+		d := <-dice
+		fails, wait := d.IntN(40) == 0, d.IntN(3000)
+		dice <- d
+		time.Sleep(time.Duration(wait) * time.Millisecond)
+		if fails {
+			return errStruck
+		}
+		return nil
+	}
+}
+
+// TestUnion: ranges that are added in any order become one where they touch, and the set covers what was added.
+func TestUnion(t *testing.T) {
+	const n = 30
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		order := dice.Perm(n)
+		var u Union
+		for i, at := range order {
+			to := &Point{Partition: fmt.Sprintf("p%02d", at+1)}
+			if at == n-1 {
+				to = nil
+			}
+			before := len(u)
+			with := u.With(Range{Point{Partition: fmt.Sprintf("p%02d", at)}, to})
+			if len(u) != before || !with.Valid() {
+				t.Fatalf("%+v becomes %+v", u, with)
+			}
+			u = with
+			for k := range n {
+				if u.Covers(Point{Partition: fmt.Sprintf("p%02d", k)}) != slices.Contains(order[:i+1], k) {
+					t.Fatalf("%+v after %v: partition %d", u, order[:i+1], k)
+				}
+			}
+		}
+		if len(u) != 1 || u[0].To != nil || len(u.With(Range{Point{}, &Point{}})) != 1 {
+			t.Fatalf("%+v", u)
+		}
+	}
 }
 
 // faulty fails one request of thirty, and waits for different times.
