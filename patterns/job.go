@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild,
+// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild, RemoveUnattached,
 // encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A job returns ErrInvalid if a field is
 // set that it does not use.
 type JobOptions struct {
@@ -20,7 +20,7 @@ type JobOptions struct {
 	// is needed.
 	Partitions []string
 	// Patterns are the names of the attached patterns to process; nil is all of them. Rebuild fills only those that store
-	// copies of entities or facts about them. Reencrypt and Upgrade do not use it.
+	// copies of entities or facts about them. Reencrypt, Upgrade and RemoveUnattached do not use it.
 	Patterns []string
 	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets that the other
 	// jobs process, at once (default 8). It is also the number of readers with which Verify, Repair and Rebuild scan a table: they
@@ -36,7 +36,8 @@ type JobOptions struct {
 	// Rows is the total number of rows that the scans read, if known from Report.Rows of an earlier run. Estimate
 	// and ETA are computed from it. Only Verify and Repair use it.
 	Rows int64
-	// DryRun makes Repair find what it would repair, without writing anything. Only Repair uses it.
+	// DryRun makes Repair find what it would repair, and RemoveUnattached what it would remove, without writing anything. Only these
+	// use it.
 	DryRun bool
 	// Found is called with each finding, one call at a time, which the job waits for. If it returns an error, the job ends
 	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
@@ -82,7 +83,7 @@ type Finding struct {
 	Entity   tables.Key // the entity that requires it, or that it claims to belong to
 	Err      error      // details, or nil
 
-	// Repaired reports that Repair has repaired it.
+	// Repaired reports that Repair has repaired it, or that RemoveUnattached has removed it.
 	Repaired bool
 	// NotRepaired is why Repair has not repaired it: ErrDuplicate if two entities require one key, ErrConflict if concurrent
 	// writers changed it at every attempt, the decoding error if it cannot be decoded. It is nil in a dry run and in other
@@ -132,7 +133,7 @@ const (
 
 // unused refuses the fields that only other jobs use.
 func (o *JobOptions) unused(op string) error {
-	switch verifies, repairs := op == opVerify || op == opRepair, op == opRepair; {
+	switch verifies, repairs := op == opVerify || op == opRepair, op == opRepair || op == opRemove; {
 	case o == nil:
 	case o.Patterns != nil && !verifies && op != opRebuild:
 		return fmt.Errorf("JobOptions.Patterns is set, and %s does not use it; leave it nil", op)

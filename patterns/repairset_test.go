@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
-	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -24,7 +23,7 @@ type damagedTable struct {
 	requests func() int64
 }
 
-func newDamagedTable(t *testing.T, n int, pattern patterns.Pattern[person]) *damagedTable {
+func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns.Pattern[person], more ...patterns.Pattern[person]) *damagedTable {
 	t.Helper()
 	a, requests := harness.Counted(t)
 	name := strings.ToLower(strings.NewReplacer("/", "", "_", "").Replace(t.Name()))
@@ -32,7 +31,7 @@ func newDamagedTable(t *testing.T, n int, pattern patterns.Pattern[person]) *dam
 	table := store.Table("P" + name)
 	w := &damagedTable{store: store, requests: requests.Load,
 		bare: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema())),
-		repo: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), pattern))}
+		repo: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))}
 	harness.Check(t, store.Create(t.Context()))
 	_, err := w.repo.BulkNonAtomic(t.Context(), func(yield func(*person, error) bool) {
 		for id := range n {
@@ -78,23 +77,23 @@ func oneGroup(*person) string { return "" }
 // docs/reference/costs.md says.
 func TestRequestCountsOfRepair(t *testing.T) {
 	const n = 100
-	near := func() patterns.Pattern[person] { return intrapartition.NewIndex("email", emailPart, nil) }
-	outside := func() patterns.Pattern[person] {
+	near := func(*patterns.Store) patterns.Pattern[person] { return emailIndex() }
+	outside := func(*patterns.Store) patterns.Pattern[person] {
 		return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Unique: true})
 	}
 	for _, c := range []struct {
 		name    string
 		want    int64
-		pattern patterns.Pattern[person]
+		pattern func(*patterns.Store) patterns.Pattern[person]
 		harm    func(t *testing.T, w *damagedTable)
 	}{
-		{"missing", 8, near(), func(t *testing.T, w *damagedTable) {
+		{"missing", 8, near, func(t *testing.T, w *damagedTable) {
 			w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
 		}},
-		{"spurious", 1, near(), func(t *testing.T, w *damagedTable) {
+		{"spurious", 1, near, func(t *testing.T, w *damagedTable) {
 			w.rows(t, "red", "person_", func(keys []tables.Key) { w.remove(t, keys) })
 		}},
-		{"outside", 8, outside(), func(t *testing.T, w *damagedTable) {
+		{"outside", 8, outside, func(t *testing.T, w *damagedTable) {
 			w.rows(t, "email", "", func(keys []tables.Key) { w.remove(t, keys) })
 		}},
 	} {
@@ -127,7 +126,7 @@ func TestRequestCountsOfRepair(t *testing.T) {
 
 // TestRepairTogether: a finding that cannot be repaired with the others of its partition is repaired alone, or says why not.
 func TestRepairTogether(t *testing.T) {
-	w := newDamagedTable(t, 12, intrapartition.NewIndex("email", emailPart, nil))
+	w := newDamagedTable(t, 12, func(*patterns.Store) patterns.Pattern[person] { return emailIndex() })
 	ctx := t.Context()
 	taken := func(id int) tables.Key {
 		return tables.Key{Partition: "red", Row: fmt.Sprintf("email_p%06d@contoso.com", id)}

@@ -231,3 +231,34 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }
+
+// RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Give the patterns as they were
+// declared, and attach them to no repository. Detach them from all programs that write the entities before you run it: a program
+// that still has a pattern attached goes on to write its rows, and a read through it finds less.
+//
+// It removes copies in the partition, copies in other partitions or tables with their claims, and rows that entities share, such as
+// lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrInvalid, and so
+// is one whose name is attached. An index of another type under the same name, in the same table, keeps its copies; rows that
+// entities share name no type, so give such a pattern only if no repository on the table has one of that name. If the
+// repository has no RowPrefix, entities are of its type if Schema.Key returns their keys.
+//
+// Before it deletes copies, it writes the entities whose rows list the pattern, unchanged, in change sets, which takes the name off
+// the list. If you attach the pattern again later, Rebuild fills it. Each row is deleted under its ETag, those of a
+// partition in transactions of 100 rows; a row that changes meanwhile is read again. You can interrupt the job at any time, and run it
+// again or resume it: it leaves nothing that another run does not find. A table that only the pattern uses is faster to delete, with
+// Table.Drop.
+//
+// JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that was passed over, with Err.
+// With DryRun, nothing is written, and Found gets the rows that would be removed. Patterns, Lag and Rows are ErrInvalid. The
+// Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
+//
+// Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the patterns; 1 for each
+// page and partition with copies, to read their entities; 1 for each change set of entities that list a pattern; 1 for each 100 rows
+// of a partition that are deleted.
+func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
+	patterns, err := r.unattachedIn(unattached)
+	if err != nil {
+		return tables.Report{}, r.engine.Invalid(opRemove, tables.Key{}, err)
+	}
+	return removeUnattached(ctx, r.engine, patterns, options)
+}

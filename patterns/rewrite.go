@@ -43,7 +43,10 @@ func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job 
 	if err != nil {
 		return tables.Report{}, r.Invalid(job.Op, tables.Key{}, err)
 	}
-	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, Outdated: job.Outdated, CountsAll: job.CountsAll, Concurrency: o.Concurrency}
+	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
+		Outdated: func(row *engine.StoredRow, whole bool) (outdated, known bool) {
+			return job.Outdated(row.Key, row.Properties, whole)
+		}}
 	pages := o.pages(job.Op, r)
 	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
 	src := engine.Raw(r.Table).Source(r.Primary.Span)

@@ -110,6 +110,7 @@ Verify where one copy is missing | without=2 | patterns.TestRepairRequests | sto
 Repair of 100 missing copies of a partition, beside Verify |  | patterns.TestRequestCountsOfRepair | {"missing", «8»,
 of 100 missing copies in one other partition |  | patterns.TestRequestCountsOfRepair | {"outside", «8»,
 of 100 spurious rows of a partition |  | patterns.TestRequestCountsOfRepair | {"spurious", «1»,
+RemoveUnattached of an index of 200 entities of a partition |  | patterns.TestRequestCountsOfRemoveUnattached | want = «1 + 1 + 2 + 2»
 Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, set of entities that it lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,

@@ -24,9 +24,13 @@ const pass = rows.Open
 type Rewriting struct {
 	Kind    driver.ChangeKind
 	Pattern string // that the job is for, in reports
-	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. whole says that all of them are
-	// given; if not, it may be unknown.
-	Outdated func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool)
+	// Outdated reports whether an entity is stored in the old form, judging by its own row. whole says that the row has all stored
+	// properties; if not, it may be unknown.
+	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
+	// AsStored writes the stored properties as they are, and leaves out entities of other types.
+	AsStored bool
+	// Failed is called with each entity that is passed over, nil for none.
+	Failed func(entity tables.Key)
 	// CountsAll counts the entities that need no write as unchanged. Without it, it counts the others as read.
 	CountsAll   bool
 	Concurrency int
@@ -38,6 +42,7 @@ type Rewriting struct {
 // old is an entity in the old form.
 type old struct {
 	value   any
+	row     *engine.StoredRow // as it was read, with all stored properties
 	key     tables.Key
 	rows    int  // that the entity has in its partition
 	stale   bool // it must be read again before it is written
@@ -97,7 +102,7 @@ func inOrder(page []*engine.StoredRow, all []*old) []*old {
 
 // load makes the entity of a row, nil if it need not be written or cannot be read.
 func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, error) {
-	outdated, known := r.Outdated(row.Key, row.Properties, row.Layout == "")
+	outdated, known := r.Outdated(row, row.Layout == "")
 	if known && !outdated {
 		r.unchanged()
 		return nil, nil
@@ -107,7 +112,7 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 	case err == nil && v == nil:
 		return nil, nil // deleted since the page was read
 	case err == nil && !known:
-		if outdated, _ = r.Outdated(row.Key, now.Properties, true); !outdated {
+		if outdated, _ = r.Outdated(now, true); !outdated {
 			r.unchanged()
 			return nil, nil
 		}
@@ -116,7 +121,10 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 	if err != nil {
 		return nil, r.giveUp(ctx, row.Key, err)
 	}
-	return &old{value: v, key: row.Key, rows: r.rowsOf(now)}, nil
+	if r.AsStored && r.job.Engine.Schema.Key(v) != row.Key {
+		return nil, nil
+	}
+	return &old{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}, nil
 }
 
 // rowsOf estimates the rows of an entity in its partition.
@@ -215,6 +223,13 @@ func (r *Rewriting) locked(ctx context.Context, set []*old, write func() error) 
 
 // commit writes entities in one transaction.
 func (r *Rewriting) commit(ctx context.Context, set []*old) error {
+	if r.AsStored {
+		all := make([]*engine.Again, len(set))
+		for i, x := range set {
+			all[i] = &engine.Again{Key: x.key, Value: x.value, Row: x.row}
+		}
+		return r.job.Engine.WriteAgainTogether(ctx, r.job.Op, all)
+	}
 	changes := make([]*engine.Work, len(set))
 	for i, x := range set {
 		w, err := r.job.Engine.Replacing(r.job.Op, x.value)
@@ -260,11 +275,11 @@ func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) 
 	if err != nil || v == nil {
 		return false, err
 	}
-	if outdated, _ := r.Outdated(x.key, row.Properties, true); !outdated && !x.unknown {
+	if outdated, _ := r.Outdated(row, true); !outdated && !x.unknown {
 		r.unchanged()
 		return false, nil
 	}
-	x.value, x.stale, x.unknown = v, false, false
+	x.value, x.row, x.stale, x.unknown = v, row, false, false
 	return true, nil
 }
 
@@ -297,6 +312,9 @@ func (r *Rewriting) giveUp(ctx context.Context, key tables.Key, err error) error
 		return context.Cause(ctx)
 	case e == nil || !ofEntity(e, err):
 		return err
+	}
+	if r.Failed != nil {
+		r.Failed(key)
 	}
 	r.job.Add(func(p *tables.Report) { p.Failed++ })
 	r.job.Report(pagejob.Problem{Undecodable: errors.Is(err, tables.ErrGarbled), Pattern: r.Pattern, Table: r.job.Engine.Table.Name(), Entity: key, Err: err})

@@ -1,0 +1,470 @@
+// Package removing removes the rows of patterns that are no longer attached to a repository.
+//
+// Each step of a run leaves a state from which another run goes on. It first writes the entities whose own rows list a pattern, which
+// takes the name off the list, and then deletes the rows: an entity never lists copies that were removed, so a pattern that is
+// attached again finds with Rebuild what it lacks. Each row is deleted under the ETag with which it was read, before its entity: a
+// change that gives the row to an attached pattern, or writes it again, has changed its ETag. A run that ends between the two leaves
+// rows that no list names, and the next run finds them by the row keys. A copy outside and its claim are deleted by themselves, in any
+// order; the one that is left is found by its own content.
+package removing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Unattached is a pattern that is no longer attached.
+type Unattached struct {
+	*engine.Pattern
+	Tables []*tables.Table // that the pattern uses beside the repository's and Outside.Table
+}
+
+// Removal is one run.
+type Removal struct {
+	Engine      *engine.Engine
+	Patterns    []Unattached
+	Partitions  []string // nil for all
+	Concurrency int
+	DryRun      bool
+
+	job *pagejob.Job
+}
+
+// found is a row that may be one of a pattern's.
+type found struct {
+	row     *engine.StoredRow
+	table   *tables.Table
+	pattern *engine.Pattern // nil until the entity is known
+	owner   tables.Key      // the zero Key for a row that entities share
+	done    bool            // it is deleted
+}
+
+// Tables are the tables with rows of the patterns, beside the repository's own.
+func (r *Removal) Tables() []*tables.Table {
+	var all []*tables.Table
+	add := func(t *tables.Table) {
+		if t != nil && !t.Same(r.Engine.Table) && !slices.ContainsFunc(all, func(o *tables.Table) bool { return o.Same(t) }) {
+			all = append(all, t)
+		}
+	}
+	for _, p := range r.Patterns {
+		if p.Outside != nil {
+			add(p.Outside.Table)
+		}
+		for _, t := range p.Tables {
+			add(t)
+		}
+	}
+	return all
+}
+
+// Elsewhere reports whether rows of entities of the given partitions may be in other partitions of the repository's table.
+func (r *Removal) Elsewhere() bool {
+	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
+}
+
+// Keep reports whether a run looks at a row of a table. outside leaves out the rows in their entities' own partitions.
+func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow) bool {
+	return func(row *engine.StoredRow) bool {
+		if !row.IsCopy {
+			return !outside && table.Same(r.Engine.Table) && r.Engine.Keeps(row.Key) && r.lists(row)
+		}
+		f := r.findingOf(table, row)
+		return f != nil && (!outside || row.Outside.Is)
+	}
+}
+
+// lists reports whether an entity's own row lists copies of one of the patterns.
+func (r *Removal) lists(row *engine.StoredRow) bool {
+	return slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return engine.NamesCopies(row.Copies, p.Name) })
+}
+
+// findingOf returns a row that may be one of a pattern's, judging by the row alone; nil for any other.
+func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
+	f := &found{row: row, table: table}
+	switch {
+	case row.Shared:
+		at := slices.IndexFunc(r.Patterns, func(p Unattached) bool { return p.Name == sharedBy(row) })
+		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
+			return nil
+		}
+		f.pattern = r.Patterns[at].Pattern
+		return f
+	case row.Outside.Is:
+		f.owner = tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
+		if !r.mine(f.owner) {
+			return nil
+		}
+		for _, p := range r.Patterns {
+			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p.Pattern, copiedKey(row)) {
+				f.pattern = p.Pattern
+				return f
+			}
+		}
+		return nil
+	}
+	f.owner = tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	if !table.Same(r.Engine.Table) || !r.mine(f.owner) || row.Layout == engine.FurtherRow && strings.HasPrefix(row.Key.Row, row.Primary) {
+		return nil
+	}
+	for _, p := range r.Patterns {
+		if p.Copies != nil && named(p.Name, row.Key.Row) {
+			f.pattern = p.Pattern
+			return f
+		}
+	}
+	attached := slices.ContainsFunc(r.Engine.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
+	if !attached && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Copies != nil }) {
+		return f
+	}
+	return nil
+}
+
+func (r *Removal) mine(entity tables.Key) bool {
+	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Keeps(entity)
+}
+
+// named reports whether a key is that of an index package: it begins with the index's name.
+func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
+
+// owns reports whether a copy outside is a pattern's, judging by its key.
+func owns(p *engine.Pattern, copied tables.Key) bool {
+	if p.Outside.Owns != nil {
+		return p.Outside.Owns(copied)
+	}
+	return named(p.Name, copied.Partition)
+}
+
+// copiedKey is the key of a copy outside, or of the copy that a claim is of.
+func copiedKey(row *engine.StoredRow) tables.Key {
+	if row.Outside.IsClaim {
+		return tables.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
+	}
+	return row.Key
+}
+
+// sharedBy returns the name of the pattern that owns a row which entities share.
+func sharedBy(row *engine.StoredRow) string {
+	for _, p := range row.System {
+		if p.Name == rows.Shared {
+			text, _ := p.Value.Text()
+			return text
+		}
+	}
+	return ""
+}
+
+// Process removes the rows of a page, after it has written the entities that list them. It reads again and repeats what concurrent
+// writers have changed.
+func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.Table, page []*engine.StoredRow) error {
+	r.job = job
+	job.Add(func(p *tables.Report) { p.Rows += int64(len(page)) })
+	for attempt := 0; len(page) > 0; attempt++ {
+		changed, err := r.once(ctx, table, page)
+		if err != nil {
+			return err
+		}
+		if attempt+1 >= r.Engine.Schema.MaxAttempts {
+			for _, f := range changed {
+				r.report(f, &tables.Error{Op: job.Op, Table: table.Name(), Key: f.row.Key, Kind: tables.ErrConflict, Err: errors.New("concurrent writers changed the row at each attempt; detach the pattern from the programs that write it, and repeat")})
+			}
+			return nil
+		}
+		if len(changed) == 0 {
+			return nil
+		}
+		job.Add(func(p *tables.Report) { p.Conflicts += int64(len(changed)) })
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+		if page, err = r.again(ctx, table, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again reads rows again that could not be deleted, without those that are gone or no longer a pattern's.
+func (r *Removal) again(ctx context.Context, table *tables.Table, changed []*found) (page []*engine.StoredRow, err error) {
+	keys := make([]tables.Key, len(changed))
+	for i, f := range changed {
+		keys[i] = f.row.Key
+	}
+	read, err := engine.FetchMany(ctx, table, r.job.Op, keys)
+	for _, key := range keys {
+		if row := read[key]; row != nil && row.IsCopy && r.findingOf(table, row) != nil {
+			page = append(page, row)
+		}
+	}
+	return page, err
+}
+
+// once is one attempt of Process. It returns the rows that have changed meanwhile.
+func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.StoredRow) (changed []*found, err error) {
+	var all []*found
+	var owners []tables.Key
+	listing := map[tables.Key]*engine.StoredRow{}
+	for _, row := range page {
+		if !row.IsCopy {
+			listing[row.Key] = row
+			continue
+		}
+		f := r.findingOf(table, row)
+		if all = append(all, f); f.owner != (tables.Key{}) {
+			owners = append(owners, f.owner)
+		}
+	}
+	slices.SortFunc(owners, func(a, b tables.Key) int {
+		return strings.Compare(a.Partition+"\x00"+a.Row, b.Partition+"\x00"+b.Row)
+	})
+	owners = slices.Compact(owners)
+	own, err := r.Engine.FetchOwnAll(ctx, r.job.Op, owners) // after their rows, so that a later change has changed the ETags of these
+	if err != nil {
+		return nil, err
+	}
+	stored := map[tables.Key]*engine.StoredRow{}
+	for i, row := range own {
+		if row != nil {
+			if stored[owners[i]] = row; r.lists(row) {
+				listing[row.Key] = row
+			}
+		}
+	}
+	kept, err := r.unlist(ctx, listing)
+	if err != nil {
+		return nil, err
+	}
+	remove, err := r.decide(ctx, all, stored, kept)
+	if err != nil {
+		return nil, err
+	}
+	if r.DryRun {
+		for _, f := range remove {
+			r.removed(f)
+		}
+		return nil, nil
+	}
+	return r.remove(ctx, table, remove)
+}
+
+// unlist writes the entities that list a pattern again, as a touch: a write lists only the attached patterns. It returns those that it
+// could not write, whose rows stay.
+func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
+	kept = map[tables.Key]bool{}
+	if r.DryRun || len(listing) == 0 {
+		return kept, nil
+	}
+	page := make([]*engine.StoredRow, 0, len(listing))
+	for _, row := range listing {
+		page = append(page, row)
+	}
+	slices.SortFunc(page, func(a, b *engine.StoredRow) int {
+		return strings.Compare(a.Key.Partition+"\x00"+a.Key.Row, b.Key.Partition+"\x00"+b.Key.Row)
+	})
+	var mu sync.Mutex
+	w := &rewriting.Rewriting{Kind: driver.ChangeTouch, AsStored: true, CountsAll: true, Concurrency: r.Concurrency,
+		Outdated: func(row *engine.StoredRow, _ bool) (outdated, known bool) { return r.lists(row), true },
+		Failed: func(key tables.Key) {
+			mu.Lock()
+			defer mu.Unlock()
+			kept[key] = true
+		}}
+	return kept, w.Process(ctx, r.job, page)
+}
+
+// decide returns the rows that are a pattern's and no attached pattern's.
+func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Key]*engine.StoredRow, kept map[tables.Key]bool) (remove []*found, err error) {
+	values := map[tables.Key]any{}
+	for _, f := range all {
+		row := stored[f.owner]
+		switch {
+		case kept[f.owner]:
+			continue
+		case row == nil: // entities share it, or its entity is gone
+			if f.pattern != nil {
+				remove = append(remove, f)
+			}
+			continue
+		case f.pattern != nil && !r.disputed(f) && r.Engine.Schema.RowPrefix != "":
+			remove = append(remove, f)
+			continue
+		}
+		v, known := values[f.owner]
+		if !known {
+			if v, _, err = r.Engine.LoadStored(ctx, r.Engine.Table, row, nil, nil); err != nil {
+				if e := engine.AsError(err); e == nil || !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) {
+					return nil, err
+				}
+				r.report(f, err)
+				continue
+			}
+			values[f.owner] = v
+		}
+		if v == nil || r.Engine.Schema.Key(v) != f.owner {
+			continue // deleted meanwhile, which another run finds; or an entity of another type in the same table
+		}
+		ours, err := r.ours(f, v)
+		if err != nil {
+			r.report(f, err)
+		} else if ours {
+			remove = append(remove, f)
+		}
+	}
+	return remove, nil
+}
+
+// disputed reports whether an attached pattern may have made a row.
+func (r *Removal) disputed(f *found) bool {
+	if !f.row.Outside.Is {
+		return len(r.Engine.Copies) > 0
+	}
+	return slices.ContainsFunc(r.Engine.Outside, func(p *engine.Pattern) bool {
+		return p.Outside.Table.Same(f.table) && (p.Outside.Owns == nil || p.Outside.Owns(copiedKey(f.row)))
+	})
+}
+
+// ours reports whether a row is one of the patterns', and none that an attached pattern requires for the entity.
+func (r *Removal) ours(f *found, v any) (bool, error) {
+	requires := func(p *engine.Pattern) (bool, error) {
+		if f.row.Outside.Is {
+			copies, err := engine.CopiesOf(v).Outside(p)
+			return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == copiedKey(f.row) }), err
+		}
+		copies, err := engine.CopiesOf(v).Near(p)
+		return slices.ContainsFunc(copies, func(c driver.Copy) bool {
+			return c.RowKey == f.row.Key.Row || f.row.Layout == engine.FurtherRow && strings.HasPrefix(f.row.Key.Row, c.RowKey)
+		}), err
+	}
+	attached := r.Engine.Copies
+	if f.row.Outside.Is {
+		attached = slices.DeleteFunc(slices.Clone(r.Engine.Outside), func(p *engine.Pattern) bool { return !p.Outside.Table.Same(f.table) })
+	}
+	for _, p := range attached {
+		if required, err := requires(p); err != nil || required {
+			return false, err // a pattern that rejects the entity may have made the row before
+		}
+	}
+	for _, p := range r.Patterns {
+		if f.pattern == nil && p.Copies != nil {
+			if required, err := requires(p.Pattern); err == nil && required {
+				f.pattern = p.Pattern
+			}
+		}
+	}
+	return f.pattern != nil, nil
+}
+
+// remove deletes rows, those of a partition in transactions, each under the ETag with which it was read. It returns those that have
+// changed since.
+func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found) (changed []*found, err error) {
+	partitions, order := map[string][]*found{}, []string{}
+	for _, f := range all {
+		partition := f.row.Key.Partition
+		if partitions[partition] == nil {
+			order = append(order, partition)
+		}
+		partitions[partition] = append(partitions[partition], f)
+	}
+	var chunks [][]*found
+	for _, partition := range order {
+		chunks = slices.AppendSeq(chunks, slices.Chunk(partitions[partition], tables.MaxTransactionOperations))
+	}
+	var mu sync.Mutex
+	err = pagejob.Each(ctx, r.Concurrency, chunks, func(ctx context.Context, chunk []*found) error {
+		alone, err := division.Divided[*found]{
+			Write:   func(some []*found) error { return r.delete(ctx, table, some) },
+			Refused: func(err error, _ []*found) int { return refusedAt(err) },
+			Ends: func(err error) bool {
+				return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			},
+		}.Run(chunk)
+		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // all that may be there is read again
+			mu.Lock()
+			defer mu.Unlock()
+			for _, f := range chunk {
+				if !f.done {
+					changed = append(changed, f)
+				}
+			}
+			return nil
+		}
+		for _, f := range alone {
+			if err != nil {
+				break
+			}
+			switch e := r.delete(ctx, table, []*found{f}); {
+			case e == nil || tables.IsAbsent(e):
+			case errors.Is(e, tables.ErrConflict) || errors.Is(e, tables.ErrUnknownOutcome):
+				mu.Lock()
+				changed = append(changed, f)
+				mu.Unlock()
+			default:
+				err = e
+			}
+		}
+		return err
+	})
+	return changed, err
+}
+
+// refusedAt is the index of the refused row in its transaction, -1 if it is unknown.
+func refusedAt(err error) int {
+	if e := engine.AsError(err); e != nil {
+		return e.Change - 1
+	}
+	return -1
+}
+
+// delete deletes rows of one partition in one transaction.
+func (r *Removal) delete(ctx context.Context, table *tables.Table, all []*found) error {
+	operations := make([]engine.Operation, len(all))
+	for i, f := range all {
+		operations[i] = engine.Operation{Verb: wire.VerbDelete, Key: f.row.Key, IfMatch: f.row.ETag, Meaning: engine.Meaning{Pattern: f.pattern.Name}}
+	}
+	if _, err := engine.Commit(ctx, table, r.job.Op, operations...); err != nil {
+		return err
+	}
+	r.job.Add(func(p *tables.Report) { p.Deleted += int64(len(all)) })
+	for _, f := range all {
+		f.done = true
+		r.removed(f)
+	}
+	return nil
+}
+
+// removed tells the caller of a row that was removed, or that a dry run would remove.
+func (r *Removal) removed(f *found) {
+	r.job.Report(pagejob.Problem{Spurious: true, Pattern: f.pattern.Name, Table: f.table.Name(), Location: location(f), Entity: f.owner, Removed: !r.DryRun})
+}
+
+// report tells the caller of a row that could not be removed.
+func (r *Removal) report(f *found, err error) {
+	r.job.Add(func(p *tables.Report) { p.Failed++ })
+	p := pagejob.Problem{Spurious: true, Table: f.table.Name(), Location: location(f), Entity: f.owner, Err: err}
+	if f.pattern != nil {
+		p.Pattern = f.pattern.Name
+	}
+	r.job.Report(p)
+}
+
+// location is the place of a row as findings have it.
+func location(f *found) string {
+	if f.owner.Partition == f.row.Key.Partition && !f.row.Outside.Is {
+		return f.row.Key.Row
+	}
+	return driver.JoinKey(f.row.Key)
+}
