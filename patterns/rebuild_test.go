@@ -26,6 +26,7 @@ func TestRebuild(t *testing.T) {
 	d := o.open(t)
 	w := d.write(t, n, busy, departments)
 	options := &patterns.JobOptions{Progress: func(r tables.Report) { t.Logf("%+v", r) }}
+	options.SmallPages(50) // so that several readers have something to do
 	ctx, stop := context.WithCancel(t.Context())
 	_, err := d.repo.Rebuild(ctx, &patterns.JobOptions{Progress: func(r tables.Report) {
 		options.Resume = r.Resume

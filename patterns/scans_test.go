@@ -163,6 +163,9 @@ func TestVerifyResumesAnywhere(t *testing.T) {
 	const n = 80
 	for _, skewed := range []bool{false, true} {
 		o := scanned(t, n, skewed, "email", "mail")
+		if skewed {
+			o.service.SetChaos(storagetest.Chaos{ShortPages: 0.2, EmptyPages: 0.1, PartitionPages: 0.1})
+		}
 		d := o.open(t)
 		dice := rand.New(rand.NewPCG(7, 7))
 		var wants []string

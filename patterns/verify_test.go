@@ -123,6 +123,7 @@ func TestVerifyFindsAll(t *testing.T) {
 	began := time.Now()
 	var last tables.Report
 	o := patterns.JobOptions{Lag: patience, Progress: func(p tables.Report) { last = p }}
+	o.SmallPages(250) // so that several readers have something to do
 	got := d.verify(t, o)
 	t.Logf("seed %d: %d found in %v beside %d changes: %+v", seed, len(got), time.Since(began), w.changes.Load(), last)
 	if !slices.Equal(got, x.wants) {

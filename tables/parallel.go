@@ -37,7 +37,13 @@ type ParallelOptions[T any] struct {
 // AllParallel yields the entities that All yields, read by several readers: they share the table, or the one partition that the
 // query names, by ranges of keys. A reader that has nothing to do takes over a part of another one's range, so it does not matter
 // how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. An error
-// is yielded once, as the last element. On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.
+// is yielded once, as the last element.
+//
+// Unordered is the mode for large tables. In order, readers can share only the pages that are due next: with 8 readers, the longest chain of
+// dependent requests was 1/3.8 of one reader's in a table of 100 equal partitions, and 1/2 with 90 % of the rows in one of them; Unordered
+// had less than 1/6 in both. Use the order only if the caller needs it, as for a merge or an export in the order of keys.
+//
+// On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.
 //
 // Requests: 1 for each page; one for each bad guess of where rows are, fewer than 8 for each reader and a quarter of the pages; and up to 2 for each
 // part that a reader has taken over. In memory are at most 8 pages for each reader, with Unordered 2.
