@@ -193,6 +193,7 @@ func verbs() []use {
 			}
 			return nil
 		}},
+		{"tables.Transaction of two repositories", twoRepositories},
 		{"Repository.Verify, Repair, Rebuild", func(t testing.TB, k *kit, p part) error {
 			r, _ := k.inserted(t, p)
 			all, err := harness.Findings(t.Context(), r.Repair, &patterns.JobOptions{Lag: time.Millisecond})

@@ -100,8 +100,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		for _, row := range rows {
 			operations = append(operations, row.operations...)
 		}
-		_, err := Commit(ctx, table, "Reconcile", operations...)
-		if err != nil {
+		if _, err := Commit(ctx, table, "Reconcile", operations...); err != nil {
 			division.Report(ctx, table.Account().Logger(), table.Name(), len(rows), sets.Code(err))
 			return err
 		}
@@ -127,9 +126,8 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		rows := partitions[partition]
 		for len(rows) > 1 {
 			n, size := 0, 0
-			for n < len(rows) && size+len(rows[n].operations) <= tables.MaxTransactionOperations {
+			for ; n < len(rows) && size+len(rows[n].operations) <= tables.MaxTransactionOperations; n++ {
 				size += len(rows[n].operations)
-				n++
 			}
 			if _, err := divided.Run(rows[:n:n]); errors.Is(err, tables.ErrUnknownOutcome) {
 				return err
