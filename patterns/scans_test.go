@@ -267,6 +267,7 @@ func BenchmarkJobsAtLatency(b *testing.B) {
 	const n = 100_000
 	for _, skewed := range []bool{false, true} {
 		bare := scanned(b, n, skewed)
+		harness.Must[tables.Report](b)(bare.with("email").open(b).repo.Rebuild(b.Context(), nil))
 		slow := &slowPolicy{wait: 25 * time.Millisecond}
 		for _, tc := range []struct {
 			name   string
