@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,69 +43,21 @@ func bulkRows(yield func(*tables.Entity, error) bool) {
 	}
 }
 
-// recorder keeps the $batch requests of a bulk run, whole.
-type recorder struct {
-	mu       sync.Mutex
-	requests []recorded
-}
-
-type recorded struct {
-	url    string
-	header http.Header
-	body   []byte
-}
-
-func (r *recorder) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	if bytes.HasSuffix([]byte(raw.URL.Path), []byte("$batch")) {
-		body, err := io.ReadAll(req.Body())
-		if err != nil {
-			return nil, err
+// replayBulk posts the recorded transactions to another table of the same length of name. SharedKeyLite signs date, account and
+// path but no body, so that the recorded signatures still hold.
+func replayBulk(b *testing.B, recorded []harness.Recorded, from, to string) {
+	var batches []harness.Recorded
+	for _, r := range recorded {
+		if strings.HasSuffix(r.URL, "$batch") {
+			r.Body = bytes.ReplaceAll(r.Body, []byte(from), []byte(to))
+			batches = append(batches, r)
 		}
-		if err := req.RewindBody(); err != nil {
-			return nil, err
+	}
+	harness.Replay(b, barely(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
+		if status != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
+			b.Errorf("replay answered %d", status)
 		}
-		r.mu.Lock()
-		r.requests = append(r.requests, recorded{raw.URL.String(), raw.Header.Clone(), body})
-		r.mu.Unlock()
-	}
-	return req.Next()
-}
-
-// replay posts the recorded requests again, as fast as the server takes them, to another table of the same length of
-// name. SharedKeyLite signs date, account and path but no body, so that the recorded signatures still hold.
-func (r *recorder) replay(b *testing.B, from, to string, concurrency int) {
-	client := barely(b)
-	work := make(chan recorded)
-	var running sync.WaitGroup
-	for range concurrency {
-		running.Go(func() {
-			for q := range work {
-				req, err := http.NewRequest(http.MethodPost, q.url, bytes.NewReader(q.body))
-				if err != nil {
-					b.Error(err)
-					continue
-				}
-				req.Header = q.header
-				resp, err := client.Do(req)
-				if err != nil {
-					b.Error(err)
-					continue
-				}
-				answer, _ := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if resp.StatusCode != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
-					b.Errorf("replay answered %d", resp.StatusCode)
-				}
-			}
-		})
-	}
-	for _, q := range r.requests {
-		q.body = bytes.ReplaceAll(q.body, []byte(from), []byte(to))
-		work <- q
-	}
-	close(work)
-	running.Wait()
+	})
 }
 
 // BenchmarkBulk loads 20,000 entities over 50 partitions into Azurite three ways in each turn: BulkNonAtomic, a replay
@@ -116,7 +67,7 @@ func BenchmarkBulk(b *testing.B) {
 	ctx := context.Background()
 	var bulk, ceiling, naive time.Duration
 	for b.Loop() {
-		rec := &recorder{}
+		rec := &harness.Recorder{Transport: barely(b)}
 		recording := open(b, rec)
 		recorded, replayed := sameLength(b)
 		if err := recording.Table(recorded).Create(ctx); err != nil {
@@ -125,7 +76,8 @@ func BenchmarkBulk(b *testing.B) {
 		if _, err := recording.Table(recorded).Entities().BulkNonAtomic(ctx, bulkRows, nil); err != nil {
 			b.Fatal(err)
 		}
-		plain := open(b)
+		sent := rec.Take()
+		plain := open(b, barely(b))
 		for round := range 2 { // the second round in the other order, so that a server that slows down favours none
 			bulk += timed(func() {
 				table := harness.NewTable(b, plain)
@@ -139,7 +91,7 @@ func BenchmarkBulk(b *testing.B) {
 				if err := plain.Table(to).Create(ctx); err != nil {
 					b.Fatal(err)
 				}
-				rec.replay(b, recorded, to, 8)
+				replayBulk(b, sent, recorded, to)
 				drop(b, plain.Table(to))
 			})
 		}
@@ -160,12 +112,9 @@ func BenchmarkBulk(b *testing.B) {
 	b.ReportMetric(bulkEntities*float64(b.N)/bulk.Seconds(), "entities/s")
 }
 
-func open(b *testing.B, policies ...policy.Policy) *tables.Account {
+func open(b *testing.B, transport policy.Transporter) *tables.Account {
 	b.Helper()
-	return harness.AccountWith(b, func(o *azcore.ClientOptions) {
-		harness.Watching(policies...)(o)
-		o.Transport = barely(b)
-	})
+	return harness.AccountWith(b, func(o *azcore.ClientOptions) { o.Transport = transport })
 }
 
 // barely is the network with nothing in between, or the simulator.

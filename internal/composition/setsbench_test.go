@@ -1,0 +1,204 @@
+package composition_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// benchClerk is like the guide's employee.
+type benchClerk struct {
+	tables.Meta
+	Department, FirstName, LastName, Email string
+	ID, Age                                int
+	Salary                                 int64
+}
+
+func benchClerks(n, departments int) func(yield func(*benchClerk, error) bool) {
+	return func(yield func(*benchClerk, error) bool) {
+		for i := range n {
+			c := &benchClerk{Department: fmt.Sprintf("D%02d", i%departments), ID: i, FirstName: "Jun", LastName: fmt.Sprintf("Jones %d", i),
+				Email: fmt.Sprintf("jonesj%d@contoso.com", i), Age: 20 + i%50, Salary: int64(30_000 + i)}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+var benchSchema = patterns.Schema[benchClerk]{RowPrefix: "empid", Key: func(c *benchClerk) tables.Key {
+	return tables.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
+}}
+
+// benchNetwork reaches the test's service with nothing in between: checks of Azure's rules would cost both sides the same, and make them
+// look more alike than they are.
+func benchNetwork(b *testing.B) policy.Transporter {
+	b.Helper()
+	if s := storagetest.Open(b); s.Clock != nil {
+		return s.ClientOptions.Transport
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+	b.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func benchAccount(b *testing.B, transport policy.Transporter) *tables.Account {
+	b.Helper()
+	return harness.AccountWith(b, func(o *azcore.ClientOptions) { o.Transport = transport })
+}
+
+// elapsed runs f and returns how long it took.
+func elapsed(f func()) time.Duration {
+	begin := time.Now()
+	f()
+	return time.Since(begin)
+}
+
+// fresh makes an empty table of this name.
+func fresh(b *testing.B, a *tables.Account, name string) *tables.Table {
+	b.Helper()
+	table := a.Table(name)
+	harness.Check(b, table.CreateIfMissing(b.Context()), table.Drop(b.Context()), table.Create(b.Context()))
+	return table
+}
+
+var ifMatch = regexp.MustCompile(`If-Match: W/[^\r\n]*`)
+
+// BenchmarkRebuildOnService compares Rebuild of an index for the entities of one partition with what it cannot do without: a scan of the
+// table, and the transactions of the same rows, ready-made.
+func BenchmarkRebuildOnService(b *testing.B) {
+	for _, n := range []int{2_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchRebuild(b, n) })
+	}
+}
+
+func benchRebuild(b *testing.B, n int) {
+	ctx := b.Context()
+	name := storagetest.Open(b).TableName(b)
+	name = name[:min(len(name), 62)]
+	recorder := &harness.Recorder{Transport: benchNetwork(b)}
+	recording, plain := benchAccount(b, recorder), benchAccount(b, benchNetwork(b))
+	filled := func(a *tables.Account, name string) *tables.Table {
+		table := fresh(b, a, name)
+		bare := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
+		harness.Must[tables.Report](b)(bare.BulkNonAtomic(ctx, benchClerks(n, 1), nil))
+		return table
+	}
+	rebuild := func(table *tables.Table) {
+		index := intrapartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
+		repo := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema, index))
+		if report, err := repo.Rebuild(ctx, nil); err != nil || report.Written != int64(n) {
+			b.Fatal(report, err)
+		}
+	}
+	var ours, ceiling time.Duration
+	for b.Loop() {
+		recorded := filled(recording, name+"A")
+		recorder.Take()
+		rebuild(recorded)
+		var batches []harness.Recorded
+		for _, r := range recorder.Take() {
+			if strings.HasSuffix(r.URL, "$batch") {
+				r.Body = ifMatch.ReplaceAll(bytes.ReplaceAll(r.Body, []byte(name+"A"), []byte(name+"B")), []byte("If-Match: *"))
+				batches = append(batches, r)
+			}
+		}
+		for range 2 {
+			table := filled(plain, name+"B")
+			ours += elapsed(func() { rebuild(table) })
+			table = filled(plain, name+"B")
+			rows := harness.Must[*tables.Rows[benchClerk]](b)(tables.RowsOf[benchClerk](table))
+			ceiling += elapsed(func() {
+				for _, err := range rows.Query().AllowTableScan().All(ctx) {
+					harness.Check(b, err)
+				}
+				harness.Replay(b, benchNetwork(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
+					if status != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
+						b.Errorf("replay answered %d: %s", status, answer)
+					}
+				})
+			})
+		}
+		harness.Check(b, plain.Table(name+"A").Drop(ctx), plain.Table(name+"B").Drop(ctx))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(ours)/float64(ceiling), "x-scan-and-replay")
+	b.ReportMetric(ours.Seconds()/float64(2*b.N), "s/rebuild")
+}
+
+// BenchmarkBulkOnService compares a bulk insert with two indexes outside of the partition with a replay of its own requests: tables, queue
+// and all.
+func BenchmarkBulkOnService(b *testing.B) {
+	const n, departments = 2_000, 10
+	ctx := b.Context()
+	name := storagetest.Open(b).TableName(b)
+	name = name[:min(len(name), 50)]
+	recorder := &harness.Recorder{Transport: benchNetwork(b)}
+	recording, plain := benchAccount(b, recorder), benchAccount(b, benchNetwork(b))
+	suffixes := []string{"Staff", "Emails", "Names"}
+	open := func(a *tables.Account) *patterns.Repository[benchClerk] {
+		for _, suffix := range suffixes {
+			fresh(b, a, name+suffix)
+		}
+		store := harness.Must[*patterns.Store](b)(patterns.NewStore(a, strings.ToLower(name), nil))
+		options := func(suffix string) *interpartition.Options[benchClerk] {
+			return &interpartition.Options[benchClerk]{Table: store.Table(name + suffix), Group: func(*benchClerk) string { return interpartition.Global }}
+		}
+		emails := interpartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, options("Emails"))
+		names := interpartition.NewIndex("name", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.LastName) }, options("Names"))
+		repo := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(store.Table(name+"Staff"), benchSchema, emails, names))
+		harness.Check(b, store.Create(ctx))
+		b.Cleanup(func() { harness.Check(b, store.Close(context.Background())) })
+		return repo
+	}
+	load := func(repo *patterns.Repository[benchClerk]) {
+		if report, err := repo.BulkNonAtomic(ctx, benchClerks(n, departments), nil); err != nil || report.Written != n {
+			b.Fatal(report, err)
+		}
+	}
+	var ours, ceiling time.Duration
+	requests := 0
+	for b.Loop() {
+		repo := open(recording)
+		recorder.Take()
+		load(repo)
+		sent := recorder.Take()
+		requests += len(sent)
+		for range 2 {
+			repo := open(plain)
+			ours += elapsed(func() { load(repo) })
+			open(plain)
+			ceiling += elapsed(func() {
+				harness.Replay(b, benchNetwork(b), sent, 8, func(r *harness.Recorded, status int, answer []byte) {
+					gone := r.Method == http.MethodDelete && status == http.StatusNotFound // the message has another ID now
+					if !gone && (status >= 300 || bytes.Contains(answer, []byte("HTTP/1.1 4"))) {
+						b.Errorf("replay of %s %s answered %d: %s", r.Method, r.URL, status, answer)
+					}
+				})
+			})
+		}
+		for _, suffix := range suffixes {
+			harness.Check(b, plain.Table(name+suffix).Drop(ctx))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(ceiling)/float64(ours), "of-replay")
+	b.ReportMetric(float64(requests)/float64(b.N), "requests")
+	b.ReportMetric(ours.Seconds()/float64(2*b.N), "s/bulk")
+}

@@ -1,0 +1,96 @@
+package harness
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Recorder is a transport that keeps the requests that are answered, whole.
+type Recorder struct {
+	Transport policy.Transporter
+	mu        sync.Mutex
+	requests  []Recorded
+}
+
+// Recorded is a request as it was sent, with its signature.
+type Recorded struct {
+	Method, URL string
+	Header      http.Header
+	Body        []byte
+}
+
+// Do implements the SDK's Transporter.
+func (r *Recorder) Do(req *http.Request) (*http.Response, error) {
+	kept := Recorded{Method: req.Method, URL: req.URL.String(), Header: req.Header.Clone()}
+	if req.Body != nil {
+		var err error
+		if kept.Body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(kept.Body))
+	}
+	resp, err := r.Transport.Do(req)
+	if err == nil {
+		r.mu.Lock()
+		r.requests = append(r.requests, kept)
+		r.mu.Unlock()
+	}
+	return resp, err
+}
+
+// Take returns the requests since the last call.
+func (r *Recorder) Take() []Recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.requests
+	r.requests = nil
+	return taken
+}
+
+// Replay sends requests again over plain HTTP, as fast as the server takes them, and gives each with its response to check. Signatures
+// hold for some minutes; those of transactions sign no body.
+func Replay(b *testing.B, transport policy.Transporter, requests []Recorded, concurrency int, check func(r *Recorded, status int, answer []byte)) {
+	b.Helper()
+	work := make(chan *Recorded)
+	var running sync.WaitGroup
+	for range concurrency {
+		running.Go(func() {
+			for r := range work {
+				status, answer, err := r.send(transport)
+				for attempt := 0; err != nil && attempt < 3; attempt++ { // Azurite closes connections now and then
+					status, answer, err = r.send(transport)
+				}
+				if err != nil {
+					b.Error(err)
+					continue
+				}
+				check(r, status, answer)
+			}
+		})
+	}
+	for i := range requests {
+		work <- &requests[i]
+	}
+	close(work)
+	running.Wait()
+}
+
+func (r *Recorded) send(transport policy.Transporter) (status int, answer []byte, err error) {
+	req, err := http.NewRequest(r.Method, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header = r.Header
+	resp, err := transport.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
