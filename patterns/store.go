@@ -3,18 +3,19 @@ package patterns
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
+	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,8 +31,9 @@ type Store struct {
 	runner  intents.RunnerCloser // of intents
 
 	mu        sync.Mutex
-	resources []resource
+	resources []registered
 	known     map[resourceID]bool
+	engines   []*engine.Engine // of the store's repositories
 }
 
 // StoreOptions are the options of NewStore; nil is the same as the zero value.
@@ -51,10 +53,11 @@ type StoreOptions struct {
 // defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
 const defaultOpenIntents = 64
 
-// resource is something that Create creates.
-type resource struct {
+// registered is something that Create creates.
+type registered struct {
 	name   string // its kind and name
 	create func(context.Context) error
+	parts  []resource.Resource // what there is then
 }
 
 // resourceID tells resources of one name in several accounts apart; account is nil if the name has the address.
@@ -154,26 +157,17 @@ func (s *Store) Intents() *eventual.Queue {
 // Create creates the others and returns the joined errors. Requests: 1 for each table and container; for each queue 3, and 1 more for
 // each shard after the first.
 func (s *Store) Create(ctx context.Context) error {
-	s.mu.Lock()
-	resources := s.resources
-	s.mu.Unlock()
-	failures := make([]error, len(resources))
-	var creating errgroup.Group
-	creating.SetLimit(createdAtOnce)
-	for i, r := range resources {
-		creating.Go(func() error {
+	var creating []func(context.Context) error
+	for _, r := range s.registered() {
+		creating = append(creating, func(ctx context.Context) error {
 			if err := r.create(ctx); err != nil {
-				failures[i] = fmt.Errorf("create %s: %w", r.name, err)
+				return fmt.Errorf("create %s: %w", r.name, err)
 			}
 			return nil
 		})
 	}
-	_ = creating.Wait() // the functions return nil
-	return errors.Join(failures...)
+	return readiness.All(ctx, creating)
 }
-
-// createdAtOnce is how many resources Create creates at once.
-const createdAtOnce = 8
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
 // effects of patterns attached with Async. At least one process must run it. Call Create before: while the queue does not exist, Run
@@ -219,7 +213,7 @@ func (s *Store) knows(id resourceID) bool {
 }
 
 // know registers a resource for Create.
-func (s *Store) know(id resourceID, create func(context.Context) error) {
+func (s *Store) know(id resourceID, create func(context.Context) error, parts ...resource.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.known[id] {
@@ -227,17 +221,19 @@ func (s *Store) know(id resourceID, create func(context.Context) error) {
 			s.known = map[resourceID]bool{}
 		}
 		s.known[id] = true
-		s.resources = append(s.resources, resource{id.name, create})
+		s.resources = append(s.resources, registered{id.name, create, parts})
 	}
 }
 
 func (s *Store) knowTable(t *tables.Table) {
 	if t != nil {
-		s.know(resourceID{t.Account(), "table " + t.Name()}, t.CreateIfMissing)
+		s.know(resourceID{t.Account(), "table " + t.Name()}, t.CreateIfMissing, readiness.OfTable(t))
 	}
 }
 
-func (s *Store) knowQueue(q *eventual.Queue) { s.know(queueID(q), q.CreateIfMissing) }
+func (s *Store) knowQueue(q *eventual.Queue) {
+	s.know(queueID(q), q.CreateIfMissing, eventual.ResourcesOf(pass, q)...)
+}
 
 func queueID(q *eventual.Queue) resourceID { return resourceID{q.Account(), "queue " + q.Name()} }
 
@@ -252,7 +248,12 @@ func (s *Store) knowContainer(c *container.Client) {
 			return nil
 		}
 		return tables.ServiceError("Create", url, err)
-	})
+	}, resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
+		if _, err := c.GetProperties(ctx, nil); err != nil {
+			return tables.ServiceError("Ready", url, err)
+		}
+		return nil
+	}})
 }
 
 // ownedBy returns a handle for the same table that leads to its owner.
@@ -298,6 +299,9 @@ func (r *Repository[T]) knowAll() {
 	if _, passes := (*tables.OwnerOf(pass, r.engine.Table)).(runTime); passes {
 		return // what its patterns use may be the table itself
 	}
+	s.mu.Lock()
+	s.engines = append(s.engines, r.engine)
+	s.mu.Unlock()
 	s.knowTable(r.engine.Table)
 	for _, p := range r.patterns {
 		if p.Outside != nil {

@@ -1,0 +1,96 @@
+// Package eachof runs a long job on several repositories, one after another, as one job with one report.
+package eachof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Job is a job of several repositories.
+type Job struct {
+	Op     string
+	Names  []string // of the repositories, sorted, so that another process can resume the run
+	Resume string
+	// Run runs the job of one repository from the token of an earlier run of it.
+	Run      func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error)
+	Progress func(tables.Report) // nil for none
+}
+
+// token is the position of a run.
+type token struct {
+	Version    int    `json:"v"`
+	Op         string `json:"o"`
+	Repository string `json:"r"`           // which the run is at
+	Token      string `json:"t,omitempty"` // of its own job, "" for its beginning
+	Done       tables.Report
+}
+
+const version = 1
+
+// All runs the job of each repository. The report is the sum of theirs.
+func (j Job) All(ctx context.Context) (tables.Report, error) {
+	began := time.Now()
+	at := token{Version: version, Op: j.Op}
+	if j.Resume != "" {
+		if err := at.parse(j.Resume, j.Names); err != nil {
+			return tables.Report{}, tables.Invalid(j.Op, err)
+		}
+	}
+	report := at.Done
+	for i, name := range j.Names {
+		if name < at.Repository {
+			continue
+		}
+		at.Repository = name
+		inner, err := j.Run(ctx, i, at.Token, func(inner tables.Report) {
+			if j.Progress != nil {
+				j.Progress(j.sum(at, inner, began))
+			}
+		})
+		if err != nil {
+			return j.sum(at, inner, began), err
+		}
+		at.Done, at.Token = plus(at.Done, inner), ""
+		report = at.Done
+	}
+	report.Elapsed = time.Since(began)
+	return report, nil
+}
+
+// sum returns the report of the run while it is at a repository.
+func (j Job) sum(at token, inner tables.Report, began time.Time) tables.Report {
+	sum := plus(at.Done, inner)
+	at.Token = inner.Resume
+	if at.Token != "" || at.Repository != j.Names[0] {
+		sum.Resume = continuation.Encode(&at)
+	}
+	sum.Elapsed = time.Since(began)
+	return sum
+}
+
+func (t *token) parse(text string, names []string) error {
+	var c token
+	switch {
+	case continuation.Decode(text, &c) != nil:
+		return fmt.Errorf("JobOptions.Resume, of %d characters, is not Report.Resume of an earlier Store.%s", len(text), t.Op)
+	case c.Version != version:
+		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, version)
+	case c.Op != t.Op || !slices.Contains(names, c.Repository):
+		return errors.New("JobOptions.Resume is the token of another job, or of a store with other repositories; begin again without it")
+	}
+	*t = c
+	return nil
+}
+
+// plus adds the counts of two reports. The second one's counts include what a run that it resumes has counted.
+func plus(a, b tables.Report) tables.Report {
+	return tables.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,
+		Deleted: a.Deleted + b.Deleted, Unchanged: a.Unchanged + b.Unchanged, Conflicts: a.Conflicts + b.Conflicts, Failed: a.Failed + b.Failed,
+		Candidates: a.Candidates + b.Candidates, Findings: a.Findings + b.Findings, Repaired: a.Repaired + b.Repaired}
+}

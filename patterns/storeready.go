@@ -1,0 +1,48 @@
+package patterns
+
+import (
+	"context"
+
+	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
+)
+
+// Resource is a table, queue or container that a store uses.
+type Resource struct {
+	Kind string // "table", "queue" or "container"
+	Name string // with StoreOptions.Prefix; of a container the URL, since it can be in another account
+	Role string // the built-in role that lets a program write to it; a program that only reads needs the Reader of the same name
+}
+
+// Resources lists what the store's repositories and patterns use, and what was opened from the store: what Create creates, in the order in
+// which the program has named it. Infrastructure code creates these and grants the roles. A queue is listed with its shards, its poison
+// queue and the container of its large bodies. Requests: 0.
+func (s *Store) Resources() []Resource {
+	var all []Resource
+	for _, r := range s.registered() {
+		for _, part := range r.parts {
+			all = append(all, Resource{Kind: string(part.Kind), Name: part.Name, Role: part.Kind.Role()})
+		}
+	}
+	return all
+}
+
+// Ready returns nil if everything in Resources exists and the account's credential can read it, for a readiness probe. If not, the error
+// joins one error for each resource, which names it and says what to do: tables.ErrMissingResource, tables.ErrBeingDeleted,
+// tables.ErrDenied or tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of Resources,
+// at most 8 at once.
+func (s *Store) Ready(ctx context.Context) error {
+	var checks []func(context.Context) error
+	for _, r := range s.registered() {
+		for _, part := range r.parts {
+			checks = append(checks, func(ctx context.Context) error { return readiness.Check(ctx, part) })
+		}
+	}
+	return readiness.All(ctx, checks)
+}
+
+// registered returns the resources that the store knows.
+func (s *Store) registered() []registered {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resources
+}

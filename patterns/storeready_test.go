@@ -1,0 +1,190 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// TestReady: each missing resource is named, with what to do; nothing is missing after Create.
+func TestReady(t *testing.T) {
+	s := storagetest.Open(t)
+	var requests storagetest.RequestCounter
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(slices.Clip(counted.ClientOptions.PerRetryPolicies), &requests)
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", &patterns.StoreOptions{Prefix: s.TableName(t)[max(0, len(s.TableName(t))-20):]}))
+	container := store.Container("photos").URL()
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
+	letters := harness.Must[interface{ Name() string }](t)(store.Queue("letters", nil))
+	var names []string
+	for _, r := range store.Resources() {
+		names = append(names, r.Name)
+		if want := map[string]string{"table": "Table", "queue": "Queue", "container": "Blob"}[r.Kind]; r.Role != "Storage "+want+" Data Contributor" {
+			t.Errorf("%+v", r)
+		}
+	}
+	want := []string{container, repo.Table().Name(), letters.Name(), letters.Name() + "-poison", letters.Name() + "-claims"}
+	if !slices.Equal(names, want) {
+		t.Fatalf("resources are %q, want %q", names, want)
+	}
+	if n := requests.Count(); n != 0 {
+		t.Errorf("%d requests before Ready", n)
+	}
+	err := store.Ready(t.Context())
+	if !errors.Is(err, tables.ErrMissingResource) {
+		t.Fatal(err)
+	}
+	for _, name := range want {
+		if !strings.Contains(err.Error(), name+" does not exist; call Store.Create") {
+			t.Errorf("%s is not named in: %v", name, err)
+		}
+	}
+	if n := requests.Count(); n != len(want) {
+		t.Errorf("%d requests, want %d", n, len(want))
+	}
+	harness.Check(t, store.Create(t.Context()), store.Ready(t.Context()))
+	harness.Check(t, repo.Table().Drop(t.Context()))
+	err = store.Ready(t.Context())
+	if e := harness.WantKind(t, err, tables.ErrMissingResource); e.Table != repo.Table().Name() || strings.Contains(err.Error(), "letters") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestReadyDenied: a resource that the credential may not read is named with the role that is missing.
+func TestReadyDenied(t *testing.T) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.InProcess(t, func(req *http.Request) (*http.Response, error) {
+		return harness.Reply(req, http.StatusForbidden, `{"odata.error":{"code":"AuthorizationPermissionMismatch","message":{"lang":"en-US","value":"no"}}}`, "Content-Type", "application/json"), nil
+	}), "contoso", nil))
+	store.Table("Persons")
+	err := store.Ready(t.Context())
+	if !errors.Is(err, tables.ErrDenied) || !strings.Contains(err.Error(), "table Persons cannot be read; give the program the role Storage Table Data Contributor") {
+		t.Error(err)
+	}
+}
+
+// twoTeams is a store with two repositories whose index has lost a row each.
+func twoTeams(t *testing.T) *patterns.Store {
+	t.Helper()
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	for _, name := range []string{"Second", "First"} {
+		byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+		repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table(name), personSchema(), byEmail))
+		harness.Check(t, store.Create(t.Context()))
+		for id := range 4 {
+			p := ann()
+			p.ID, p.Email = id, fmt.Sprintf("p%d", id)
+			harness.Check(t, repo.Insert(t.Context(), p))
+		}
+		rows := repo.Table().Entities()
+		harness.Check(t, rows.DeleteUnconditional(t.Context(), tables.Key{Partition: "red", Row: "email_p1"}))
+	}
+	return store
+}
+
+// TestStoreJobs: the jobs of a store are those of all repositories, with one report, and resume between them.
+func TestStoreJobs(t *testing.T) {
+	store := twoTeams(t)
+	var found []string
+	options := func() *patterns.JobOptions {
+		found = nil
+		o := fixed()
+		o.Found = func(f patterns.Finding) error { found = append(found, f.Table+" "+f.Location); return nil }
+		return &o
+	}
+	report := harness.Must[tables.Report](t)(store.Verify(t.Context(), options()))
+	if want := []string{"First email_p1", "Second email_p1"}; !slices.Equal(found, want) || report.Read != 8 || report.Findings != 2 || report.Resume != "" {
+		t.Fatalf("%q, %+v", found, report)
+	}
+	// What was found before a token and what is found after it is everything, from every token of a run.
+	type checkpoint struct {
+		token string
+		found []string
+	}
+	var checkpoints []checkpoint
+	o := options()
+	o.Progress = func(r tables.Report) { checkpoints = append(checkpoints, checkpoint{r.Resume, slices.Clone(found)}) }
+	harness.Must[tables.Report](t)(store.Verify(t.Context(), o))
+	behind := 0
+	for _, c := range checkpoints {
+		o := options()
+		o.Resume = c.token
+		again := harness.Must[tables.Report](t)(store.Verify(t.Context(), o))
+		if !slices.Contains(found, "First email_p1") {
+			behind++
+		}
+		all := append(c.found, found...)
+		slices.Sort(all)
+		if again.Read != 8 || !slices.Equal(slices.Compact(all), []string{"First email_p1", "Second email_p1"}) {
+			t.Errorf("resumed: %+v, found %q after %q", again, found, c.found)
+		}
+	}
+	if behind == 0 {
+		t.Errorf("none of %d tokens is behind the first repository's finding", len(checkpoints))
+	}
+	// An error of Found in the second repository leaves a token from which the run goes on there.
+	o = options()
+	full := errors.New("full")
+	o.Found = func(f patterns.Finding) error {
+		if found = append(found, f.Table); f.Table == "Second" {
+			return full
+		}
+		return nil
+	}
+	broken, err := store.Repair(t.Context(), o)
+	if !errors.Is(err, full) || broken.Resume == "" {
+		t.Fatal(broken, err)
+	}
+	o = options()
+	o.Resume = broken.Resume
+	if _, err := store.Verify(t.Context(), o); !errors.Is(err, tables.ErrInvalid) {
+		t.Errorf("the token of Repair resumes Verify: %v", err)
+	}
+	o = options()
+	o.Resume = broken.Resume
+	harness.Must[tables.Report](t)(store.Repair(t.Context(), o))
+	harness.Check(t, harness.Clean(t.Context(), store.Verify, options()))
+	if report := harness.Must[tables.Report](t)(store.Rebuild(t.Context(), nil)); report.Unchanged != 8 || report.Written != 0 {
+		t.Errorf("%+v", report)
+	}
+	for _, bad := range []*patterns.JobOptions{{Partitions: []string{"red"}}, {Patterns: []string{"email"}}, {Rows: 5}, {Resume: "?"}, {Resume: "e30"}} {
+		_, err := store.Verify(t.Context(), bad)
+		harness.WantKind(t, err, tables.ErrInvalid)
+	}
+}
+
+// A readiness probe asks the store. What is missing is named.
+func ExampleStore_Ready() {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := patterns.NewStore(account, "contoso", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	store.Table("Customers") // NewRepository gets it
+	err = store.Ready(context.Background())
+	fmt.Println(errors.Is(err, tables.ErrMissingResource), strings.HasPrefix(err.Error(), "table Customers does not exist; call Store.Create"))
+	for _, r := range store.Resources() {
+		fmt.Println(r.Kind, r.Name, "-", r.Role)
+	}
+	// Output:
+	// true true
+	// table Customers - Storage Table Data Contributor
+}
