@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -180,9 +181,16 @@ func (b *rebuild) report() tables.Report {
 	return p
 }
 
+// heavyPage is how many entities each reader holds at once if they have large values in blobs, or more rows than their own.
+const heavyPage = 50
+
 // scan reads the entities of the run's partitions, or of the table, and fills them.
 func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
-	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Readers: b.options.Concurrency, Size: b.options.pageSize,
+	size := b.options.pageSize
+	if pagejob.Heavy(b.r) {
+		size = cmp.Or(size, heavyPage)
+	}
+	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Readers: b.options.Concurrency, Size: size,
 		New: b.begin,
 		Row: func(ctx context.Context, p *rebuildPage, raw *tables.RawRow) error {
 			row := engine.RowOf(raw)

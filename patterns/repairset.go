@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -11,6 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -41,6 +43,9 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	var chunks []*repairSet
 	for _, name := range order {
 		s := grouped[name]
+		if pagejob.Heavy(v.r) {
+			s.most = min(s.most, heavyPage)
+		}
 		for chunk := range slices.Chunk(s.all, s.most) {
 			if len(chunk) >= fewestTogether {
 				chunks = append(chunks, &repairSet{v: v, repair: s.repair, all: chunk})
@@ -59,7 +64,7 @@ func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 			return "", nil
 		}
 		// A finding outside has at most a copy, its claim and one more.
-		return "delete " + a.table.Name() + "\t" + f.wrongRows[0].key.Partition, &repairSet{repair: v.deleteTogether, most: tables.MaxTransactionOperations / max(len(f.wrongRows), 1)}
+		return fmt.Sprintf("delete %d\t%s", f.site.area, f.wrongRows[0].key.Partition), &repairSet{repair: v.deleteTogether, most: tables.MaxTransactionOperations / max(len(f.wrongRows), 1)}
 	case f.Kind == Spurious:
 		return "", nil
 	case f.site.area == nearArea:
@@ -88,6 +93,9 @@ func (s *repairSet) run(ctx context.Context) error {
 	_, err = division.Divided[*finding]{
 		Write: func(all []*finding) error {
 			all = slices.DeleteFunc(slices.Clone(all), func(f *finding) bool { return f.Repaired })
+			if len(all) == 0 {
+				return nil // an earlier attempt has found them right
+			}
 			return s.repair(ctx, all)
 		},
 		Ends: func(err error) bool {

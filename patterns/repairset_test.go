@@ -3,8 +3,10 @@ package patterns_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,17 +23,20 @@ type damagedTable struct {
 	bare     *patterns.Repository[person]
 	store    *patterns.Store
 	requests func() int64
+	before   func(n int64, request *http.Request) // is called before each request
 }
 
 func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns.Pattern[person], more ...patterns.Pattern[person]) *damagedTable {
 	t.Helper()
-	a, requests := harness.Counted(t)
+	w := &damagedTable{before: func(int64, *http.Request) {}}
+	requests := new(atomic.Int64)
+	a := harness.AccountWith(t, harness.Watching(harness.PerAttempt(func(r *http.Request) { w.before(requests.Add(1), r) })))
 	name := strings.ToLower(strings.NewReplacer("/", "", "_", "").Replace(t.Name()))
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+name[max(0, len(name)-20):], nil))
 	table := store.Table("P" + name)
-	w := &damagedTable{store: store, requests: requests.Load,
-		bare: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema())),
-		repo: harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))}
+	w.store, w.requests = store, requests.Load
+	w.bare = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))
 	harness.Check(t, store.Create(t.Context()))
 	_, err := w.repo.BulkNonAtomic(t.Context(), func(yield func(*person, error) bool) {
 		for id := range n {
@@ -158,4 +163,55 @@ func TestRepairTogether(t *testing.T) {
 	if p := harness.Must[*person](t)(w.repo.Get(ctx, tables.Key{Partition: "red", Row: "person_0004"})); p.Name != "changed" {
 		t.Errorf("%+v", p)
 	}
+}
+
+// TestRepairHalfHealed: a concurrent writer repairs the first half of a set before any of Repair's requests, and changes an entity of the
+// other half before the set is written, so that the set is refused. The rest is repaired.
+func TestRepairHalfHealed(t *testing.T) {
+	const requests = 12
+	healedFirst := 0
+	for at := range int64(requests) {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			if len(repairHalfHealed(t, at+1)) < 4 {
+				healedFirst++
+			}
+		})
+	}
+	if healedFirst == 0 || healedFirst == requests {
+		t.Errorf("in %d of %d runs the copies were healed before they were found", healedFirst, requests)
+	}
+}
+
+func repairHalfHealed(t *testing.T, at int64) []patterns.Finding {
+	ctx := t.Context()
+	w := newDamagedTable(t, 4, func(*patterns.Store) patterns.Pattern[person] { return emailIndex() })
+	w.rows(t, "red", "email_", func(keys []tables.Key) { w.remove(t, keys) })
+	update := func(of *patterns.Repository[person], id int) {
+		_, err := of.Update(ctx, tables.Key{Partition: "red", Row: fmt.Sprintf("person_%04d", id)}, func(p *person) error { p.Name = "changed"; return nil })
+		harness.Check(t, err)
+	}
+	begin, healing, refused := w.requests(), false, false
+	w.before = func(n int64, request *http.Request) {
+		switch {
+		case healing:
+		case n == begin+at:
+			healing = true
+			update(w.repo, 0)
+			update(w.repo, 1)
+			healing = false
+		case n > begin+at && !refused && strings.HasSuffix(request.URL.Path, "$batch"):
+			refused, healing = true, true
+			update(w.bare, 2)
+			healing = false
+		}
+	}
+	found, err := harness.Findings(ctx, w.repo.Repair, &patterns.JobOptions{Concurrency: 1})
+	harness.Check(t, err)
+	for _, f := range found {
+		if !f.Repaired {
+			t.Errorf("%v", f)
+		}
+	}
+	harness.Check(t, harness.Clean(ctx, w.repo.Verify, nil))
+	return found
 }

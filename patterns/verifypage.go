@@ -102,7 +102,7 @@ func (v *verifier) take(pg *page, at *rangescan.Range) {
 		}
 		v.count(pg, pg.facts[part.facts:end], run)
 	}
-	run.Spans = run.Spans.With(rangescan.Range{From: from, To: v.border(at.To)})
+	run.Spans = run.Spans.With(rangescan.Range{From: from, To: v.border(from, at.To)})
 }
 
 // count counts facts: in the collector of the page's scan, or in the sums of a run of partitions and of everything outside.

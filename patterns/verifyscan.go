@@ -95,9 +95,10 @@ func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*pag
 	return scan
 }
 
-// runAt returns the run of what lies behind a point.
+// runAt returns the run of what lies behind a point. A partition of which rows were counted keeps its run, also if it is read on from its
+// beginning.
 func (v *verifier) runAt(at rangescan.Point) *partitionRun {
-	if at.Border() {
+	if _, open := v.state.Open[at.Partition]; at.Side == rangescan.Behind || at.Border() && !open {
 		return v.state.Near
 	}
 	return v.runOf(at.Partition)
@@ -136,8 +137,8 @@ func (v *verifier) closeRun() {
 
 // border returns the end of a page, moved to the beginning of the next partition of the run's list, so that the pages of consecutive
 // partitions touch.
-func (v *verifier) border(end *rangescan.Point) *rangescan.Point {
-	if v.scope == nil || end == nil || !end.Border() {
+func (v *verifier) border(from rangescan.Point, end *rangescan.Point) *rangescan.Point {
+	if v.scope == nil || end == nil || !end.Border() || *end == from { // at Azure Cosmos DB, only the last page of a partition has an extent
 		return end
 	}
 	for _, partition := range v.options.Partitions {

@@ -119,8 +119,13 @@ func (s *verifyState) parse(token, run string) error {
 	if err != nil {
 		return fmt.Errorf("JobOptions.Resume is damaged: %w", err)
 	}
-	if s.Part < 0 || s.Group < 0 || !s.Near.valid() || s.Closing != nil && !s.Closing.valid() {
+	if s.Part < 0 || s.Group < 0 || s.Group > tally.Buckets || !s.Near.valid() || s.Closing != nil && !s.Closing.valid() {
 		return errNowhere
+	}
+	for _, closing := range s.Open {
+		if closing && s.Closing == nil {
+			return errNowhere
+		}
 	}
 	return nil
 }
@@ -133,7 +138,9 @@ func (s *verifyState) set(from *verifyState) {
 }
 
 // valid reports whether a run can be one of a token.
-func (p *partitionRun) valid() bool { return p.Group >= 0 && p.Spans.Valid() }
+func (p *partitionRun) valid() bool {
+	return p.Group >= 0 && p.Group <= tally.Buckets && p.Spans.Valid()
+}
 
 // into copies a run of partitions into another one, or a new one if there is none.
 func (p *partitionRun) into(other *partitionRun) *partitionRun {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 )
 
@@ -33,4 +34,10 @@ func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
 		}
 	}
 	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
+}
+
+// Heavy reports whether an entity of a repository can take much more memory than its own row: with large values in blobs, or more rows. A
+// job holds few of these at once.
+func Heavy(r *engine.Engine) bool {
+	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
 }

@@ -4,10 +4,12 @@ package rewriting
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -45,6 +47,7 @@ type old struct {
 	row     *engine.StoredRow // as it was read, with all stored properties
 	key     tables.Key
 	rows    int  // that the entity has in its partition
+	size    int  // of these, in bytes
 	stale   bool // it must be read again before it is written
 	unknown bool // the outcome of a write is unknown
 	done    bool
@@ -53,6 +56,20 @@ type old struct {
 // Process writes the entities of a page that need it.
 func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engine.StoredRow) error {
 	r.job = job
+	most := len(page)
+	if pagejob.Heavy(job.Engine) {
+		most = r.Concurrency
+	}
+	for some := range slices.Chunk(page, max(most, 1)) {
+		if err := r.process(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// process writes those of a page's entities that need it, all of which it holds in memory.
+func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error {
 	var mu sync.Mutex
 	var all []*old
 	err := pagejob.Each(ctx, r.Concurrency, page, func(ctx context.Context, row *engine.StoredRow) error {
@@ -124,7 +141,11 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 	if r.AsStored && r.job.Engine.Schema.Key(v) != row.Key {
 		return nil, nil
 	}
-	return &old{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}, nil
+	x := &old{value: v, row: now, key: row.Key, rows: r.rowsOf(now)}
+	for _, p := range now.Properties {
+		x.size += (1 + len(r.job.Engine.Copies)) * edm.PropertySize(p.Name, edm.Value(p.Value))
+	}
+	return x, nil
 }
 
 // rowsOf estimates the rows of an entity in its partition.
@@ -149,17 +170,21 @@ func (r *Rewriting) read() {
 	}
 }
 
+// mostBytes limits the rows of a change set, by what the service counts. In JSON they have room in the 4 MiB of a transaction.
+const mostBytes = 2 << 20
+
 // group makes change sets of entities of one partition. A single entity is a set of one, without a division.
 func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
-	type open struct{ at, room int }
-	last := map[string]open{} // the last set of a partition, and the rows for which it has room
+	type open struct{ at, room, size int }
+	last := map[string]open{} // the last set of a partition, and the rows and bytes for which it has room
 	for _, x := range all {
 		set, known := last[x.key.Partition]
-		if !known || set.room < x.rows {
-			set = open{len(groups), r.job.Engine.BulkRows()}
+		if !known || set.room < x.rows || set.size < x.size {
+			set = open{len(groups), r.job.Engine.BulkRows(), mostBytes}
 			groups = append(groups, nil)
 		}
 		set.room -= x.rows
+		set.size -= x.size
 		last[x.key.Partition] = set
 		groups[set.at] = append(groups[set.at], x)
 	}
