@@ -181,14 +181,11 @@ func (b *rebuild) report() tables.Report {
 	return p
 }
 
-// heavyPage is how many entities each reader holds at once if they have large values in blobs, or more rows than their own.
-const heavyPage = 50
-
 // scan reads the entities of the run's partitions, or of the table, and fills them.
 func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 	size := b.options.pageSize
 	if pagejob.Heavy(b.r) {
-		size = cmp.Or(size, heavyPage)
+		size = cmp.Or(size, pagejob.MostHeavy)
 	}
 	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Readers: b.options.Concurrency, Size: size,
 		New: b.begin,

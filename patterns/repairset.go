@@ -44,7 +44,7 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	for _, name := range order {
 		s := grouped[name]
 		if pagejob.Heavy(v.r) {
-			s.most = min(s.most, heavyPage)
+			s.most = min(s.most, pagejob.MostHeavy)
 		}
 		for chunk := range slices.Chunk(s.all, s.most) {
 			if len(chunk) >= fewestTogether {

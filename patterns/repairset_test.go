@@ -14,6 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -31,9 +32,9 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 	w := &damagedTable{before: func(int64, *http.Request) {}}
 	requests := new(atomic.Int64)
 	a := harness.AccountWith(t, harness.Watching(harness.PerAttempt(func(r *http.Request) { w.before(requests.Add(1), r) })))
-	name := strings.ToLower(strings.NewReplacer("/", "", "_", "").Replace(t.Name()))
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+name[max(0, len(name)-20):], nil))
-	table := store.Table("P" + name)
+	name := storagetest.Open(t).TableName(t)
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+strings.ToLower(name[max(0, len(name)-20):]), nil))
+	table := store.Table(name)
 	w.store, w.requests = store, requests.Load
 	w.bare = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	w.repo = harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), append(more, pattern(store))...))
@@ -47,7 +48,7 @@ func newDamagedTable(t *testing.T, n int, pattern func(*patterns.Store) patterns
 			}
 		}
 	}, nil)
-	harness.Check(t, err)
+	harness.Check(t, err, store.Close(t.Context()))
 	return w
 }
 

@@ -30,10 +30,10 @@ type Store struct {
 	intents *eventual.Queue      // nil if the account has no queue endpoint
 	runner  intents.RunnerCloser // of intents
 
-	mu        sync.Mutex
-	resources []registered
-	known     map[resourceID]bool
-	engines   []*engine.Engine // of the store's repositories
+	uses readiness.Register
+
+	mu      sync.Mutex
+	engines []*engine.Engine // of the store's repositories
 }
 
 // StoreOptions are the options of NewStore; nil is the same as the zero value.
@@ -52,19 +52,6 @@ type StoreOptions struct {
 
 // defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
 const defaultOpenIntents = 64
-
-// registered is something that Create creates.
-type registered struct {
-	name   string // its kind and name
-	create func(context.Context) error
-	parts  []resource.Resource // what there is then
-}
-
-// resourceID tells resources of one name in several accounts apart; account is nil if the name has the address.
-type resourceID struct {
-	account *tables.Account
-	name    string
-}
 
 // NewStore opens a store. Its queue of intents is called name with "-intents" appended. Programs that share repositories use the same
 // name, other programs in the account another one; it has the characters of a queue's name. NewStore makes no request.
@@ -158,10 +145,10 @@ func (s *Store) Intents() *eventual.Queue {
 // each shard after the first.
 func (s *Store) Create(ctx context.Context) error {
 	var creating []func(context.Context) error
-	for _, r := range s.registered() {
+	for _, e := range s.uses.Entries() {
 		creating = append(creating, func(ctx context.Context) error {
-			if err := r.create(ctx); err != nil {
-				return fmt.Errorf("create %s: %w", r.name, err)
+			if err := e.Create(ctx); err != nil {
+				return fmt.Errorf("create %s: %w", e.Name, err)
 			}
 			return nil
 		})
@@ -177,7 +164,7 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 	if s.intents == nil {
 		return tables.Invalidf("Run", "the store has no queue of intents; set Endpoints.Queue of its account")
 	}
-	if !s.knows(queueID(s.intents)) {
+	if !s.uses.Has(queueID(s.intents)) {
 		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
@@ -206,53 +193,31 @@ func (s *Store) lower(name string) string {
 	return strings.ToLower(s.prefix) + "-" + name
 }
 
-func (s *Store) knows(id resourceID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known[id]
-}
-
-// know registers a resource for Create.
-func (s *Store) know(id resourceID, create func(context.Context) error, parts ...resource.Resource) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.known[id] {
-		if s.known == nil {
-			s.known = map[resourceID]bool{}
-		}
-		s.known[id] = true
-		s.resources = append(s.resources, registered{id.name, create, parts})
-	}
-}
-
 func (s *Store) knowTable(t *tables.Table) {
 	if t != nil {
-		s.know(resourceID{t.Account(), "table " + t.Name()}, t.CreateIfMissing, readiness.OfTable(t))
+		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: t.Account(), Name: "table " + t.Name()}, Create: t.CreateIfMissing, Parts: []resource.Resource{readiness.OfTable(t)}})
 	}
 }
 
 func (s *Store) knowQueue(q *eventual.Queue) {
-	s.know(queueID(q), q.CreateIfMissing, eventual.ResourcesOf(pass, q)...)
+	s.uses.Add(readiness.Entry{ID: queueID(q), Create: q.CreateIfMissing, Parts: eventual.ResourcesOf(pass, q)})
 }
 
-func queueID(q *eventual.Queue) resourceID { return resourceID{q.Account(), "queue " + q.Name()} }
+func queueID(q *eventual.Queue) readiness.ID {
+	return readiness.ID{Account: q.Account(), Name: "queue " + q.Name()}
+}
 
 func (s *Store) knowContainer(c *container.Client) {
 	if c == nil {
 		return
 	}
 	url := wire.RedactText(c.URL()) // the URL may have a signature
-	s.know(resourceID{nil, "container " + url}, func(ctx context.Context) error {
+	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
 		_, err := c.Create(ctx, nil)
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
 			return nil
 		}
 		return tables.ServiceError("Create", url, err)
-	}, resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
-		if _, err := c.GetProperties(ctx, nil); err != nil {
-			return tables.ServiceError("Ready", url, err)
-		}
-		return nil
 	}})
 }
 

@@ -18,8 +18,8 @@ type Resource struct {
 // queue and the container of its large bodies. Requests: 0.
 func (s *Store) Resources() []Resource {
 	var all []Resource
-	for _, r := range s.registered() {
-		for _, part := range r.parts {
+	for _, e := range s.uses.Entries() {
+		for _, part := range e.Parts {
 			all = append(all, Resource{Kind: string(part.Kind), Name: part.Name, Role: part.Kind.Role()})
 		}
 	}
@@ -32,17 +32,10 @@ func (s *Store) Resources() []Resource {
 // at most 8 at once.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
-	for _, r := range s.registered() {
-		for _, part := range r.parts {
+	for _, e := range s.uses.Entries() {
+		for _, part := range e.Parts {
 			checks = append(checks, func(ctx context.Context) error { return readiness.Check(ctx, part) })
 		}
 	}
 	return readiness.All(ctx, checks)
-}
-
-// registered returns the resources that the store knows.
-func (s *Store) registered() []registered {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.resources
 }

@@ -41,3 +41,6 @@ func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
 func Heavy(r *engine.Engine) bool {
 	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
 }
+
+// MostHeavy is how many heavy entities a reader, or a set, holds at once.
+const MostHeavy = 50

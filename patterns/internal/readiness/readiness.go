@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -34,6 +38,16 @@ func OfTable(t *tables.Table) resource.Resource {
 	}}
 }
 
+// OfContainer returns a container as a resource; url is without secrets.
+func OfContainer(c *container.Client, url string) resource.Resource {
+	return resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
+		if _, err := c.GetProperties(ctx, nil); err != nil {
+			return tables.ServiceError("Ready", url, err)
+		}
+		return nil
+	}}
+}
+
 // atOnce is how many functions All calls at once.
 const atOnce = 8
 
@@ -50,4 +64,52 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 	}
 	_ = group.Wait() // the functions return nil
 	return errors.Join(failures...)
+}
+
+// ID tells resources of one name in several accounts apart; Account is nil if the name has the address.
+type ID struct {
+	Account *tables.Account
+	Name    string // its kind and name
+}
+
+// Entry is something that a store creates.
+type Entry struct {
+	ID
+	Create func(context.Context) error
+	Parts  []resource.Resource // what there is then
+}
+
+// Register has what a store uses, each once. The zero value is empty. It is safe for concurrent use.
+type Register struct {
+	mu      sync.Mutex
+	entries []Entry
+	known   map[ID]bool
+}
+
+// Add adds an entry that is not there yet.
+func (r *Register) Add(e Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[e.ID] {
+		return
+	}
+	if r.known == nil {
+		r.known = map[ID]bool{}
+	}
+	r.known[e.ID] = true
+	r.entries = append(r.entries, e)
+}
+
+// Has reports whether there is an entry.
+func (r *Register) Has(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[id]
+}
+
+// Entries returns all in the order in which they were added.
+func (r *Register) Entries() []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clip(r.entries)
 }
