@@ -99,7 +99,7 @@ func TestUpgradeResumes(t *testing.T) {
 		harness.Check(t, before.v1.Insert(ctx, e))
 	}
 	enough := errors.New("enough")
-	options := &patterns.JobOptions{Partitions: []string{"Works", "Sales", "Legal"}}
+	options := &patterns.JobOptions{Partitions: []string{"Works", "Sales", "Legal"}, Concurrency: 1} // one partition after another
 	last := tables.Report{}
 	options.Progress = func(r tables.Report) { last = r }
 	options.Found = func(f patterns.Finding) error {

@@ -62,20 +62,16 @@ func removeUnattached(ctx context.Context, r *engine.Engine, patterns []removing
 	for _, p := range patterns {
 		pages.Options += fmt.Sprintf(" %q", p.Name)
 	}
-	query := func(table *tables.Table, outside bool) tables.Query[engine.StoredRow] {
-		return pagejob.Source(engine.Raw(table).Source(compoundkey.All()), run.Keep(table, outside))
-	}
-	pages.Parts = o.parts(query(r.Table, false))
-	of := slices.Repeat([]*tables.Table{r.Table}, len(pages.Parts))
+	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: compoundkey.All(), Keep: run.Keep(r.Table, false)}}
 	elsewhere := run.Tables()
 	if run.Elsewhere() {
 		elsewhere = append(elsewhere, r.Table)
 	}
 	for _, table := range elsewhere {
-		of, pages.Parts = append(of, table), append(pages.Parts, pagejob.Part{Query: query(table, table.Same(r.Table)).AllowTableScan()})
+		pages.Parts = append(pages.Parts, pagejob.Part{Table: table, Span: compoundkey.All(), Keep: run.Keep(table, table.Same(r.Table))})
 	}
 	pages.Page = func(ctx context.Context, part int, page []*engine.StoredRow) error {
-		return run.Process(ctx, pages, of[part], page)
+		return run.Process(ctx, pages, pages.Parts[part].Table, page)
 	}
 	return pages.Run(ctx)
 }

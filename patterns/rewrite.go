@@ -28,7 +28,7 @@ type RewriteJob struct {
 }
 
 // RewriteAll is for packages of this module. It writes the entities of a repository again that are stored in an old form: it reads
-// them by page, and writes those of a partition in change sets, each entity under its own ETag. An entity for which a set is
+// them by page, with JobOptions.Concurrency readers, and writes those of a partition in change sets, each entity under its own ETag. An entity for which a set is
 // refused is left out of it and written alone, so that it delays only itself. JobOptions.Found gets the entities that cannot be
 // read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change set for each 100 rows of entities in the old
 // form (50 with patterns that add rows or entities), and for each entity that is written alone those of its write, 1 more if it is
@@ -49,32 +49,19 @@ func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job 
 		}}
 	pages := o.pages(job.Op, r)
 	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
-	src := engine.Raw(r.Table).Source(r.Primary.Span)
-	entities := func(row *engine.StoredRow) bool { return !row.IsCopy }
-	pages.Parts = o.parts(pagejob.Source(src, entities).Where(job.Where...))
+	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: job.Where,
+		Keep: func(row *engine.StoredRow) bool { return !row.IsCopy }}}
 	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
 	return pages.Run(ctx)
 }
 
 // pages returns a job that reads pages of rows, with these options.
 func (o *JobOptions) pages(op string, r *engine.Engine) *pagejob.Job {
-	job := &pagejob.Job{Op: op, Engine: r, Resume: o.Resume, RowsPerSecond: o.RowsPerSecond, Progress: o.Progress}
+	job := &pagejob.Job{Op: op, Engine: r, Resume: o.Resume, Readers: o.Concurrency, RowsPerSecond: o.RowsPerSecond, Progress: o.Progress}
 	if o.Found != nil {
 		job.Found = func(p pagejob.Problem) error { return o.Found(findingOf(p)) }
 	}
 	return job
-}
-
-// parts returns the query of each partition of the options, or of the whole table.
-func (o *JobOptions) parts(q tables.Query[engine.StoredRow]) []pagejob.Part {
-	if o.Partitions == nil {
-		return []pagejob.Part{{Query: q.AllowTableScan()}}
-	}
-	var parts []pagejob.Part
-	for _, partition := range o.Partitions {
-		parts = append(parts, pagejob.Part{Query: q.Partition(partition), Partition: true})
-	}
-	return parts
 }
 
 // findingOf returns a problem of a job as its caller gets it.

@@ -211,7 +211,7 @@ func (s *Store) knowContainer(c *container.Client) {
 	if c == nil {
 		return
 	}
-	url := wire.RedactText(c.URL()) // the URL may have a signature
+	url, _, _ := strings.Cut(c.URL(), "?") // behind it is a signature, if there is one
 	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
 		_, err := c.Create(ctx, nil)
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {

@@ -188,3 +188,16 @@ func ExampleStore_Ready() {
 	// true true
 	// table Customers - Storage Table Data Contributor
 }
+
+// TestResourcesHoldNoSignature: the URL of a container that was opened with a shared access signature is named without it.
+func TestResourcesHoldNoSignature(t *testing.T) {
+	const signature = "c2VjcmV0"
+	account := harness.Must[*tables.Account](t)(tables.NewAccountWithSAS(tables.Endpoints{Table: "https://contoso.table.core.windows.net", Blob: "https://contoso.blob.core.windows.net"}, "sv=2024-11-04&sp=r&sig="+signature, nil))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
+	if url := store.Container("photos").URL(); !strings.Contains(url, signature) {
+		t.Fatalf("%s has no signature", url)
+	}
+	if got := fmt.Sprint(store.Resources()); got != "[{container https://contoso.blob.core.windows.net/photos Storage Blob Data Contributor}]" {
+		t.Error(got)
+	}
+}

@@ -1,4 +1,5 @@
-// Package pagejob runs a long job on the rows of tables page by page, so that it can be interrupted and resumed.
+// Package pagejob runs a long job on the rows of tables page by page, so that it can be interrupted and resumed. Several readers read pages
+// ahead of the job, which processes them one by one.
 package pagejob
 
 import (
@@ -11,17 +12,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Part is a query whose rows a job reads before those of the next part.
+// Part is a scan whose rows a job reads before those of the next part.
 type Part struct {
-	Query     tables.Query[engine.StoredRow]
-	Partition bool // it is one of JobOptions.Partitions
+	Table      *tables.Table
+	Partitions []string // sorted; nil for the whole table
+	Span       compoundkey.Span
+	Where      []tables.Condition // at most 10 comparisons
+	Keep       func(*engine.StoredRow) bool
 }
 
 // Problem is an entity, or a row, that a job gives to JobOptions.Found.
@@ -45,6 +50,7 @@ type Job struct {
 	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
 
 	CountRead     bool // each row counts as read when its page is done
+	Readers       int
 	Resume        string
 	RowsPerSecond int
 	Found         func(Problem) error // nil if the caller wants none
@@ -61,22 +67,29 @@ type position struct {
 	Version int
 	Run     string
 	Part    int
-	Page    string
+	Scan    tablescan.State
 }
 
-const version = 1
+const version = 2
 
-// Source returns a source of the rows of a table in a span, with all their properties. A test of each row skips some.
-func Source(src *tables.Source, keep func(*engine.StoredRow) bool) tables.Query[engine.StoredRow] {
-	src.Load = engine.Loads(func(_ context.Context, row *engine.StoredRow, _ []string) (any, error) {
-		if !keep(row) {
-			return nil, nil
-		}
-		row = row.With(slices.Clone(row.Properties)) // the reader uses its memory again for the next row
-		row.System = slices.Clone(row.System)
-		return row, nil
-	})
-	return tables.QueryOf[engine.StoredRow](rows.Open, src)
+// content has the rows of a page that the job processes.
+type content struct{ rows []*engine.StoredRow }
+
+// scan reads the rows of a part, with all their properties.
+func (p *Part) scan(readers int) tablescan.Scan[*content] {
+	return tablescan.Scan[*content]{Table: p.Table, Ranges: tablescan.Partitions(p.Partitions), Span: p.Span, Where: p.Where, Readers: readers,
+		New: func() *content { return &content{} },
+		Row: func(_ context.Context, page *content, raw *tables.RawRow) error {
+			row := engine.RowOf(raw)
+			if !p.Keep(row) {
+				return nil
+			}
+			row = row.With(slices.Clone(row.Properties)) // the reader uses its memory again for the next row
+			row.System = slices.Clone(row.System)
+			page.rows = append(page.rows, row)
+			return nil
+		},
+	}
 }
 
 // Run reads the parts and processes each page of rows. Report.Resume is the position behind the last page that is done.
@@ -84,18 +97,18 @@ func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	j.began = time.Now()
 	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
 	if j.Resume != "" {
-		if err := at.parse(j.Op, j.Resume, len(j.Parts)); err != nil {
+		if err := at.parse(j.Op, j.Resume, j.Parts); err != nil {
 			return tables.Report{}, j.Engine.Invalid(j.Op, tables.Key{}, err)
 		}
 	}
 	j.report.Resume = j.Resume
-	j.count(at.Part)
+	j.count(&at)
 	err := j.run(pace.With(ctx, j.RowsPerSecond), &at)
 	j.report.Elapsed = time.Since(j.began)
 	return j.report, err
 }
 
-func (p *position) parse(op, token string, parts int) error {
+func (p *position) parse(op, token string, parts []Part) error {
 	var c position
 	switch {
 	case continuation.Decode(token, &c) != nil:
@@ -104,49 +117,63 @@ func (p *position) parse(op, token string, parts int) error {
 		return fmt.Errorf("JobOptions.Resume has version %d, and this build reads version %d; begin again without it", c.Version, version)
 	case c.Run != p.Run:
 		return errors.New("JobOptions.Resume is the token of a run with other options or of another table; repeat the options of that run")
-	case c.Part < 0 || c.Part >= parts:
+	case c.Part < 0 || c.Part >= len(parts) || !c.Scan.Valid(len(tablescan.Partitions(parts[c.Part].Partitions))):
 		return errors.New("JobOptions.Resume is damaged: it has no position; begin again without it")
 	}
 	*p = c
 	return nil
 }
 
+// next goes on to the beginning of the next part.
+func (p *position) next() { p.Part, p.Scan = p.Part+1, tablescan.State{} }
+
 func (j *Job) run(ctx context.Context, at *position) error {
-	for at.Part < len(j.Parts) {
-		page, err := j.Parts[at.Part].Query.Page(ctx, at.Page)
-		if err == nil {
-			err = j.Page(ctx, at.Part, page.Items)
-		}
-		if told := j.tell(); err == nil {
-			err = told
-		}
-		if err != nil {
-			return err
-		}
-		if j.CountRead {
-			j.report.Read += int64(len(page.Items))
-		}
-		if at.Page = page.Next; page.Next == "" {
-			at.Part++
-		}
-		j.count(at.Part)
-		j.report.Resume, j.report.Elapsed = "", time.Since(j.began)
-		if at.Part < len(j.Parts) {
-			j.report.Resume = continuation.Encode(at)
-		}
-		if j.Progress != nil {
-			j.Progress(j.report)
+	for ; at.Part < len(j.Parts); at.next() {
+		for page, err := range j.Parts[at.Part].scan(j.Readers).Pages(ctx, at.Scan) {
+			if err == nil {
+				err = j.Page(ctx, at.Part, page.Content.rows)
+			}
+			if told := j.tell(); err == nil {
+				err = told
+			}
+			if err != nil {
+				return err
+			}
+			if j.CountRead {
+				j.report.Read += int64(len(page.Content.rows))
+			}
+			at.Scan = page.Rest
+			j.checkpoint(*at)
+			if j.Progress != nil {
+				j.Progress(j.report)
+			}
 		}
 	}
 	return nil
 }
 
+// checkpoint sets what the report says of a position.
+func (j *Job) checkpoint(at position) {
+	if at.Scan.Over(len(tablescan.Partitions(j.Parts[at.Part].Partitions))) {
+		at.next()
+	}
+	j.count(&at)
+	j.report.Resume, j.report.Elapsed = "", time.Since(j.began)
+	if at.Part < len(j.Parts) {
+		j.report.Resume = continuation.Encode(&at)
+	}
+}
+
 // count sets the number of partitions that are done.
-func (j *Job) count(parts int) {
+func (j *Job) count(at *position) {
 	j.report.PartitionsDone = 0
-	for _, p := range j.Parts[:parts] {
-		if p.Partition {
-			j.report.PartitionsDone++
+	for i, p := range j.Parts {
+		switch {
+		case p.Partitions == nil || i > at.Part:
+		case i == at.Part:
+			j.report.PartitionsDone += at.Scan.Done()
+		default:
+			j.report.PartitionsDone += len(p.Partitions)
 		}
 	}
 }
