@@ -23,7 +23,7 @@ type JobOptions struct {
 	// copies of entities or facts about them. Reencrypt, Upgrade and RemoveUnattached do not use it.
 	Patterns []string
 	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets that the other
-	// jobs process, at once (default 8). It is also the number of readers with which Verify, Repair and Rebuild scan a table: they
+	// jobs process, at once (default 8). It is also the number of readers with which the jobs scan a table: they
 	// share it by ranges of keys, as Query.AllParallel does. On Azure Cosmos DB there is one reader.
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
