@@ -177,7 +177,7 @@ func TestVerifyGoesOn(t *testing.T) {
 	n, step := 1500, 24
 	rows, candidates := int64(2000), int64(700)
 	if harness.Shortened() {
-		n, step, rows, candidates = 500, 11, 700, 250
+		n, step, rows, candidates = 500, 29, 700, 250
 	}
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, n, departments)
