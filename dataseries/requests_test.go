@@ -3,6 +3,7 @@ package dataseries_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
@@ -90,4 +91,21 @@ func TestSweepRequests(t *testing.T) {
 	if err != nil || report.Deleted != 210 || requests.Count() != 2+4 {
 		t.Errorf("%+v, %v; %d requests", report, err, requests.Count())
 	}
+}
+
+// TestSweepRowsPerSecond: 210 markers, 100 of them at once, are read and deleted at 1,000 rows a second.
+func TestSweepRowsPerSecond(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	w := (&world{place: inRow}).open(t, s)
+	c := harness.Must[*dataseries.Counter[int64]](t)(w.start(s))
+	operations(t, c, "old", 105, "p", "q")
+	s.Wait(2 * age)
+	began := time.Now()
+	report, err := c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{RowsPerSecond: 1000})
+	// What the last request takes is paid by the next one, which there is not.
+	if took := time.Since(began); err != nil || report.Deleted != 210 || took < 100*time.Millisecond {
+		t.Errorf("%+v, %v, took %v", report, err, took)
+	}
+	_, err = c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{RowsPerSecond: -1})
+	harness.WantKind(t, err, tables.ErrInvalid)
 }

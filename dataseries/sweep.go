@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -21,6 +22,9 @@ type SweepOptions struct {
 	Partitions []string
 	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
+	// RowsPerSecond limits the rows that the sweep reads and writes in tables in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs.
+	RowsPerSecond int
 	// Progress is called after each transaction, or blob.
 	Progress func(tables.Report)
 	// Resume is Report.Resume of an earlier run, to continue it. With other partitions, or another series, it is
@@ -57,6 +61,9 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	if olderThan < leastAge {
 		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
 	}
+	if err := pace.Check("SweepOptions", options.RowsPerSecond); err != nil {
+		return s.report, c.failed(op, tables.Key{}, tables.Invalid("", err))
+	}
 	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
 			return s.report, c.failed(op, tables.Key{}, err)
@@ -65,7 +72,7 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	if err := s.resume(c.table.Name(), c.layout.prefix); err != nil {
 		return s.report, c.failed(op, tables.Key{}, err)
 	}
-	err := c.failed(op, tables.Key{}, c.shelf.sweep(ctx, s))
+	err := c.failed(op, tables.Key{}, c.shelf.sweep(pace.With(ctx, options.RowsPerSecond), s))
 	if s.report.Elapsed = time.Since(s.began); err == nil {
 		s.report.Resume = ""
 	}

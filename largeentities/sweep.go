@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,6 +27,9 @@ type SweepOptions struct {
 	Grace time.Duration
 	// DryRun deletes nothing; Deleted then counts what would be deleted.
 	DryRun bool
+	// RowsPerSecond limits the rows that the sweep reads in tables, to find out which blobs entities point at, in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs.
+	RowsPerSecond int
 	// Resume continues an earlier run after the page whose SweepReport.Resume was this text. A token of another
 	// property is tables.ErrInvalid.
 	Resume string
@@ -85,6 +89,10 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	if o.Grace < 0 {
 		return report, tables.Invalidf(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
+	if err := pace.Check("SweepOptions", o.RowsPerSecond); err != nil {
+		return report, tables.Invalid(op, err)
+	}
+	ctx = pace.With(ctx, o.RowsPerSecond)
 	marker, err := x.openToken(o.Resume)
 	if err != nil {
 		return report, err
