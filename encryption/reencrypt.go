@@ -24,7 +24,8 @@ import (
 // without the runs that it resumes.
 //
 // Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12 for 1,000 old
-// entities of a partition without other patterns, 22 with an index in the partition; 2 more for each conflict.
+// entities of a partition without other patterns, 22 with an index in the partition; 2 more for each conflict, and with several pages the bad
+// guesses of Query.AllParallel.
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if repository == nil {

@@ -22,7 +22,7 @@ import (
 // failed, and no program writes older versions any more, you can remove the steps.
 //
 // Requests: 1 for each page of at most 1,000 older rows, and 1 for each change set of 100 rows, so 11 for 1,000 old entities of
-// a partition without other patterns; 2 more for each conflict. If the type has no steps, it reads all rows of the type.
+// a partition without other patterns; 2 more for each conflict, and with several pages the bad guesses of Query.AllParallel. If the type has no steps, it reads all rows of the type.
 func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Upgrade"
 	host, err := t.repository.Host(op, typeName)

@@ -228,7 +228,7 @@ func (b *rebuildPage) add(count func(*rebuildCounts)) {
 func (b *rebuildPage) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)
-		if !retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
+		if !pagejob.Retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
 			return b.giveUp(ctx, x, err)
 		}
 		b.add(func(r *rebuildCounts) { r.Conflicts++ })
@@ -251,12 +251,6 @@ func (b *rebuildPage) fillAlone(ctx context.Context, x *rebuilt) error {
 	}
 	defer release()
 	return b.fillOnce(ctx, x)
-}
-
-// retryable reports whether to read and fill the entity once more. Rewriting is idempotent, so it retries after a
-// lost response, and after a lease that was lost while the process was suspended.
-func retryable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (conflicts(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
 // conflicts reports whether a write was definitely refused because another writer changed the entity or a row that

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -48,9 +49,9 @@ func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	return eachSlot(ctx, b.slots, alone, b.fill)
 }
 
-// eachSlot is each for the items of one page. All pages together process at most as many items at once as there are slots.
+// eachSlot is pagejob.Each for the items of one page. All pages together process at most as many items at once as there are slots.
 func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do func(context.Context, I) error) error {
-	return each(ctx, cap(slots), items, func(ctx context.Context, item I) error {
+	return pagejob.Each(ctx, cap(slots), items, func(ctx context.Context, item I) error {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():

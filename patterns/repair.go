@@ -3,6 +3,8 @@ package patterns
 import (
 	"context"
 	"slices"
+
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 )
 
 // repairAll repairs findings concurrently: spurious rows first, since they may block the rest. What cannot be repaired with others is
@@ -24,7 +26,7 @@ func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 		err := v.repairSets(ctx, group)
 		if err == nil {
 			alone := slices.DeleteFunc(slices.Clone(group), func(f *finding) bool { return f.Repaired })
-			err = each(ctx, v.options.Concurrency, alone, func(ctx context.Context, f *finding) error {
+			err = pagejob.Each(ctx, v.options.Concurrency, alone, func(ctx context.Context, f *finding) error {
 				err := v.repairAlone(ctx, f)
 				f.Repaired, f.NotRepaired = err == nil, err
 				return fatal(ctx, err)

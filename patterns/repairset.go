@@ -52,7 +52,7 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 			}
 		}
 	}
-	return each(ctx, v.options.Concurrency, chunks, func(ctx context.Context, s *repairSet) error { return s.run(ctx) })
+	return pagejob.Each(ctx, v.options.Concurrency, chunks, func(ctx context.Context, s *repairSet) error { return s.run(ctx) })
 }
 
 // setOf returns how a finding is repaired together with others, and the name of those; nil for one that is to be repaired alone.

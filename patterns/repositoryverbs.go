@@ -225,8 +225,8 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 // They write at most JobOptions.Concurrency sets or entities at once; what a page lacks outside of its partitions is
 // read with at most 8 requests at once for each reader. A token has at most 4 keys for each page in memory.
 //
-// Requests: 1 for each page of at most 1,000 rows, and with more than 2 pages the bad guesses and parts of Query.AllParallel; 1 for each
-// change set; with patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for each
+// Requests: 1 for each page of at most 1,000 rows, or of 50 if entities have large values in blobs or further rows, and with more than 2
+// pages the bad guesses and parts of Query.AllParallel; 1 for each change set; with patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for each
 // outside copy and each fact, and those of an intent for each entity where one of these is wrong.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -47,7 +46,7 @@ const (
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Candidates += int64(len(group))
-		if err := each(ctx, v.options.Concurrency, group, v.inspectFirst); err != nil {
+		if err := pagejob.Each(ctx, v.options.Concurrency, group, v.inspectFirst); err != nil {
 			return err
 		}
 		for range rounds {
@@ -61,7 +60,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 			if err := backoff.Sleep(ctx, lag); err != nil {
 				return err
 			}
-			if err := each(ctx, v.options.Concurrency, group, v.inspectAgain); err != nil {
+			if err := pagejob.Each(ctx, v.options.Concurrency, group, v.inspectAgain); err != nil {
 				return err
 			}
 		}
@@ -139,24 +138,6 @@ func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) erro
 		s.done = true
 	case exact:
 		s.done, s.is = true, is
-	}
-	return nil
-}
-
-// each calls a function for every item, at most n concurrently, and returns the first error.
-func each[I any](parent context.Context, n int, items []I, do func(context.Context, I) error) error {
-	group, ctx := errgroup.WithContext(parent)
-	group.SetLimit(n)
-	for _, item := range items {
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return do(ctx, item)
-		})
-	}
-	if group.Wait() != nil || parent.Err() != nil {
-		return context.Cause(ctx)
 	}
 	return nil
 }

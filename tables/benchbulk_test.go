@@ -53,7 +53,7 @@ func replayBulk(b *testing.B, recorded []harness.Recorded, from, to string) {
 			batches = append(batches, r)
 		}
 	}
-	harness.Replay(b, barely(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
+	harness.Replay(b, harness.BareTransport(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
 		if status != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
 			b.Errorf("replay answered %d", status)
 		}
@@ -67,7 +67,7 @@ func BenchmarkBulk(b *testing.B) {
 	ctx := context.Background()
 	var bulk, ceiling, naive time.Duration
 	for b.Loop() {
-		rec := &harness.Recorder{Transport: barely(b)}
+		rec := &harness.Recorder{Transport: harness.BareTransport(b)}
 		recording := open(b, rec)
 		recorded, replayed := sameLength(b)
 		if err := recording.Table(recorded).Create(ctx); err != nil {
@@ -77,7 +77,7 @@ func BenchmarkBulk(b *testing.B) {
 			b.Fatal(err)
 		}
 		sent := rec.Take()
-		plain := open(b, barely(b))
+		plain := open(b, harness.BareTransport(b))
 		for round := range 2 { // the second round in the other order, so that a server that slows down favours none
 			bulk += timed(func() {
 				table := harness.NewTable(b, plain)
@@ -115,17 +115,6 @@ func BenchmarkBulk(b *testing.B) {
 func open(b *testing.B, transport policy.Transporter) *tables.Account {
 	b.Helper()
 	return harness.AccountWith(b, func(o *azcore.ClientOptions) { o.Transport = transport })
-}
-
-// barely is the network with nothing in between, or the simulator.
-func barely(b *testing.B) policy.Transporter {
-	b.Helper()
-	if s := storagetest.Open(b); s.Clock != nil {
-		return s.ClientOptions.Transport
-	}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
-	b.Cleanup(client.CloseIdleConnections)
-	return client
 }
 
 func timed(f func()) time.Duration {

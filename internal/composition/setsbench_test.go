@@ -46,18 +46,6 @@ var benchSchema = patterns.Schema[benchClerk]{RowPrefix: "empid", Key: func(c *b
 	return tables.Key{Partition: c.Department, Row: compoundkey.Join("empid", compoundkey.Int(c.ID, 6))}
 }}
 
-// benchNetwork reaches the test's service with nothing in between: checks of Azure's rules would cost both sides the same, and make them
-// look more alike than they are.
-func benchNetwork(b *testing.B) policy.Transporter {
-	b.Helper()
-	if s := storagetest.Open(b); s.Clock != nil {
-		return s.ClientOptions.Transport
-	}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
-	b.Cleanup(client.CloseIdleConnections)
-	return client
-}
-
 func benchAccount(b *testing.B, transport policy.Transporter) *tables.Account {
 	b.Helper()
 	return harness.AccountWith(b, func(o *azcore.ClientOptions) { o.Transport = transport })
@@ -92,8 +80,8 @@ func benchRebuild(b *testing.B, n int) {
 	ctx := b.Context()
 	name := storagetest.Open(b).TableName(b)
 	name = name[:min(len(name), 62)]
-	recorder := &harness.Recorder{Transport: benchNetwork(b)}
-	recording, plain := benchAccount(b, recorder), benchAccount(b, benchNetwork(b))
+	recorder := &harness.Recorder{Transport: harness.BareTransport(b)}
+	recording, plain := benchAccount(b, recorder), benchAccount(b, harness.BareTransport(b))
 	filled := func(a *tables.Account, name string) *tables.Table {
 		table := fresh(b, a, name)
 		bare := harness.Must[*patterns.Repository[benchClerk]](b)(patterns.NewRepository(table, benchSchema))
@@ -128,7 +116,7 @@ func benchRebuild(b *testing.B, n int) {
 				for _, err := range rows.Query().AllowTableScan().All(ctx) {
 					harness.Check(b, err)
 				}
-				harness.Replay(b, benchNetwork(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
+				harness.Replay(b, harness.BareTransport(b), batches, 8, func(_ *harness.Recorded, status int, answer []byte) {
 					if status != http.StatusAccepted || bytes.Contains(answer, []byte("HTTP/1.1 4")) {
 						b.Errorf("replay answered %d: %s", status, answer)
 					}
@@ -149,8 +137,8 @@ func BenchmarkBulkOnService(b *testing.B) {
 	ctx := b.Context()
 	name := storagetest.Open(b).TableName(b)
 	name = name[:min(len(name), 50)]
-	recorder := &harness.Recorder{Transport: benchNetwork(b)}
-	recording, plain := benchAccount(b, recorder), benchAccount(b, benchNetwork(b))
+	recorder := &harness.Recorder{Transport: harness.BareTransport(b)}
+	recording, plain := benchAccount(b, recorder), benchAccount(b, harness.BareTransport(b))
 	suffixes := []string{"Staff", "Emails", "Names"}
 	open := func(a *tables.Account) *patterns.Repository[benchClerk] {
 		for _, suffix := range suffixes {
@@ -185,7 +173,7 @@ func BenchmarkBulkOnService(b *testing.B) {
 			ours += elapsed(func() { load(repo) })
 			open(plain)
 			ceiling += elapsed(func() {
-				harness.Replay(b, benchNetwork(b), sent, 8, func(r *harness.Recorded, status int, answer []byte) {
+				harness.Replay(b, harness.BareTransport(b), sent, 8, func(r *harness.Recorded, status int, answer []byte) {
 					gone := r.Method == http.MethodDelete && status == http.StatusNotFound // the message has another ID now
 					if !gone && (status >= 300 || bytes.Contains(answer, []byte("HTTP/1.1 4"))) {
 						b.Errorf("replay of %s %s answered %d: %s", r.Method, r.URL, status, answer)

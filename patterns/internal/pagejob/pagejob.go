@@ -207,6 +207,14 @@ func (j *Job) Report(p Problem) {
 	j.problems = append(j.problems, p)
 }
 
+// Retryable reports whether to read and write an entity again: after a conflict with another writer of the entity or of a row that patterns
+// share, after a lost response, since to write it twice does no harm, and after a lease that was lost while the process was suspended.
+func Retryable(ctx context.Context, err error) bool {
+	e := engine.AsError(err)
+	return ctx.Err() == nil && (tables.LostRace(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled) ||
+		e != nil && errors.Is(e.Kind, tables.ErrConflict))
+}
+
 // Each calls a function for every item, at most n concurrently, and returns the first error.
 func Each[I any](parent context.Context, n int, items []I, do func(context.Context, I) error) error {
 	group, ctx := errgroup.WithContext(parent)

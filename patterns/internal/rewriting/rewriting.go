@@ -217,7 +217,7 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 		Refused: func(err error, set []*old) int {
 			if e := engine.AsError(err); e != nil && e.Change <= len(set) {
 				x := set[max(e.Change-1, 0)]
-				x.stale = e.Change > 0 && retryable(ctx, err)
+				x.stale = e.Change > 0 && pagejob.Retryable(ctx, err)
 				return e.Change - 1
 			}
 			return -1
@@ -283,7 +283,7 @@ func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
 			return nil
 		}
 		x.stale, x.unknown = true, errors.Is(err, tables.ErrUnknownOutcome)
-		if !retryable(ctx, err) || attempt+1 >= r.job.Engine.Schema.MaxAttempts {
+		if !pagejob.Retryable(ctx, err) || attempt+1 >= r.job.Engine.Schema.MaxAttempts {
 			return r.giveUp(ctx, x.key, err)
 		}
 		r.job.Add(func(p *tables.Report) { p.Conflicts++ })
@@ -306,14 +306,6 @@ func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) 
 	}
 	x.value, x.row, x.stale, x.unknown = v, row, false, false
 	return true, nil
-}
-
-// retryable reports whether to read and write an entity again: after a conflict, after a lost response, since to write it twice
-// does no harm, and after a lease that was lost while the process was suspended.
-func retryable(ctx context.Context, err error) bool {
-	e := engine.AsError(err)
-	return ctx.Err() == nil && (tables.LostRace(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled) ||
-		e != nil && errors.Is(e.Kind, tables.ErrConflict))
 }
 
 // ofEntity reports whether an error concerns one entity, and not the service.
