@@ -62,6 +62,9 @@ func (b *intentBody) intent() intents.Intent {
 type reconcilers struct {
 	mu     sync.RWMutex
 	byName map[string]func(context.Context, intents.Intent) error
+
+	opening sync.Mutex
+	open    func(name string) error // makes a repository that the program has not made yet; nil: there are no others
 }
 
 func (r *reconcilers) add(name string, reconcile func(context.Context, intents.Intent) error) error {
@@ -81,6 +84,28 @@ func (r *reconcilers) get(name string) func(context.Context, intents.Intent) err
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byName[name]
+}
+
+// find returns the function of a repository, which it opens if the program has not made it yet. Several deliveries may need the same one.
+func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) error, error) {
+	if reconcile := r.get(name); reconcile != nil {
+		return reconcile, nil
+	}
+	if r.open == nil {
+		return nil, fmt.Errorf("no repository named %q is registered with the queue in this program: %w", name, errUnknownRepository)
+	}
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if reconcile := r.get(name); reconcile != nil {
+		return reconcile, nil
+	}
+	if err := r.open(name); err != nil {
+		return nil, fmt.Errorf("StoreOptions.OpenRepository(%q): %w; %w", name, err, errUnknownRepository)
+	}
+	if reconcile := r.get(name); reconcile != nil {
+		return reconcile, nil
+	}
+	return nil, fmt.Errorf("StoreOptions.OpenRepository(%q) made no repository with this name whose patterns have effects outside of the partition: %w", name, errUnknownRepository)
 }
 
 // runner is a Queue as the repositories of a Store use it. It is a type of its own, so that programs do not see its methods.
@@ -238,14 +263,15 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	return verdict.Verdict{}, nil
 }
 
-// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all repositories are registered,
+// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all repositories are known,
 // and continues after a failure, since the other members need not wait for what failed.
 func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	parts := intent.ByRepository()
 	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))
 	for i := range parts {
-		if reconcile[i] = q.repositories.get(parts[i].Repository()); reconcile[i] == nil {
-			return fmt.Errorf("no repository named %q is registered with the queue in this program: %w", parts[i].Repository(), errUnknownRepository)
+		var err error
+		if reconcile[i], err = q.repositories.find(parts[i].Repository()); err != nil {
+			return err
 		}
 	}
 	if len(parts) == 1 {

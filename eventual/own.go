@@ -42,6 +42,12 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	return nil
 }
 
+// OpenRepositories sets the function that makes a repository of this name when a message names it and the program has not made it yet,
+// for package patterns. Call it before the queue has workers.
+func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
+	q.repositories.open = open
+}
+
 // RunnerOf returns the queue as what carries the intents of repositories, for package patterns. At most mostOpen changes have
 // returned while their intents are still to be closed; with 0, each change closes its intent before it returns.
 func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {

@@ -48,6 +48,13 @@ type StoreOptions struct {
 	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, with a
 	// negative number, and in the handler of a message, a change closes its intent before it returns. See Close.
 	MaxOpenIntents int
+	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant. Run calls it when a
+	// change has to be finished in a repository that this process has not made yet. name is that repository's Schema.Name, by default
+	// the name of its table. It calls NewRepository with Store.RunTimeTable, as the program does where it opens a tenant, and returns an
+	// error for a name that it does not know: messages are input. Run calls it for one name at a time. A repository stays in
+	// the Store until the process ends. With an error, as without OpenRepository, the change waits for a worker that knows the
+	// repository, up to WorkerOptions.DeploymentTimeout; then its message is poisoned.
+	OpenRepository func(name string) error
 }
 
 // defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
@@ -75,7 +82,11 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if err != nil {
 		return nil, tables.Invalid(op, err)
 	}
+	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
+	if options.OpenRepository != nil {
+		s.knowQueue(queue) // which the repositories will need that are not made yet
+	}
 	return s, nil
 }
 
@@ -99,7 +110,7 @@ func (s *Store) Table(name string) *tables.Table {
 }
 
 // RunTimeTable returns a handle that makes the table one of the store, for a table that the program itself creates and drops, such as
-// those of package highvolumedelete or one for each tenant. Create creates neither the table nor what patterns on it use. table comes
+// those of package highvolumedelete or one for each tenant; see StoreOptions.OpenRepository. Create creates neither the table nor what patterns on it use. table comes
 // from Account.Table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 	return ownedBy(table, runTime{s})

@@ -1,0 +1,79 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// tenantIn makes the repository of a tenant's table.
+func tenantIn(store *patterns.Store, table string) (*patterns.Repository[person], *interpartition.Index[person], error) {
+	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	repo, err := patterns.NewRepository(store.RunTimeTable(store.Account().Table(table)), personSchema(), byEmail)
+	return repo, byEmail, err
+}
+
+// dieInTenant has a process insert a person in a tenant's table and die before it has written the index.
+func dieInTenant(t *testing.T, s *storagetest.Service, p *person) {
+	t.Helper()
+	dead, _ := s.Faulty(storagetest.On(storagetest.Batch, storagetest.DiesBefore))
+	repo, _, err := tenantIn(harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, dead), "contoso", nil)), "Tenant7")
+	harness.Check(t, err)
+	_ = repo.Insert(t.Context(), p) // whatever the dead process would have been told
+}
+
+// TestStoreRunOpensRepositories: a worker that has opened no tenant finishes what processes have left in the tenant's table. It opens
+// the repository once, although several messages name it, and tries again after an error.
+func TestStoreRunOpensRepositories(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		var calls atomic.Int64
+		var byEmail *interpartition.Index[person]
+		var worker *patterns.Store
+		worker = harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", &patterns.StoreOptions{OpenRepository: func(name string) (err error) {
+			switch calls.Add(1) {
+			case 1:
+				return errors.New("the list of tenants cannot be read")
+			case 2:
+				return nil // and makes none
+			}
+			_, byEmail, err = tenantIn(worker, name)
+			return err
+		}}))
+		harness.Check(t, errors.Join(worker.Create(t.Context()), worker.Account().Table("Tenant7").Create(t.Context())))
+		bob := ann()
+		bob.ID, bob.Email = 8, "bob@contoso.com"
+		dieInTenant(t, s, ann())
+		dieInTenant(t, s, bob)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- worker.Run(ctx, nil) }()
+		time.Sleep(30 * time.Minute)
+		stop()
+		harness.Check(t, <-ended)
+		if n := calls.Load(); n != 3 {
+			t.Fatalf("the repository was opened %d times, want two failures and a success", n)
+		}
+		for _, email := range []string{"ann@contoso.com", "bob@contoso.com"} {
+			if _, err := byEmail.Get(t.Context(), "red", compoundkey.String(email)); err != nil {
+				t.Errorf("%s: %v", email, err)
+			}
+		}
+	})
+}
+
+// TestStoreThatOpensRepositories: it has the queue that they will need, before there is one.
+func TestStoreThatOpensRepositories(t *testing.T) {
+	account := storeAccount(t, storagetest.Simulator(t, nil))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", &patterns.StoreOptions{OpenRepository: func(string) error { return nil }}))
+	harness.Check(t, store.Create(t.Context()))
+	harness.WantKind(t, store.Intents().Create(t.Context()), tables.ErrExists)
+}
