@@ -18,7 +18,7 @@ import (
 
 // TestConcurrentWriters: ten writers change one number at the same time.
 func TestConcurrentWriters(t *testing.T) {
-	for _, f := range []form{ownRow, inParent, members} {
+	for _, f := range []form{ownRow, summed, inParent, members} {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
@@ -129,7 +129,7 @@ func TestParents(t *testing.T) {
 
 // TestRequestCounts holds what the package's comment says of requests.
 func TestRequestCounts(t *testing.T) {
-	for f, want := range map[form][6]int{ownRow: {3, 2, 1, 2, 2, 1}, inParent: {2, 2, 1, 3, 2, 1}, members: {8, 7, 1, 11, 7, 1}, async: {3, 3, 1, 3, 3, 1}} {
+	for f, want := range map[form][6]int{ownRow: {3, 2, 1, 2, 2, 1}, summed: {3, 2, 1, 5, 2, 1}, inParent: {2, 2, 1, 3, 2, 1}, members: {8, 7, 1, 11, 7, 1}, async: {3, 3, 1, 3, 3, 1}} {
 		t.Run(string(f), func(t *testing.T) {
 			ctx, s := t.Context(), storagetest.Open(t)
 			w := newWorld(t, s, f)
@@ -168,6 +168,8 @@ func TestRequestCounts(t *testing.T) {
 			switch f {
 			case ownRow:
 				_, err = p.count.Get(ctx, "Sales")
+			case summed:
+				_, err = p.summary.Get(ctx, "Sales", "A")
 			case inParent:
 				_, err = p.departments.Get(ctx, departmentKey("Sales", "A"))
 			default:
@@ -199,7 +201,8 @@ func TestGolden(t *testing.T) {
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
 	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"},
-		count, relationships.NewMembers("members", p.other, projectOf)))
+		count, relationships.NewSummary("load", idOf, &relationships.SummaryOptions[employee]{Group: func(e *employee) string { return e.Group }}),
+		relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
 	harness.Check(t, repo.Insert(ctx, e), repo.Insert(ctx, &employee{Site: "Sales", ID: 1, Project: "P"}))
 	e.Project = "Q"
@@ -226,6 +229,7 @@ func TestGolden(t *testing.T) {
 	}
 	want := []string{
 		"Sales count Count=" + fmt.Sprintf("%#v", tables.Int64(2)),
+		fmt.Sprintf("Sales load_A Count=%#v Sum=%#v Min=%#v Max=%#v", tables.Int64(1), tables.Int64(223), tables.Int64(223), tables.Int64(223)),
 		"projects members_P Count=" + fmt.Sprintf("%#v", tables.Int64(1)),
 		"projects members_P!_Sales!_empid^1000001",
 		"projects members_Q Count=" + fmt.Sprintf("%#v", tables.Int64(1)),

@@ -4,11 +4,12 @@
 // # Stored rows
 //
 // One to many, the children in their parent's partition. Count keeps their number in a row of its own, ParentCount in a property
-// of the parent:
+// of the parent. Summary keeps number, sum, minimum and maximum of a value, in a row for each group of children:
 //
 //	PartitionKey  RowKey         properties
 //	Sales         empid_000223   Name ...                        a child
 //	Sales         employeecount  Count=2                         Count
+//	Sales         salaries       Count=2 Sum=9100 Min=... Max=...  Summary; with groups salaries_<group>
 //	Sales         dept_Sales     DepartmentName EmployeeCount=2  a parent with a ParentCount
 //
 // One to many, wherever parent and children are. Members keeps a row for each child in the parent's partition, of the table that
@@ -22,16 +23,17 @@
 //
 // # Guarantee
 //
-// Count and ParentCount: the number is written in the child's own transaction, under the ETag with which it was read. So it
+// Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with which it was read. So it
 // is the number of children at every moment, even with concurrent writers, crashes and repeated requests. After a
 // conflict the change is tried again, up to Schema.MaxAttempts of the children. ParentCount refuses a child whose parent
-// does not exist. If the number would be negative, or a Count has no row yet, the library counts the children.
+// does not exist. If the number would be negative, or a Count or a group has no row yet, the library counts the
+// children. Summary reads them, too, when the one with the least or greatest value goes.
 //
 // Members: row and number are written in one transaction, by an intent. They always equal each other, and converge with
 // the children as package eventual says.
 //
-// Programs without the pattern do not count their changes. Recount corrects Count and ParentCount exactly, while writers
-// go on. Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the
+// Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while
+// writers go on. Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the
 // number.
 //
 // A Cache returns entities that are at most TTL old. While it reads them again, once for all callers, or if the service
@@ -52,6 +54,8 @@
 //	reading the number                      1              with the parent  1                1
 //	Recount                                 2 and 1 for each page of children, or members
 //
+//	Summary: as Count; 1 more if the child changes its group, and 1 for each page of a group's children (of the partition, without
+//	SummaryOptions.Rows) for the first child of a group and when the least or greatest value goes; All 1 for each page of 1,000 groups
 //	Pair: Insert, Delete 1; Get 2
 //	Reference: Get 1; Join 1 for each different parent in a batch of 100
 //	Cache: none while it is fresh; 1 for each page of its query, once in a TTL

@@ -48,6 +48,7 @@ type form string
 
 const (
 	ownRow   form = "row"     // Count: of the employees that have a group
+	summed   form = "summary" // Summary of the employees' IDs, by group
 	inParent form = "parent"  // ParentCount
 	members  form = "members" // Members, in a table of their own
 	async    form = "async"   // the same, by workers
@@ -81,6 +82,7 @@ type process struct {
 	employees   *patterns.Repository[employee]
 	plain       *patterns.Repository[employee] // of a program without the relationship
 	count       *relationships.Count[employee]
+	summary     *relationships.Summary[employee]
 	parents     *relationships.ParentCount[employee, department]
 	members     *relationships.Members[employee]
 	queue       *eventual.Queue
@@ -91,6 +93,9 @@ const visibility = 10 * time.Second
 func groupOf(e *employee) (tables.Key, bool) { return departmentKey(e.Site, e.Group), e.Group != "" }
 
 func projectOf(e *employee) (tables.Key, bool) { return projectKey(e.Project), e.Project != "" }
+
+// idOf is the value of an employee in a group.
+func idOf(e *employee) (int64, bool) { return int64(e.ID), e.Group != "" }
 
 func countOf(d *department) *int { return &d.EmployeeCount }
 
@@ -121,6 +126,9 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	case ownRow:
 		p.count = relationships.NewCount("grouped", func(e *employee) bool { return e.Group != "" })
 		kept = p.count
+	case summed:
+		p.summary = relationships.NewSummary("load", idOf, &relationships.SummaryOptions[employee]{Group: func(e *employee) string { return e.Group }})
+		kept = p.summary
 	case inParent:
 		p.parents = relationships.NewParentCount("count", p.departments, groupOf, countOf)
 		kept = p.parents
@@ -143,7 +151,7 @@ func drainNow(ctx context.Context, q *eventual.Queue) error {
 
 // drain lets every message appear and handles it, until none is left.
 func (w *world) drain(ctx context.Context, s *storagetest.Service) error {
-	if w.form == ownRow || w.form == inParent {
+	if w.form == ownRow || w.form == summed || w.form == inParent {
 		return nil
 	}
 	for range 10 {
@@ -187,6 +195,8 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 		if want := len(found) - groups[""]; err != nil || int(n) != want {
 			return nil, fmt.Errorf("%d are counted of %d: %w", n, want, err)
 		}
+	case summed:
+		return found, p.checkSums(ctx, found)
 	case inParent:
 		for d, err := range p.departments.Query().Partition("Sales").All(ctx) {
 			if err != nil || d.EmployeeCount != groups[d.Name] || d.Budget != 5 {
@@ -214,4 +224,29 @@ func (w *world) check(ctx context.Context, s *storagetest.Service) (map[tables.K
 		}
 	}
 	return found, nil
+}
+
+// checkSums holds the summary against the employees.
+func (p *process) checkSums(ctx context.Context, found map[tables.Key]*employee) error {
+	want := map[string]relationships.Aggregate{"A": {}, "B": {}}
+	for _, e := range found {
+		if id := int64(e.ID); e.Group != "" {
+			a := want[e.Group]
+			if a.Count == 0 {
+				a.Min, a.Max = id, id
+			}
+			want[e.Group] = relationships.Aggregate{Count: a.Count + 1, Sum: a.Sum + id, Min: min(a.Min, id), Max: max(a.Max, id)}
+		}
+	}
+	for group, a := range want {
+		if got, err := p.summary.Get(ctx, "Sales", group); err != nil || got != a {
+			return fmt.Errorf("group %s has %+v, want %+v: %w", group, got, a, err)
+		}
+	}
+	for g, err := range p.summary.All(ctx, "Sales") {
+		if err != nil || g.Aggregate != want[g.Group] {
+			return fmt.Errorf("stored is %+v, want %+v: %w", g, want[g.Group], err)
+		}
+	}
+	return nil
 }

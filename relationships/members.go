@@ -169,25 +169,30 @@ func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *t
 	if member.ETag != "" {
 		verb, delta = driver.DeleteRow, -1
 	}
-	n, ok := numberIn(row)
-	if !ok || n+delta < 0 {
+	stored, ok := countIn(row)
+	if !ok || stored.Count+delta < 0 {
 		// The first member of all, or rows were removed by hand.
-		if n, err = x.scan(ctx, parent); err != nil {
+		if stored, err = x.scan(ctx, parent); err != nil {
 			return nil, err
 		}
 	}
-	return []driver.RowOperation{{Verb: verb, Row: member}, put(row, max(n+delta, 0))}, nil
+	return []driver.RowOperation{{Verb: verb, Row: member}, putCount(row, Aggregate{Count: max(stored.Count+delta, 0)})}, nil
+}
+
+// putCount is the write of a number under the ETag of the row that was read.
+func putCount(row *tables.Entity, a Aggregate) driver.RowOperation {
+	return putRow(row, func(next *tables.Entity) { setCount(next, a) })
 }
 
 // scan counts the members themselves.
-func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (n int64, err error) {
+func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (a Aggregate, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
-			return 0, err
+			return Aggregate{}, err
 		}
-		n++
+		a.Count++
 	}
-	return n, nil
+	return a, nil
 }
 
 // Count returns the number of a parent's members. Requests: 1.
@@ -200,11 +205,11 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	if err != nil || row.ETag == "" {
 		return 0, err
 	}
-	n, ok := numberIn(row)
+	a, ok := countIn(row)
 	if !ok {
 		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("property %s is missing or not a number; run Repository.Repair", countProperty)}
 	}
-	return n, nil
+	return a.Count, nil
 }
 
 // Recount counts a parent's members again, and returns the number and the previously stored one (-1 for none). Use it
@@ -216,7 +221,8 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	if err != nil {
 		return 0, 0, err
 	}
-	return recount[C](ctx, x.name, m.rows(), x.countKey(parent), func(ctx context.Context) (int64, error) { return m.scan(ctx, parent) })
+	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), countIn, putCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
+	return a.Count, countOrNone(before), err
 }
 
 // Keys yields the keys of a parent's members, by partition and row key. An error is yielded once, as the last element. Requests: 1 for each page of

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,7 +28,7 @@ func TestSchedule(t *testing.T) {
 	if race.Enabled {
 		seeds = 3
 	}
-	for _, f := range []form{ownRow, inParent, members, async} {
+	for _, f := range []form{ownRow, summed, inParent, members, async} {
 		t.Run(string(f), func(t *testing.T) {
 			log := &harness.Log{}
 			explore.Schedules(t, explore.ScheduleCase{Seeds: seeds, Pauses: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, visibility + 2*time.Second},
@@ -68,6 +69,8 @@ func (w *world) jobs() []harness.Job[*process] {
 			switch w.form {
 			case ownRow:
 				_, _, err = p.count.Recount(ctx, "Sales")
+			case summed:
+				_, _, err = p.summary.Recount(ctx, "Sales", "A")
 			case inParent:
 				_, _, err = p.parents.Recount(ctx, departmentKey("Sales", "A"))
 			default:
@@ -115,6 +118,12 @@ func (w *world) reader() explore.Actor {
 			switch w.form {
 			case ownRow:
 				counted, err = p.count.Get(ctx, "Sales")
+			case summed:
+				var a relationships.Aggregate
+				a, err = p.summary.Get(ctx, "Sales", "A")
+				if counted = a.Count; err == nil && a.Count == 1 && (a.Sum != a.Min || a.Min != a.Max) {
+					err = fmt.Errorf("one employee has %+v", a)
+				}
 			case inParent:
 				var d *department
 				if d, err = p.departments.Get(ctx, departmentKey("Sales", "A")); err == nil {

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -97,6 +98,16 @@ func (d *desk) counts(ctx context.Context, now []*item) error {
 	}
 	if n != int64(len(now)) || parent.Items != len(now) {
 		return fmt.Errorf("%d items are counted as %d and %d", len(now), n, parent.Items)
+	}
+	lengths, sum := relationships.Aggregate{}, int64(0)
+	if lengths, err = d.lengths.Get(ctx, theSite, ""); err != nil {
+		return err
+	}
+	for _, v := range now {
+		sum += int64(len(v.Team))
+	}
+	if lengths.Count != n || lengths.Sum != sum {
+		return fmt.Errorf("the teams of %d items have %d characters, and are summed up as %+v", n, sum, lengths)
 	}
 	for _, v := range now {
 		project, _ := projectOf(v)

@@ -22,7 +22,7 @@ func jobs() []harness.Job[*desk] {
 		}},
 		{Name: "Recount", Run: func(ctx context.Context, d *desk) error {
 			project, _ := projectOf(d.itemOf(1, states[0]))
-			return errors.Join(third(d.count.Recount(ctx, theSite)), third(d.counted.Recount(ctx, siteKey(theSite, "counted"))),
+			return errors.Join(third(d.count.Recount(ctx, theSite)), third(d.lengths.Recount(ctx, theSite, "")), third(d.counted.Recount(ctx, siteKey(theSite, "counted"))),
 				third(d.members.Recount(ctx, project)))
 		}},
 		{Name: "Sweep", Run: func(ctx context.Context, d *desk) error { return second(d.photo.Sweep(ctx, nil)) }},

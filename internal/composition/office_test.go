@@ -51,6 +51,7 @@ type desk struct {
 	teams        *indexentities.InTable[item]
 	crew         *indexentities.InBlobs[item]
 	count        *relationships.Count[item]
+	lengths      *relationships.Summary[item]
 	counted      *relationships.ParentCount[item, site]
 	members      *relationships.Members[item]
 	photo        *largeentities.Property[item]
@@ -140,11 +141,12 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 	d.crew = indexentities.NewInBlobs("crew", byTeam, d.photos, nil)
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
+	d.lengths = relationships.NewSummary("lengths", func(v *item) (int64, bool) { return int64(len(v.Team)), true }, nil)
 	d.counted = relationships.NewParentCount("counted", d.sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
 	d.members = relationships.NewMembers("members", d.away, projectOf)
 	d.typ = newType()
 	return append(links,
-		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.counted, d.members, d.typ,
+		d.name, d.number, d.badge, d.team, d.teams, d.crew, d.photo, d.count, d.lengths, d.counted, d.members, d.typ,
 		encrypting("encryption", d.registry), widentities.New[item](&widentities.Options{FirstRow: append(slices.Clone(kept), "Photo")}),
 	), nil
 }

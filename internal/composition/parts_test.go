@@ -269,6 +269,9 @@ func relations() []part {
 		{"relationships.Count", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return relationships.NewCount[item](fmt.Sprint("number", n), nil)
 		}},
+		{"relationships.Summary", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
+			return relationships.NewSummary(fmt.Sprint("sum", n), func(v *item) (int64, bool) { return int64(len(v.Team)), true }, nil)
+		}},
 		{"relationships.ParentCount", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return relationships.NewParentCount(fmt.Sprint("items", n), k.sites, func(v *item) (tables.Key, bool) {
 				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true

@@ -225,6 +225,10 @@ Merge of a typed repository |  | heterogeneous.TestRequestCounts | cost(«2», "
 Count: a child comes |  | relationships.TestRequestCounts | ownRow: {3, «2», 1, 2, 2, 1}
 the first of a partition |  | relationships.TestRequestCounts | ownRow: {«3», 2, 1, 2, 2, 1}
 the number |  | relationships.TestRequestCounts | ownRow: {3, 2, 1, 2, 2, «1»}
+Summary: a value comes |  | relationships.TestRequestCounts | summed: {3, «2», 1, 5, 2, 1}
+the first of its group |  | relationships.TestRequestCounts | summed: {«3», 2, 1, 5, 2, 1}
+one moves to a new group and was the maximum |  | relationships.TestRequestCounts | summed: {3, 2, 1, «5», 2, 1}
+the aggregate |  | relationships.TestRequestCounts | summed: {3, 2, 1, 5, 2, «1»}
 ParentCount: a child comes or goes |  | relationships.TestRequestCounts | inParent: {2, «2», 1, 3, 2, 1}
 changes its parent |  | relationships.TestRequestCounts | inParent: {2, 2, 1, «3», 2, 1}
 Members: a child comes or goes |  | relationships.TestRequestCounts | members: {8, «7», 1, 11, 7, 1}

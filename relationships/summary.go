@@ -1,0 +1,130 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Summary stores number, sum, minimum and maximum of a value of the entities of each partition, or of each group in it, in a row of the
+// partition: a summary entity, as the guide calls it. It is written in the entities' own transactions. It is a pattern: give it to
+// NewRepository of the entities.
+type Summary[C any] struct {
+	tally tally[C]
+}
+
+// SummaryOptions are the options of NewSummary; nil is the same as the zero value.
+type SummaryOptions[C any] struct {
+	// Group divides the entities of a partition, such as the lines of all orders by their order (default: one group, ""). Each group has
+	// a row of its own, with a key of at most 512 UTF-16 units. It must be pure, and use stored properties only.
+	Group func(*C) string
+	// Rows returns the range of the row keys of a group's entities, if there is one, such as compoundkey.Starting("line",
+	// compoundkey.String(order)). Then only this range is read when a group is added up; by default it is the partition.
+	Rows func(group string) compoundkey.Span
+}
+
+// NewSummary returns a summary. name is the beginning of the row keys of its rows: letters, digits, '-' and '.'. value returns what is
+// added up, such as an amount in cents, and false for an entity that does not count. It must be pure, and use stored properties
+// only. Values are integers, since sums of floating-point numbers depend on their order. A change that makes a sum exceed 64 bits is
+// tables.ErrTooLarge.
+func NewSummary[C any](name string, value func(*C) (int64, bool), options *SummaryOptions[C]) *Summary[C] {
+	x := &Summary[C]{tally[C]{name: name, value: value, get: aggregateIn, set: setAggregate}}
+	if options != nil {
+		x.tally.group, x.tally.span = options.Group, options.Rows
+	}
+	return x
+}
+
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Summary[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+	implementation := x.tally.implementation(host)
+	switch {
+	case x.tally.value == nil:
+		return implementation, errors.New("the function that returns the value is nil; give one")
+	case x.tally.span != nil && x.tally.group == nil:
+		return implementation, errors.New("SummaryOptions.Rows is set without Group; set both")
+	}
+	return implementation, checkRowKeys("the summary", x.tally.name, host.RowPrefix())
+}
+
+// Get returns the aggregate of a group of a partition; without SummaryOptions.Group, the group is "". Requests: 1, and 1 for each page
+// of entities if the group has no stored row yet.
+func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregate, error) {
+	k, err := x.in("Get", group)
+	if err != nil {
+		return Aggregate{}, err
+	}
+	return k.read(ctx, partition, group)
+}
+
+// in returns the summary in its repository, and refuses a group that it cannot have.
+func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
+	k, err := x.tally.in(op)
+	if err == nil && group != "" && x.tally.group == nil {
+		err = tables.InvalidIn(op, k.host.Table().Name(), "the summary %q has no SummaryOptions.Group, and the group is %q; give \"\"", x.tally.name, group)
+	}
+	return k, err
+}
+
+// GroupAggregate is a group with its aggregate.
+type GroupAggregate struct {
+	Group string
+	Aggregate
+}
+
+// All yields the stored groups of a partition in their order. A group whose last entity has gone is yielded with Count 0; one of which
+// no entity has changed since the summary was attached has no row, and is not yielded. An error is yielded once, as the last
+// element: tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each page of at
+// most 1,000.
+func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupAggregate, error] {
+	k, err := x.in("All", "")
+	if err == nil && x.tally.group == nil {
+		err = tables.InvalidIn("All", k.host.Table().Name(), "the summary %q has no SummaryOptions.Group; use Get", x.tally.name)
+	}
+	return func(yield func(GroupAggregate, error) bool) {
+		if err != nil {
+			yield(GroupAggregate{}, err)
+			return
+		}
+		for row, err := range k.host.Table().Entities().Query().Partition(partition).Rows(compoundkey.Starting(x.tally.name)).All(ctx) {
+			var next GroupAggregate
+			if err == nil {
+				next, err = x.groupIn(k.host.Table(), row)
+			}
+			if !yield(next, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// groupIn returns the group that a row is of, and its aggregate.
+func (x *Summary[C]) groupIn(table *tables.Table, row *tables.Entity) (g GroupAggregate, err error) {
+	garbled := func(err error) (GroupAggregate, error) {
+		return GroupAggregate{}, &tables.Error{Op: "All", Table: table.Name(), Key: row.Key, Pattern: x.tally.name, Kind: tables.ErrGarbled, Err: err}
+	}
+	if err := compoundkey.Parse(row.Key.Row, x.tally.name, compoundkey.ToString(&g.Group)); err != nil {
+		return garbled(fmt.Errorf("the row key is not one of the summary: %w; delete the row", err))
+	}
+	var ok bool
+	if g.Aggregate, ok = aggregateIn(row); !ok {
+		return garbled(errors.New("property Count, Sum, Min or Max is missing or wrong; run Recount of the group"))
+	}
+	return g, nil
+}
+
+// Recount adds up the entities of a group again, and returns the aggregate and the previously stored one, nil for none. Use it for
+// groups that programs without the summary have written. The result is exact: if an entity changes meanwhile, it adds up again, and is
+// tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of entities.
+func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
+	k, err := x.in("Recount", group)
+	if err != nil {
+		return Aggregate{}, nil, err
+	}
+	return k.recount(ctx, partition, group)
+}

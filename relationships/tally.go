@@ -1,0 +1,279 @@
+package relationships
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// attempts limits how often a row is read and written again on conflict.
+const attempts = 10
+
+// tally keeps an Aggregate for each group of a partition's entities, in a row of the partition: what Count and Summary have in common.
+// Each change of a group's values writes the row, so its ETag detects any concurrent change. The row is never removed; if it does
+// not exist yet, the insert detects a concurrent one.
+type tally[C any] struct {
+	name  string
+	value func(*C) (int64, bool)              // false: the entity does not count
+	group func(*C) string                     // nil: one group, in a row named name
+	span  func(group string) compoundkey.Span // where the entities of a group are; nil: anywhere
+	get   func(*tables.Entity) (Aggregate, bool)
+	set   func(*tables.Entity, Aggregate)
+
+	repository driver.Binding[C]
+}
+
+// implementation returns what NewRepository attaches.
+func (x *tally[C]) implementation(host driver.Host[C]) driver.Implementation[C] {
+	k := &keeper[C]{x, host}
+	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows}
+}
+
+// keeper is a tally in its repository.
+type keeper[C any] struct {
+	*tally[C]
+	host driver.Host[C]
+}
+
+// in returns the tally in its repository.
+func (x *tally[C]) in(op string) (*keeper[C], error) {
+	host, err := x.repository.Host(op, x.name)
+	return &keeper[C]{x, host}, err
+}
+
+// entry is what one entity adds to a tally.
+type entry struct {
+	group string
+	value int64
+}
+
+// entryOf returns an entity's entry, false if the entity does not count.
+func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
+	if e.value, counts = x.value(v); counts && x.group != nil {
+		e.group = x.group(v)
+	}
+	return e, counts
+}
+
+// prior records an entity's entry: the value, a space, the group.
+func (x *keeper[C]) prior(v *C, _ tables.Properties) ([]string, error) {
+	e, counts := x.entryOf(v)
+	if !counts {
+		return nil, nil
+	}
+	return []string{strconv.FormatInt(e.value, 10) + " " + e.group}, nil
+}
+
+// priorEntry returns the entry that prior has recorded.
+func priorEntry(prior []string) (e entry, counts bool, err error) {
+	if len(prior) == 0 {
+		return entry{}, false, nil
+	}
+	value, group, _ := strings.Cut(prior[0], " ")
+	e.group = group
+	e.value, err = strconv.ParseInt(value, 10, 64)
+	return e, true, err
+}
+
+// movement is what changes in a group.
+type movement struct{ leaving, joining []int64 }
+
+// movesOf returns what a change set changes, by group.
+func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (map[string]*movement, error) {
+	all := map[string]*movement{}
+	of := func(group string) *movement {
+		if all[group] == nil {
+			all[group] = &movement{}
+		}
+		return all[group]
+	}
+	for _, c := range changes {
+		was, counted, err := priorEntry(c.Prior)
+		if err != nil {
+			return nil, err
+		}
+		var is entry
+		counts := false
+		if c.Kind != driver.ChangeDelete {
+			is, counts = x.entryOf(c.Entity)
+		}
+		if counted == counts && was == is {
+			continue
+		}
+		if counted {
+			m := of(was.group)
+			m.leaving = append(m.leaving, was.value)
+		}
+		if counts {
+			m := of(is.group)
+			m.joining = append(m.joining, is.value)
+		}
+	}
+	return all, nil
+}
+
+// rows writes the aggregates of the groups that change.
+func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]driver.RowOperation, error) {
+	all, err := x.movesOf(changes)
+	if err != nil {
+		return nil, err
+	}
+	changed := make(map[tables.Key]bool, len(changes))
+	for _, c := range changes {
+		changed[c.Key] = true
+	}
+	var writes []driver.RowOperation
+	for _, group := range slices.Sorted(maps.Keys(all)) {
+		key, err := x.key(changes[0].Key.Partition, group)
+		if err != nil {
+			return nil, err
+		}
+		row, err := readRow(ctx, x.host.Table(), key)
+		if err != nil {
+			return nil, err
+		}
+		stored, valid := x.get(row)
+		next, known := stored.without(all[group].leaving, all[group].joining)
+		if !valid || !known {
+			// The first entity of a group, or of a program that keeps it; the least or the greatest value has gone; or what other
+			// programs have left.
+			if next, err = x.scan(ctx, key.Partition, group, changed); err != nil {
+				return nil, err
+			}
+		}
+		for _, v := range all[group].joining {
+			next.add(v)
+		}
+		a, err := next.result()
+		if err != nil {
+			return nil, &tables.Error{Pattern: x.name, Kind: tables.ErrTooLarge, Err: err}
+		}
+		writes = append(writes, x.put(row, a))
+	}
+	return writes, nil
+}
+
+// key returns the key of a group's row.
+func (x *tally[C]) key(partition, group string) (tables.Key, error) {
+	if x.group == nil {
+		return tables.Key{Partition: partition, Row: compoundkey.Join(x.name)}, nil
+	}
+	row, err := compoundkey.Encode(x.name, compoundkey.String(group))
+	return tables.Key{Partition: partition, Row: row}, err
+}
+
+// readRow reads a row of this package, without an ETag if it does not exist. Requests: 1.
+func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.Entity, error) {
+	row, err := table.Entities().Get(ctx, key)
+	if errors.Is(err, tables.ErrNotFound) {
+		return &tables.Entity{Key: key}, nil
+	}
+	return row, err
+}
+
+// put is the write of an aggregate.
+func (x *tally[C]) put(row *tables.Entity, a Aggregate) driver.RowOperation {
+	return putRow(row, func(next *tables.Entity) { x.set(next, a) })
+}
+
+// putRow is the write of a row under the ETag that it was read with.
+func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
+	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
+	set(next)
+	if row.ETag == "" {
+		return driver.RowOperation{Verb: driver.InsertRow, Row: next}
+	}
+	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
+}
+
+// scan adds up the stored entities of a group, without those that the change set writes. Requests: 1 for each page of at most 1,000.
+func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
+	query := x.host.Query().Partition(partition)
+	if x.span != nil {
+		query = query.Rows(x.span(group))
+	}
+	for v, err := range query.All(ctx) {
+		if err != nil {
+			return adding{}, err
+		}
+		if e, counts := x.entryOf(v); counts && e.group == group && !without[x.host.KeyOf(v)] {
+			a.add(e.value)
+		}
+	}
+	return a, nil
+}
+
+// read returns a group's aggregate, from its row or, if it has none, from its entities.
+func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregate, error) {
+	key, err := x.key(partition, group)
+	if err != nil {
+		return Aggregate{}, err
+	}
+	row, err := readRow(ctx, x.host.Table(), key)
+	if err != nil {
+		return Aggregate{}, err
+	}
+	if a, ok := x.get(row); ok {
+		return a, nil
+	}
+	a, err := x.scan(ctx, partition, group, nil)
+	if err != nil {
+		return Aggregate{}, err
+	}
+	return a.result()
+}
+
+// recount adds a group up again, and writes its row if that holds something else.
+func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
+	key, err := x.key(partition, group)
+	if err != nil {
+		return Aggregate{}, nil, err
+	}
+	return recount[C](ctx, x.name, x.host.Table(), key, x.get, x.put, func(ctx context.Context) (Aggregate, error) {
+		a, err := x.scan(ctx, partition, group, nil)
+		if err != nil {
+			return Aggregate{}, err
+		}
+		return a.result()
+	})
+}
+
+// recount adds up again, and writes a row that holds something else, under the ETag that it was read with before. was is nil if the
+// row did not exist or held no valid aggregate.
+func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
+	put func(*tables.Entity, Aggregate) driver.RowOperation, scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
+	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
+		row, err := readRow(ctx, table, key)
+		if err != nil {
+			return false, err
+		}
+		was = nil
+		if stored, ok := get(row); ok {
+			was = &stored
+		}
+		if is, err = scan(ctx); err != nil || was != nil && is == *was {
+			return false, err
+		}
+		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, is))
+		return driver.RowsChanged(err), err
+	})
+	return is, was, err
+}
+
+// checkRowKeys refuses a name whose row keys would be among the entities' own.
+func checkRowKeys(what, name, rowPrefix string) error {
+	if name == rowPrefix {
+		return fmt.Errorf("%s has the same row key prefix as the entities; give it another name", what)
+	}
+	_, err := compoundkey.Encode(name)
+	return err
+}
