@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -56,4 +57,9 @@ func unknownBeside(unsure, err error) error {
 		return err
 	}
 	return &tables.Error{Kind: tables.ErrUnknownOutcome, Err: fmt.Errorf("an earlier attempt got no response and may have been applied; the next one failed: %w", err)}
+}
+
+// isLost reports whether a write was not applied because a concurrent writer came first: the row has changed, appeared or disappeared.
+func isLost(err error) bool {
+	return slices.Contains([]error{tables.ErrConflict, tables.ErrExists, tables.ErrNotFound}, tables.KindOf(err))
 }

@@ -41,7 +41,7 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 			if unsure == nil {
 				unsure, base = err, s.base
 			}
-		case !tables.LostRace(err):
+		case !isLost(err):
 			return unknownBeside(unsure, err)
 		case unsure != nil && !once:
 			return unsure
@@ -58,7 +58,7 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 // lostTooOften returns the error of a change whose last attempt was refused because of a conflict of any kind.
 func lostTooOften(err error) error {
 	var e *tables.Error
-	if !tables.LostRace(err) || !errors.As(err, &e) {
+	if !isLost(err) || !errors.As(err, &e) {
 		return err
 	}
 	lost := *e

@@ -200,14 +200,14 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 	if _, err = x.Commit(ctx); err == nil {
 		return len(group), nil
 	}
-	if !tables.LostRace(err) {
+	if !isLost(err) {
 		return 0, err
 	}
 	for _, row := range group {
 		switch err := r.rows.Delete(ctx, row); {
 		case err == nil:
 			removed++
-		case !tables.LostRace(err):
+		case !isLost(err):
 			return removed, err
 		}
 	}

@@ -107,7 +107,7 @@ func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables
 		return driver.Fact{}, false, err
 	}
 	holder, err := s.holders.Get(ctx, key)
-	if tables.IsAbsent(err) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return s.readMissing(ctx, key, entity)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package denormalization
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -144,7 +145,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 // read reads a source as it is now, nil for none.
 func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	source, err := r.sources.Get(ctx, key)
-	if tables.IsAbsent(err) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
 	return source, err

@@ -188,7 +188,7 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 // stage stages one holder, unless the change leaves it alone.
 func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.GetIn(ctx, x, key)
-	if tables.IsAbsent(err) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -244,10 +244,7 @@ func unlessChanged(changed bool, err error) error {
 
 // passed makes nothing of the errors of a holder that needs no change, or does not exist.
 func passed(err error) error {
-	if errors.Is(err, tables.ErrUnknownOutcome) {
-		return err
-	}
-	if errors.Is(err, errCorrect) || tables.IsAbsent(err) {
+	if errors.Is(err, errCorrect) || errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	return err

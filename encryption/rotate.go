@@ -43,7 +43,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
-	if errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrUnknownOutcome) {
+	if errors.Is(err, tables.ErrExists) {
 		return DataKeyID{}, &tables.Error{Op: op, Table: s.table.Name(), Kind: tables.ErrConflict, Err: errors.New("another program created the first data key at the same time; use that one")}
 	}
 	if err != nil {

@@ -116,7 +116,7 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	switch {
 	case err == nil:
 		report.Tables = append(report.Tables, name)
-	case errors.Is(err, tables.ErrMissingResource) && !errors.Is(err, tables.ErrUnknownOutcome), errors.Is(err, tables.ErrBeingDeleted):
+	case errors.Is(err, tables.ErrMissingResource), beingDeleted(err):
 		report.Gone = append(report.Gone, name)
 	default:
 		return err

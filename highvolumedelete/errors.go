@@ -7,7 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Why a write is refused, beside the kinds of package tables. Nothing was written. Both are tables.ErrInvalid, too.
+// Why a write is refused, beside the kinds of package tables. Nothing was written. The kind of the error is tables.ErrInvalid.
 var (
 	// ErrLate: the entity's period ended longer ago than Schema.Late allows, or its table was dropped or is being
 	// dropped. If an earlier attempt without a response arrives late, it finds no table, or its row is dropped with
@@ -24,11 +24,20 @@ func noTable(err error, table string) bool {
 	if !errors.As(err, &e) || e.Table != table {
 		return false
 	}
-	if errors.Is(err, tables.ErrUnknownOutcome) { // an earlier attempt may be on its way
-		return errors.Is(err, tables.ErrMissingResource) || errors.Is(err, tables.ErrBeingDeleted)
-	}
-	return errors.Is(e.Kind, tables.ErrMissingResource) || errors.Is(e.Kind, tables.ErrBeingDeleted) ||
-		errors.Is(e.Kind, tables.ErrNotFound) && e.Code == "" && e.Err != nil
+	return errors.Is(err, tables.ErrMissingResource) || beingDeleted(err) || e.Code == codeTableNotFound ||
+		errors.Is(err, tables.ErrNotFound) && e.Code == "" && e.Err != nil
+}
+
+// The codes of a table that is not there. An ErrUnknownOutcome has them if an earlier attempt may be on its way.
+const (
+	codeTableNotFound = "TableNotFound"
+	codeBeingDeleted  = "TableBeingDeleted"
+)
+
+// beingDeleted reports whether the service is deleting the table.
+func beingDeleted(err error) bool {
+	var e *tables.Error
+	return errors.Is(err, tables.ErrBeingDeleted) || errors.As(err, &e) && e.Code == codeBeingDeleted
 }
 
 // listFailure is the error of a list of tables.

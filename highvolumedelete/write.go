@@ -37,7 +37,7 @@ func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
 		err := patterns.HostOf(r).Apply(ctx, driver.ChangeInsert, v, &driver.ApplyOptions{Incarnation: incarnation})
-		if again && errors.Is(err, tables.ErrExists) {
+		if again && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome)) {
 			return recognize(ctx, r, v, incarnation, err)
 		}
 		again = true
@@ -147,7 +147,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		switch missing := noTable(err, s.tableName(p)); {
 		case err == nil || n == 0 && !missing:
 			return err
-		case missing && errors.Is(err, tables.ErrBeingDeleted):
+		case missing && beingDeleted(err):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
 			// These refusals apply to every attempt, or an existing row keeps an earlier attempt from being applied.
@@ -215,7 +215,7 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, tables.ErrBeingDeleted):
+	case beingDeleted(err):
 		return s.closed(op, p, err)
 	case ctx.Err() == nil && bounded.Err() != nil && !errors.Is(err, tables.ErrUnknownOutcome):
 		return &tables.Error{Op: op, Table: s.tableName(p), Kind: tables.ErrUnavailable, Err: fmt.Errorf("the table was not created within 10 s; repeat the operation: %w", err)}
@@ -229,9 +229,9 @@ func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 }
 
 // closed returns the error for a period whose table is being deleted. Since such a table is never created again, an
-// earlier attempt without a response does not matter, and cause keeps its text but not its kinds.
+// earlier attempt without a response does not matter.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
-	return tables.InvalidIn(op, s.tableName(p), "%w: %w: %v", ErrLate, tables.ErrBeingDeleted, cause)
+	return tables.InvalidIn(op, s.tableName(p), "%w: %v: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }
 
 // maxPrepared limits the tables that one call creates.

@@ -3,6 +3,7 @@ package indexentities
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -102,7 +102,10 @@ func writeFailure(name string, err error, ex *wire.Exchange) error {
 		return nil
 	}
 	e := tables.ServiceError("", name, err)
-	if ex.Lost() || ex.EarlierUnknown() && !driver.RowsChanged(e) {
+	if errors.Is(e.Kind, tables.ErrNotFound) {
+		e.Kind = tables.ErrConflict // a concurrent writer has deleted the list
+	}
+	if ex.Lost() || ex.EarlierUnknown() && !errors.Is(e.Kind, tables.ErrConflict) {
 		e.Kind = tables.ErrUnknownOutcome
 	}
 	return e

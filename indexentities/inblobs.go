@@ -95,7 +95,7 @@ func (x *InBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
 			return false, nil
 		}
 		err = x.blobs.write(ctx, e.place, old, ids)
-		return driver.RowsChanged(err), err
+		return errors.Is(err, tables.ErrConflict), err
 	})
 }
 

@@ -98,7 +98,7 @@ func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*
 		left, err := division.Divided[*edit[T]]{
 			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
 			Ends: func(err error) bool {
-				return ctx.Err() != nil || !driver.RowsChanged(err) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // a damaged list is written alone
+				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // a damaged list is written alone
 			},
 		}.Run(partitions[partition])
 		if alone = append(alone, left...); err != nil {
@@ -159,7 +159,7 @@ func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T
 			return nil
 		case err == nil:
 			continue
-		case !driver.RowsChanged(err) || attempt == attempts:
+		case !errors.Is(err, tables.ErrConflict) || attempt == attempts:
 			return err
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

@@ -2,6 +2,7 @@ package indexentities
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -31,7 +32,7 @@ func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity 
 			return err
 		}
 		err = x.writeAlone(ctx, rows.table, place, entity, operations)
-		if !driver.RowsChanged(err) {
+		if !errors.Is(err, tables.ErrConflict) {
 			return x.failed("Remove", err)
 		}
 		if err := backoff.Wait(ctx, attempt); err != nil {

@@ -61,7 +61,7 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	err := l.repo.Insert(bounded, v)
-	if errors.Is(err, tables.ErrExists) {
+	if errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
 		return l.recognize(ctx, v, err)
 	}
 	return err

@@ -265,7 +265,7 @@ func TestOutsideWrite(t *testing.T) {
 	if err := repo.Replace(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	if e := harness.WantKind(t, x.reported, tables.ErrExists); e.Key.Row != "b" || e.Pattern != "noting" {
+	if e := harness.WantKind(t, x.reported, tables.ErrConflict); e.Key.Row != "b" || e.Pattern != "noting" {
 		t.Errorf("%+v", e)
 	}
 	if rows := harness.Must[stored](t)(readStored(ctx, x.table, "notes")); len(rows) != 1 {

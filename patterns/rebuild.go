@@ -15,6 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -253,13 +254,6 @@ func (b *rebuildPage) fillAlone(ctx context.Context, x *rebuilt) error {
 	return b.fillOnce(ctx, x)
 }
 
-// conflicts reports whether a write was definitely refused because another writer changed the entity or a row that
-// patterns share among entities.
-func conflicts(err error) bool {
-	e := engine.AsError(err)
-	return tables.LostRace(err) || e != nil && errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
-}
-
 // giveUp records why an entity could not be filled, unless the error concerns the whole run.
 func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
@@ -268,7 +262,7 @@ func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	kind := Undecodable
 	e := engine.AsError(err)
 	switch {
-	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), conflicts(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled), e != nil && e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound):
+	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), sets.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
 		kind = Missing
 	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err

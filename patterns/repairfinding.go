@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -129,7 +130,7 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 			return false, v.repairFinding(ctx, is) // the entity was deleted or changed meanwhile
 		}
 		err = v.r.RewriteNow(ctx, v.op, f.Entity)
-		return conflicts(err), err
+		return sets.Lost(err), err
 	})
 }
 

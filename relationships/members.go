@@ -154,7 +154,7 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 			return false, err
 		}
 		err = r.Write(ctx, place, x.rows(), rows...)
-		return driver.RowsChanged(err), err
+		return errors.Is(err, tables.ErrConflict), err
 	})
 }
 

@@ -264,7 +264,7 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 			return false, err
 		}
 		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, is))
-		return driver.RowsChanged(err), err
+		return errors.Is(err, tables.ErrConflict), err
 	})
 	return is, was, err
 }

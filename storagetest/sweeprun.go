@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/testrun"
 )
 
@@ -200,6 +201,9 @@ func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 
 func (c *SweepCase) recoverAndCheck(t testing.TB, s *Service, w World, end Ending) {
 	t.Helper()
+	if err := kinds.Check(end.Err); err != nil {
+		t.Error(err)
+	}
 	if w.Recover != nil {
 		if err := c.hook(t, func(ctx context.Context) error { return w.Recover(ctx, s) }); err != nil {
 			t.Errorf("Recover: %v", err)

@@ -56,7 +56,7 @@ func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit])
 		}
 	}
 	final := len(units) == 1 && (d.sets || units[0].Value.Together == nil)
-	if at >= 0 && LostRace(err) && e.Key == units[at].Value.Key && !units[at].Value.Again {
+	if at >= 0 && e.Pattern == "" && slices.Contains([]error{ErrConflict, ErrExists, ErrNotFound}, KindOf(err)) && e.Key == units[at].Value.Key && !units[at].Value.Again {
 		final = true // the entity's own row is not as it has to be, so writing the entity by itself would fail in the same way
 	}
 	if final {
@@ -122,11 +122,7 @@ func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (locate
 			located.Key = Loggable(rows.Open, units[at].Value.Key)
 		}
 	}
-	if errors.Is(err, ErrUnknownOutcome) {
-		return located, false
-	}
-	return located, slices.ContainsFunc([]error{ErrExists, ErrDuplicate, ErrConflict, ErrNotFound, ErrMissingReference, ErrInvalid, ErrTooLarge, ErrGarbled},
-		func(kind error) bool { return errors.Is(err, kind) })
+	return located, slices.Contains([]error{ErrExists, ErrDuplicate, ErrConflict, ErrNotFound, ErrMissingReference, ErrInvalid, ErrTooLarge, ErrGarbled}, KindOf(err))
 }
 
 // refuse gives an entity that cannot be written to the caller. It returns the error that ends the run.

@@ -16,9 +16,8 @@ import (
 // commit is the one write path: every row that this library ever writes goes through it. One operation is a single
 // request, several are one entity group transaction, applied whole or not at all.
 //
-// The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown (beside ErrExists,
-// ErrNotFound or ErrBeingDeleted if that is true now), and any other error if none was applied. commit returns
-// an ETag for every row that it did not delete; an ETag is empty if another writer changed the row before it was read
+// The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown, and any other error if
+// none was applied. commit returns an ETag for every row that it did not delete; an ETag is empty if another writer changed the row before it was read
 // back.
 //
 // writeID must not have been used by an earlier write.
@@ -105,7 +104,7 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 		return nil, r.err
 	}
 	if !r.unknown && errors.Is(r.err.Kind, ErrBeingDeleted) {
-		return nil, r.err.withUnknown() // there is no row to read
+		return nil, unknown(r.err, nil) // there is no row to read
 	}
 	witnesses := submission.Witnesses(enc.operations, enc.marked, r.err.Change, r.unknown)
 	if len(witnesses) == 0 {
@@ -124,10 +123,7 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 			return nil, unknown(r.err, err)
 		}
 	}
-	if r.unknown {
-		return nil, unknown(r.err, first)
-	}
-	return nil, classifyRejection(r.err, first)
+	return nil, unknown(r.err, first)
 }
 
 // isFinal reports whether a refusal applies to every attempt, so that no earlier one was applied: the service never
@@ -138,31 +134,13 @@ func isFinal(refusal *Error) bool {
 	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
 }
 
-// classifyRejection handles a definite rejection that follows an attempt with unknown outcome, when no row carries
-// our write ID. If the rejection is true now, it keeps its kind and gets ErrUnknownOutcome beside it: our write may
-// have been applied, and then changed or removed by another writer.
-func classifyRejection(refusal *Error, readErr error) *Error {
-	exists := errors.Is(refusal.Kind, ErrExists) && readErr == nil
-	gone := errors.Is(refusal.Kind, ErrNotFound) && errors.Is(readErr, ErrNotFound)
-	if exists || gone {
-		return refusal.withUnknown()
-	}
-	return unknown(refusal, readErr)
-}
-
-// withUnknown returns a rejection that is true now, with ErrUnknownOutcome beside it.
-func (e *Error) withUnknown() *Error {
-	beside := *e
-	beside.Err = errors.Join(e.Err, ErrUnknownOutcome)
-	return &beside
-}
-
-// unknown returns the error of an unknown outcome.
+// unknown returns the error of an unknown outcome. Even a rejection that is true now, such as EntityAlreadyExists, is not its kind:
+// another attempt of this write may have been applied before.
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome
 	if read := asError(readErr); read != nil && read.Err != nil {
-		readErr = read.Err // without its kind: that the read failed with ErrUnavailable says nothing about the write
+		readErr = read.Err // without its kind, which says nothing about the write
 	}
 	e.Err = errors.Join(cause.Err, readErr)
 	return &e

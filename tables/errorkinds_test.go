@@ -83,7 +83,7 @@ func TestRefusalsAfterBusy(t *testing.T) {
 	}{
 		{503, 409, [2]string{"ServerBusy", "EntityAlreadyExists"}, tables.ErrExists, false, 2},
 		{429, 409, [2]string{"", "EntityAlreadyExists"}, tables.ErrExists, false, 2},
-		{503, 409, [2]string{"", "EntityAlreadyExists"}, tables.ErrExists, true, 3},
+		{503, 409, [2]string{"", "EntityAlreadyExists"}, tables.ErrUnknownOutcome, true, 3},
 		{500, 400, [2]string{"", "InvalidInput"}, tables.ErrInvalid, false, 2},
 		{503, 400, [2]string{"", ""}, tables.ErrUnknownOutcome, true, 3},
 		{500, 501, [2]string{"", ""}, tables.ErrUnknownOutcome, true, 3},
@@ -105,5 +105,37 @@ func TestRefusalsAfterBusy(t *testing.T) {
 		if !errors.Is(err, c.kind) || errors.Is(err, tables.ErrUnknownOutcome) != c.unknown || n != c.requests {
 			t.Errorf("%d %q, then %d %q: %v after %d requests", c.first, c.codes[0], c.second, c.codes[1], err, n)
 		}
+	}
+}
+
+// TestOneErrorOneKind: whatever the causes of an Error are, it matches its own kind alone, and its causes in all else.
+func TestOneErrorOneKind(t *testing.T) {
+	all := []error{tables.ErrUnknownOutcome, tables.ErrNotFound, tables.ErrMissingReference, tables.ErrExists, tables.ErrConflict, tables.ErrDuplicate, tables.ErrTooLarge,
+		tables.ErrInvalid, tables.ErrWiring, tables.ErrTableScan, tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied, tables.ErrUnavailable, tables.ErrGarbled}
+	wrapped := func(err error) error {
+		return fmt.Errorf("of %w: %w", context.Canceled, &tables.Error{Op: "Get", Err: err})
+	}
+	for _, kind := range append(all, nil) {
+		for _, cause := range all {
+			for name, of := range map[string]error{"itself": cause, "wrapped": wrapped(cause), "of its kind": &tables.Error{Kind: cause, Err: wrapped(tables.ErrConflict)},
+				"joined": errors.Join(context.Canceled, cause, &tables.Error{Kind: cause})} {
+				err := fmt.Errorf("outer: %w", &tables.Error{Op: "Insert", Kind: kind, Err: of})
+				want := kind
+				if kind == nil {
+					want = cause
+				}
+				harness.OneKind(t, err)
+				if !errors.Is(err, want) || tables.KindOf(err) != want || errors.Is(err, context.Canceled) != errors.Is(of, context.Canceled) {
+					t.Errorf("Kind %v, cause %v %s: %v is of the kind %v", kind, cause, name, err, tables.KindOf(err))
+				}
+			}
+		}
+	}
+	several := errors.Join(&tables.Error{Kind: tables.ErrDenied}, &tables.Error{Kind: tables.ErrUnknownOutcome})
+	if harness.OneKind(t, several); tables.KindOf(several) != tables.ErrUnknownOutcome || tables.KindOf(&tables.Error{Err: several}) != tables.ErrUnknownOutcome {
+		t.Errorf("KindOf joined errors is %v", tables.KindOf(several))
+	}
+	if err := (&tables.Error{}); tables.KindOf(err) != nil || tables.KindOf(nil) != nil || errors.Unwrap(err) != nil {
+		t.Error("an error without a kind has one")
 	}
 }

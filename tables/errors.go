@@ -8,48 +8,58 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// The kinds of errors, for errors.Is. The set is closed: an error of this package is one of these, or the error of the caller's context,
-// or of the transport. The text of an error has the details. Other packages have a few kinds of their own, most of
-// which also match one of these.
+// The kinds of errors, for errors.Is. The set is closed, and an *Error is of one kind at most: errors.Is is true for one of these and
+// false for all others, whatever the causes are. An *Error without a kind reports that the caller's context has ended or that the
+// transport failed before anything was applied. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
+// Errors that other packages add, such as logtail.ErrOutsideWindow, are causes that refine one of these kinds.
+//
+// context.Canceled and context.DeadlineExceeded are causes, not kinds, and errors.Is finds them beside the kind. A write whose context
+// has ended was not applied, unless the error is also ErrUnknownOutcome.
 var (
+	// ErrUnknownOutcome: the response was lost, and the write may have been applied, or may still be. Read before you repeat it.
+	ErrUnknownOutcome = kinds.ErrUnknownOutcome
 	// ErrNotFound: the entity does not exist.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = kinds.ErrNotFound
 	// ErrMissingReference: the entity refers to another entity that does not exist; Error.Pattern names the pattern that requires it.
-	ErrMissingReference = errors.New("an entity that this one refers to does not exist")
+	ErrMissingReference = kinds.ErrMissingReference
 	// ErrExists: an insert found an entity with the same keys, or Create found the table.
-	ErrExists = errors.New("already exists")
+	ErrExists = kinds.ErrExists
 	// ErrConflict: another writer has changed the entity since it was read, so the write was not applied; read it again and repeat the change.
-	ErrConflict = errors.New("changed by another writer")
+	ErrConflict = kinds.ErrConflict
 	// ErrDuplicate: a unique index key belongs to another entity; Error.Pattern names the index.
-	ErrDuplicate = errors.New("index key is taken")
+	ErrDuplicate = kinds.ErrDuplicate
 	// ErrTooLarge: the input is over a limit of the service. If this package found that, nothing was sent.
-	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: the service would refuse the input, or would not return it as it was written. If this package found that, nothing
-	// was sent.
-	ErrInvalid = errors.New("invalid")
+	ErrTooLarge = kinds.ErrTooLarge
+	// ErrInvalid: the input (an entity, a key, a condition, a token) breaks a rule, or the service would not return it as it was
+	// written. If this package found that, nothing was sent. Correct the input; a repetition fails in the same way.
+	ErrInvalid = kinds.ErrInvalid
+	// ErrWiring: the program is wrong, whatever its input: a nil handle, an option out of range, a pattern attached twice. Nothing
+	// was sent. Correct the program; its users cannot help it.
+	ErrWiring = kinds.ErrWiring
 	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
-	ErrTableScan = errors.New("would scan the table")
-	// ErrUnknownOutcome: the response was lost, and the write may have been applied, or may still be. Read before you repeat it. An
-	// error can be this and also ErrExists, ErrNotFound or ErrBeingDeleted, which are then true now: the write may have been applied
-	// before another writer changed or removed the row. Test for ErrUnknownOutcome first.
-	ErrUnknownOutcome = errors.New("unknown whether applied")
+	ErrTableScan = kinds.ErrTableScan
 	// ErrMissingResource: the table, queue or container does not exist; Create or CreateIfMissing creates it.
-	ErrMissingResource = errors.New("missing table, queue or container")
+	ErrMissingResource = kinds.ErrMissingResource
 	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for about 40 seconds, or longer.
-	ErrBeingDeleted = errors.New("being deleted")
+	ErrBeingDeleted = kinds.ErrBeingDeleted
 	// ErrDenied: the credential does not allow the operation, or has expired.
-	ErrDenied = errors.New("access denied")
-	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied.
-	ErrUnavailable = errors.New("service unavailable")
+	ErrDenied = kinds.ErrDenied
+	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied. Repeat the operation later.
+	ErrUnavailable = kinds.ErrUnavailable
 	// ErrGarbled: a response of the service, or a stored row, cannot be understood.
-	ErrGarbled = errors.New("unreadable response or stored data")
+	ErrGarbled = kinds.ErrGarbled
 )
 
-// Error is the error of every operation of this library. errors.Is finds its kind (one of the Err values) and its
+// KindOf returns the one kind of err: one of the Err values of this package, or nil. For joined errors it returns the kind of one of
+// them: ErrUnknownOutcome if any is that.
+func KindOf(err error) error { return kinds.Of(err) }
+
+// Error is the error of every operation of this library. errors.Is finds its one kind (one of the Err values) and its
 // cause; errors.As finds the SDK's *azcore.ResponseError where the service answered.
 type Error struct {
 	Op      string // the operation, such as "Insert"
@@ -58,7 +68,7 @@ type Error struct {
 	Change  int    // which operation of a transaction failed, from 1; 0 when that is not known, or there was no transaction
 	Pattern string // the pattern whose row or rule failed, "" for the entity's own
 	Code    string // the service's error code, such as "EntityAlreadyExists"
-	Kind    error  // one of the Err values, or nil
+	Kind    error  // one of the Err values, or nil for the kind of Err
 	Err     error  // the cause; may be nil
 }
 
@@ -99,40 +109,32 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.Is and errors.As the kind and the cause.
+// Unwrap gives errors.Is and errors.As the kind and the cause, whose own kinds it hides.
 func (e *Error) Unwrap() []error {
+	kind := e.Kind
+	if kind == nil {
+		kind = KindOf(e.Err)
+	}
 	switch {
-	case e.Kind == nil:
-		return []error{e.Err}
+	case e.Err == nil && kind == nil:
+		return nil
 	case e.Err == nil:
-		return []error{e.Kind}
+		return []error{kind}
+	case kind == nil:
+		return []error{e.Err}
 	}
-	return []error{e.Kind, e.Err}
+	return []error{kind, kinds.Hide(e.Err)}
 }
 
-// IsAbsent reports whether err says that the entity does not exist. It is false for an ErrNotFound with Error.Pattern: that is about
-// another row that a pattern looked for, such as the parent of the entity.
-func IsAbsent(err error) bool {
-	e := asError(err)
-	return e != nil && e.Pattern == "" && errors.Is(e.Kind, ErrNotFound)
-}
-
-// LostRace reports whether err says that a write was not applied because another writer came first: ErrConflict, ErrExists or
-// ErrNotFound, and not ErrUnknownOutcome. Read the entity again, and repeat.
-func LostRace(err error) bool {
-	e := asError(err)
-	if e == nil || e.Pattern != "" || errors.Is(err, ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(e.Kind, ErrConflict) || errors.Is(e.Kind, ErrExists) || errors.Is(e.Kind, ErrNotFound)
-}
-
-// Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service. Patterns
-// use it, so that their errors have the form of all others.
+// Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service, or the kind
+// that err has already. Patterns use it, so that their errors have the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		kind = ErrTooLarge
+	}
+	if of := KindOf(err); of != nil {
+		kind = of
 	}
 	return &Error{Op: op, Kind: kind, Err: err}
 }

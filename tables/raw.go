@@ -3,6 +3,7 @@ package tables
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -80,7 +81,7 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
 	return streams.Window(ctx, len(keys), concurrency, func(ctx context.Context, i int) (*T, error) {
 		return as[T](source.get(ctx, "GetMany", keys[i]))
-	}, IsAbsent)
+	}, func(err error) bool { return errors.Is(err, ErrNotFound) })
 }
 
 // CodecOf returns the codec of T.

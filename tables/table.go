@@ -99,13 +99,7 @@ func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
 	if errors.Is(e.Kind, ErrNotFound) {
 		e.Kind = ErrMissingResource
 	}
-	switch {
-	case ex.Lost():
-		e.Kind = ErrUnknownOutcome
-	case !ex.EarlierUnknown() || isFinal(e):
-	case errors.Is(e.Kind, ErrBeingDeleted):
-		return e.withUnknown()
-	default:
+	if ex.Lost() || ex.EarlierUnknown() && !isFinal(e) {
 		e.Kind = ErrUnknownOutcome
 	}
 	return e

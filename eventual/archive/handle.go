@@ -67,7 +67,7 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	entity, err := w.source.Get(ctx, w.key)
 	switch {
-	case tables.IsAbsent(err):
+	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -50,7 +50,7 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 // readCopy reads the entity under the copy's key, nil if there is none.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
 	there, err := m.repo.Get(ctx, m.copyKey())
-	if tables.IsAbsent(err) {
+	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
 	return there, err

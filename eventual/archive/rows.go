@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -70,7 +71,7 @@ func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition,
 	}
 	row, err := typed.Get(ctx, tables.Key{Partition: partition, Row: w.rowKey(word)})
 	switch {
-	case tables.IsAbsent(err):
+	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -113,7 +114,8 @@ func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row
 
 // unlessRefused returns false without an error if another writer came first, and otherwise err.
 func unlessRefused(err error) (done bool, _ error) {
-	if tables.LostRace(err) {
+	switch tables.KindOf(err) {
+	case tables.ErrConflict, tables.ErrExists, tables.ErrNotFound:
 		return false, nil
 	}
 	return err == nil, err

@@ -65,7 +65,7 @@ func (u user) come(ctx context.Context, p *officer) error {
 		outcome = "done"
 	case storageUnsure(err):
 		return err
-	case !tables.LostRace(err) && !errors.Is(err, errOtherLife) && !isBlobRefusal(err):
+	case !lost(err) && !errors.Is(err, errOtherLife) && !isBlobRefusal(err):
 		return err
 	}
 	return p.ledger.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "ledger", Row: u.name},
@@ -99,7 +99,7 @@ func (u user) change(ctx context.Context, p *officer, seen *string) error {
 	*seen = c.Note
 	if u.act == insertsAgain {
 		err = repo.Insert(ctx, u.successor(c))
-		if tables.LostRace(err) {
+		if lost(err) {
 			err = nil // the delete was made
 		}
 	}
@@ -295,4 +295,9 @@ func (p *officer) checkLeftOver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lost reports whether a concurrent writer came first.
+func lost(err error) bool {
+	return slices.Contains([]error{tables.ErrConflict, tables.ErrExists, tables.ErrNotFound}, tables.KindOf(err))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -90,7 +91,18 @@ func WantKind(t testing.TB, err, kind error) *tables.Error {
 	if !errors.As(err, &e) || !errors.Is(err, kind) {
 		t.Fatalf("error is %v, want %v", err, kind)
 	}
+	OneKind(t, err)
 	return e
+}
+
+// OneKind fails the test if an error matches two kinds.
+func OneKind(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err := kinds.Check(err); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // Must returns the value of a call that must not fail.

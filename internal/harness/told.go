@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -41,6 +42,11 @@ func (a *Attempts) Add(err error) {
 // Fits returns an error unless state is possible after between Least and Most changes. states[i] is the state after i
 // changes; the last one stands for all further changes.
 func (a *Attempts) Fits(state string, states []string) error {
+	for _, err := range a.Said {
+		if err := kinds.Check(err); err != nil {
+			return err
+		}
+	}
 	for n := a.Least; n <= a.Most; n++ {
 		if state == states[min(n, len(states)-1)] {
 			return nil

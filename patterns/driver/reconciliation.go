@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
@@ -52,8 +51,8 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 
 // Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
 // transaction: all rows are of one partition of a table. For rows of several keys or entities, check each by Owns first. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
-// require Row.ETag, so that the service rejects a delayed write. It is ErrConflict, ErrExists or ErrNotFound if a row
-// has changed.
+// require Row.ETag, so that the service rejects a delayed write. It is ErrConflict if a row has
+// changed, appeared or disappeared: then read the rows again and repeat.
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
@@ -71,18 +70,16 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 	return err
 }
 
-// RowsChanged reports whether a write was not applied because a row has changed. Then read the rows again and repeat.
-func RowsChanged(err error) bool {
-	if errors.Is(err, tables.ErrUnknownOutcome) {
-		return false
-	}
-	return errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound)
-}
-
 const pass = rows.Open
 
 // namedBy adds the pattern's name to the errors of its rows.
 type namedBy string
 
-// Explain adds the pattern's name.
-func (n namedBy) Explain(e *tables.Error) { e.Pattern = string(n) }
+// Explain adds the pattern's name. A row that has appeared or disappeared has changed, like any other.
+func (n namedBy) Explain(e *tables.Error) {
+	e.Pattern = string(n)
+	switch tables.KindOf(e) {
+	case tables.ErrExists, tables.ErrNotFound:
+		e.Kind = tables.ErrConflict
+	}
+}

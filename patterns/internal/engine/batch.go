@@ -92,7 +92,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		e, at := AsError(err), 0
 		return slices.IndexFunc(rows, func(row batchRow) bool {
 			at += len(row.operations)
-			return e != nil && e.Change > 0 && e.Change <= at && driver.RowsChanged(err)
+			return e != nil && e.Change > 0 && e.Change <= at && sets.Lost(err)
 		})
 	}
 	write := func(rows []batchRow) error {

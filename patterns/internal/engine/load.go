@@ -136,10 +136,7 @@ func notAbsent(err error) error {
 		return err
 	}
 	there := *AsError(err)
-	there.Kind = tables.ErrGarbled
-	if there.Err == nil || errors.Is(there.Err, tables.ErrNotFound) {
-		there.Err = fmt.Errorf("a blob or row to which the entity refers: %v", cmp.Or(there.Err, tables.ErrNotFound)) // %v hides ErrNotFound
-	}
+	there.Kind, there.Err = tables.ErrGarbled, fmt.Errorf("a blob or row to which the entity refers: %w", cmp.Or(there.Err, tables.ErrNotFound))
 	return &there
 }
 

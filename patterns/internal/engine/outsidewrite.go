@@ -224,7 +224,7 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 		if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 { // another process removed the claim
 			err = o.commit(ctx, key, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: there.ETag})
 		}
-		if e := AsError(err); e != nil && (errors.Is(e.Kind, tables.ErrNotFound) || errors.Is(e.Kind, tables.ErrConflict)) && !errors.Is(err, tables.ErrUnknownOutcome) {
+		if e := AsError(err); e != nil && (errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrConflict)) {
 			continue // a concurrent writer changed it first
 		}
 		return err

@@ -126,14 +126,19 @@ func (p *Pattern) check() error {
 }
 
 // PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library,
-// the service or the transport: ErrInvalid on writing, ErrGarbled on reading.
+// the service or the transport: ErrInvalid on writing, ErrGarbled on reading. On writing, what the pattern does not find is
+// ErrMissingReference, so that ErrNotFound is about the entity alone.
 func PatternError(p *Pattern, err, objection error) error {
-	if _, ok := err.(*tables.Error); ok {
-		return tables.Amend(pass, err, func(e *tables.Error) { e.Pattern = cmp.Or(e.Pattern, p.Name) })
-	}
 	e := tables.FailureOf(pass, err)
-	e.Pattern = p.Name
-	if e.Kind == nil && e.Code == "" && !isTransport(err) {
+	of, ours := err.(*tables.Error)
+	if ours {
+		*e = *of
+	}
+	e.Pattern = cmp.Or(e.Pattern, p.Name)
+	switch e.Kind = cmp.Or(e.Kind, tables.KindOf(err)); {
+	case errors.Is(e.Kind, tables.ErrNotFound) && errors.Is(objection, tables.ErrInvalid):
+		e.Kind = tables.ErrMissingReference // the pattern looked for another row than the entity's own
+	case e.Kind == nil && !ours && e.Code == "" && !isTransport(err):
 		e.Kind = objection
 	}
 	return e

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -316,7 +317,14 @@ func (s *Set) located(err error) error {
 }
 
 // locate is located for an error of the transaction, whose Change counts its rows.
+//
+// Only the entity's own row is ErrNotFound or ErrExists: a row of a pattern that has come or gone is an ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
+	err = tables.Amend(pass, err, func(e *tables.Error) {
+		if e.Pattern != "" && sets.Lost(e) {
+			e.Kind = tables.ErrConflict
+		}
+	})
 	e, ok := err.(*tables.Error)
 	if !ok || s.own[0].number == 0 {
 		return s.own[0].located(err)
@@ -339,7 +347,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
 	}
-	moved := errors.Is(e.Kind, tables.ErrConflict) || errors.Is(e.Kind, tables.ErrExists) || errors.Is(e.Kind, tables.ErrNotFound)
+	moved := sets.Lost(err)
 	failed := e.Change - 1
 	if len(d.Writes) == 1 {
 		failed = 0

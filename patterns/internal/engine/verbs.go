@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -135,7 +136,8 @@ func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error
 			return false, err
 		}
 		err = r.Run(ctx, w)
-		return tables.LostRace(err), err
+		e := AsError(err)
+		return e != nil && e.Pattern == "" && sets.Lost(err), err
 	})
 }
 

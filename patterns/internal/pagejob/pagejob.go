@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -210,9 +211,7 @@ func (j *Job) Report(p Problem) {
 // Retryable reports whether to read and write an entity again: after a conflict with another writer of the entity or of a row that patterns
 // share, after a lost response, since to write it twice does no harm, and after a lease that was lost while the process was suspended.
 func Retryable(ctx context.Context, err error) bool {
-	e := engine.AsError(err)
-	return ctx.Err() == nil && (tables.LostRace(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled) ||
-		e != nil && errors.Is(e.Kind, tables.ErrConflict))
+	return ctx.Err() == nil && (sets.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
 // Each calls a function for every item, at most n concurrently, and returns the first error.

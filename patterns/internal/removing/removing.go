@@ -407,7 +407,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 				break
 			}
 			switch e := r.delete(ctx, table, []*found{f}); {
-			case e == nil || tables.IsAbsent(e):
+			case e == nil || errors.Is(e, tables.ErrNotFound):
 			case errors.Is(e, tables.ErrConflict) || errors.Is(e, tables.ErrUnknownOutcome):
 				mu.Lock()
 				changed = append(changed, f)

@@ -315,8 +315,7 @@ func ofEntity(e *tables.Error, err error) bool {
 			return true
 		}
 	}
-	absent := e.Pattern != "" && errors.Is(e.Kind, tables.ErrNotFound)
-	return absent || errors.Is(e.Kind, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome)
+	return errors.Is(err, tables.ErrConflict)
 }
 
 // giveUp reports an entity that could not be written, unless the error concerns the whole run.

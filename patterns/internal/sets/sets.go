@@ -1,8 +1,9 @@
-// Package sets has what jobs that write entities in sets share.
+// Package sets has what changes and jobs that write entities in sets share.
 package sets
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,4 +19,9 @@ func Code(err error) string {
 		return e.Code
 	}
 	return ""
+}
+
+// Lost reports whether a write was not applied because a concurrent writer came first: a row has changed, appeared or disappeared.
+func Lost(err error) bool {
+	return slices.Contains([]error{tables.ErrConflict, tables.ErrExists, tables.ErrNotFound}, tables.KindOf(err))
 }

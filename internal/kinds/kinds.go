@@ -1,0 +1,78 @@
+// Package kinds has the kinds of errors, and keeps an error to one: an error that has a kind hides the kinds of its causes.
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The kinds. Package tables describes them.
+var (
+	ErrUnknownOutcome   = errors.New("unknown whether applied")
+	ErrNotFound         = errors.New("not found")
+	ErrMissingReference = errors.New("an entity that this one refers to does not exist")
+	ErrExists           = errors.New("already exists")
+	ErrConflict         = errors.New("changed by another writer")
+	ErrDuplicate        = errors.New("index key is taken")
+	ErrTooLarge         = errors.New("too large")
+	ErrInvalid          = errors.New("invalid")
+	ErrWiring           = errors.New("wrong use of the library")
+	ErrTableScan        = errors.New("would scan the table")
+	ErrMissingResource  = errors.New("missing table, queue or container")
+	ErrBeingDeleted     = errors.New("being deleted")
+	ErrDenied           = errors.New("access denied")
+	ErrUnavailable      = errors.New("service unavailable")
+	ErrGarbled          = errors.New("unreadable response or stored data")
+
+	// all lists the kinds; Of prefers earlier ones.
+	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrDenied, ErrUnavailable, ErrGarbled}
+)
+
+// Of returns the kind of err, nil for none. Joined errors can match several kinds; then it is the one that is listed first.
+func Of(err error) error {
+	for _, kind := range all {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}
+
+// Check returns an error if err matches more than one kind. Each error of an errors.Join may have a kind of its own.
+func Check(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && fmt.Sprintf("%T", err) == "*errors.joinError" {
+		var wrong []error
+		for _, one := range joined.Unwrap() {
+			wrong = append(wrong, Check(one))
+		}
+		return errors.Join(wrong...)
+	}
+	var matched []error
+	for _, kind := range all {
+		if errors.Is(err, kind) {
+			matched = append(matched, kind)
+		}
+	}
+	if len(matched) > 1 {
+		return fmt.Errorf("an error must have one kind, and this one matches %q: %v", matched, err)
+	}
+	return nil
+}
+
+// Hide returns a cause that errors.Is and errors.As still see, but not by a kind.
+func Hide(cause error) error { return hidden{cause} }
+
+// hidden has no Unwrap, so errors.Is and errors.As can only ask its methods.
+type hidden struct{ cause error }
+
+// Error returns the text of the cause.
+func (h hidden) Error() string { return h.cause.Error() }
+
+// Is matches what the cause matches, unless that is a kind.
+func (h hidden) Is(target error) bool {
+	return !slices.Contains(all, target) && errors.Is(h.cause, target)
+}
+
+// As finds the types of the cause.
+func (h hidden) As(target any) bool { return errors.As(h.cause, target) }
