@@ -117,16 +117,6 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// TestNames of queues, as the service has them.
-func TestNames(t *testing.T) {
-	for name, ok := range map[string]bool{"abc": true, "a-b-c": true, "0-9": true, strings.Repeat("a", 63): true,
-		"ab": false, strings.Repeat("a", 64): false, "a--b": false, "-ab": false, "ab-": false, "aBc": false, "a_b": false, "äbc": false, "a.b": false} {
-		if err := checkName(name); (err == nil) != ok {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
-
 // FuzzClaim: whatever a message says of its body, the blob that it names is its own.
 func FuzzClaim(f *testing.F) {
 	for _, text := range []string{`{"type":"a","id":"ABC","claim":{"blob":"ABC","length":1,"sha256":"00"}}`, `{"type":"a","id":"../x","claim":{"blob":"../x"}}`,

@@ -2,17 +2,16 @@ package eventual
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -99,28 +98,12 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 		}
 		q.shardNames, q.shards = append(q.shardNames, shard), append(q.shards, account.Queue(shard))
 	}
-	for _, resource := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
-		if err := checkName(resource); err != nil {
+	for _, each := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
+		if err := resource.CheckName(each); err != nil {
 			return nil, tables.InvalidIn(op, name, "%w", err)
 		}
 	}
 	return q, nil
-}
-
-// checkName checks the service's rule for names of queues and containers.
-func checkName(name string) error {
-	if len(name) < 3 || len(name) > 63 {
-		return fmt.Errorf("queue or container name %q has %d characters; it must have 3 to 63", name, len(name))
-	}
-	for _, c := range []byte(name) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("queue or container name %q must have only lower-case ASCII letters, digits and hyphens", name)
-		}
-	}
-	if name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
-		return fmt.Errorf("queue or container name %q must not begin or end with a hyphen, nor have two in a row", name)
-	}
-	return nil
 }
 
 // Name returns the queue's name.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 
@@ -30,6 +31,8 @@ type Store struct {
 	intents *eventual.Queue      // nil if the account has no queue endpoint
 	runner  intents.RunnerCloser // of intents
 
+	checkReady bool // StoreOptions.CheckReady
+
 	uses readiness.Register
 
 	mu      sync.Mutex
@@ -48,6 +51,8 @@ type StoreOptions struct {
 	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, with a
 	// negative number, and in the handler of a message, a change closes its intent before it returns. See Close.
 	MaxOpenIntents int
+	// CheckReady makes Run call Ready first, and return its error (default false: Run logs what it cannot poll, and tries again).
+	CheckReady bool
 	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant. Run calls it when a
 	// change has to be finished in a repository that this process has not made yet. name is that repository's Schema.Name, by default
 	// the name of its table. It calls NewRepository with Store.RunTimeTable, as the program does where it opens a tenant, and returns an
@@ -67,7 +72,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	if options == nil {
 		options = &StoreOptions{}
 	}
-	s := &Store{account: account, prefix: options.Prefix}
+	s := &Store{account: account, prefix: options.Prefix, checkReady: options.CheckReady}
 	switch {
 	case account == nil || account.TableService() == nil:
 		return nil, tables.Invalidf(op, "the account is nil, or was not made by tables.NewAccount")
@@ -168,8 +173,8 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
-// effects of patterns attached with Async. At least one process must run it. Call Create before: while the queue does not exist, Run
-// logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
+// effects of patterns attached with Async. At least one process must run it. Call Create before, or set StoreOptions.CheckReady:
+// while the queue does not exist, Run logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
 // tables.ErrInvalid.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
@@ -179,6 +184,9 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
+	if err == nil && s.checkReady {
+		err = s.Ready(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -224,6 +232,9 @@ func (s *Store) knowContainer(c *container.Client) {
 	}
 	url, _, _ := strings.Cut(c.URL(), "?") // behind it is a signature, if there is one
 	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
+		if err := resource.CheckName(path.Base(url)); err != nil {
+			return tables.Invalid("Create", err)
+		}
 		_, err := c.Create(ctx, nil)
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
 			return nil

@@ -164,6 +164,38 @@ func TestStoreJobs(t *testing.T) {
 	}
 }
 
+// TestStoreCheckReady: Run says what is missing, and handles nothing.
+func TestStoreCheckReady(t *testing.T) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", &patterns.StoreOptions{CheckReady: true}))
+	personsIn(t, store)
+	err := store.Run(t.Context(), nil)
+	if !errors.Is(err, tables.ErrMissingResource) || !strings.Contains(err.Error(), "Emails") {
+		t.Errorf("Run returned %v", err)
+	}
+	harness.Check(t, store.Create(t.Context()))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- store.Run(ctx, nil) }()
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestStoreContainerName: a container whose name cannot be is refused without a request.
+func TestStoreContainerName(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	var requests storagetest.RequestCounter
+	counted := *s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, &requests)
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, &counted), "contoso", nil))
+	store.Container("my_photos")
+	err := store.Create(t.Context())
+	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
+		t.Errorf("%v after %d requests", err, requests.Count())
+	}
+}
+
 // A readiness probe asks the store. What is missing is named.
 func ExampleStore_Ready() {
 	service, err := storagetest.NewSimulator(nil)

@@ -1,0 +1,70 @@
+// Command quickstart stores employees and finds them by email, in the account of AZURE_STORAGE_CONNECTION_STRING.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+type Employee struct {
+	tables.Meta
+	Department string
+	ID         int
+	Email      string
+}
+
+func main() {
+	account, err := tables.NewAccountFromEnv(nil)
+	if err == nil {
+		err = run(context.Background(), account)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, account *tables.Account) error {
+	// Declare what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
+	store, err := patterns.NewStore(account, "contoso", nil)
+	if err != nil {
+		return err
+	}
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
+		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		RowPrefix: "empid",
+	}, byEmail)
+	if err != nil {
+		return err
+	}
+
+	// Create what does not exist, and finish what processes have left that died.
+	if err := store.Create(ctx); err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- store.Run(running, nil) }()
+
+	// Write and read.
+	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})
+	if err == nil {
+		var june *Employee
+		if june, err = byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("june@contoso.com")); err == nil {
+			fmt.Println("found", june.Department, june.ID)
+		}
+	}
+
+	stop()
+	return errors.Join(err, <-ended, store.Close(ctx))
+}
