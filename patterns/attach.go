@@ -73,7 +73,7 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}
@@ -133,7 +133,8 @@ func reconcileOf[T any](p *driver.Implementation[T]) func(context.Context, []*en
 		typed := make([]*driver.Reconciliation[T], len(all))
 		for i, r := range all {
 			typed[i] = driver.NewReconciliation(p.Name,
-				driver.Reconciliation[T]{Key: r.Key, Entity: as[T](r.Entity), Stored: r.Stored, Keys: r.Keys, Received: r.Received})
+				driver.Reconciliation[T]{Key: r.Key, Entity: as[T](r.Entity), Stored: r.Stored, Keys: r.Keys, Received: r.Received,
+					ChangeID: r.ChangeID, NotCommitted: r.NotCommitted})
 		}
 		err := p.Reconcile(ctx, typed)
 		for i, r := range all {
@@ -145,8 +146,13 @@ func reconcileOf[T any](p *driver.Implementation[T]) func(context.Context, []*en
 
 // changeOf returns a change as one pattern sees it.
 func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
+	written := ""
+	if c.Old != nil && !c.Companion {
+		written = c.Old.WriteID
+	}
 	return driver.NewChange(pass, pattern, c.State, driver.Change[T]{
 		Kind: c.Kind, Key: c.Key, ID: c.ID, Entity: as[T](c.Entity), Given: as[T](c.Given), Stored: c.Stored, Prior: c.Prior(pattern), DryRun: c.DryRun,
+		PriorWriteID: written, Rewritten: c.Rewritten,
 	})
 }
 

@@ -11,6 +11,7 @@
 //   - lists: lists with several rows, which are written once for several members
 //   - rebuild: Rebuild beside writers and workers
 //   - holder: a holder's own changes beside those of its source
+//   - outbox: a handler that is called after each commit
 //   - mover, archive: entities that move to another place
 package models
 

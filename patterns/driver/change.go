@@ -37,7 +37,13 @@ type Change[T any] struct {
 	Given  *T                // of a merge: the caller's value, whose properties are merged; nil for other kinds
 	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
 	Prior  []string          // what Implementation.Prior returned for the entity's old state; nil for an insert
-	DryRun bool              // for Explain and Check: write nothing
+	// PriorWriteID is the Meta.WriteID of the state that the change replaces. While the stored entity has it, the change is not
+	// committed. It is "" for an insert, for an entity that another program wrote, and for a companion, which may be planned again.
+	PriorWriteID string
+	// Rewritten reports that a job stores the entity in a new form, as Upgrade does by a ChangeReplace whose properties differ. Like a
+	// ChangeTouch it is no news of the entity.
+	Rewritten bool
+	DryRun    bool // for Explain and Check: write nothing
 
 	pattern string
 	state   *ChangeState

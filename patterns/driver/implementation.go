@@ -80,6 +80,9 @@ type Implementation[T any] struct {
 	// reconcile, and goes on with the others; an error that it returns is of all. For a pattern whose entities share nothing,
 	// use ReconcileEach.
 	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
+	// Last makes Reconcile run after that of all other patterns, and only for entities that they could reconcile: for a pattern that
+	// calls the program, which then finds the entity by its indexes.
+	Last bool
 
 	Transform *Transform[T] // properties rewritten on the way to and from storage
 	Layout    *Layout       // spreads an entity over several rows; at most one per repository

@@ -20,6 +20,12 @@ type Reconciliation[T any] struct {
 	// Then check that a key belongs to the entity before you change or delete what it names. It is false for the
 	// writer's own keys.
 	Received bool
+	// ChangeID identifies the change set whose message names the keys. It is the same in the writer and in every delivery of the
+	// message, and not in the message of another attempt to make the change.
+	ChangeID string
+	// NotCommitted reports that the writer knows that its change was refused, so that Reconcile only frees what was reserved for
+	// it. It is false if the outcome is unknown, and for a worker.
+	NotCommitted bool
 	// Err is set by Reconcile if it cannot reconcile the entity.
 	Err error
 

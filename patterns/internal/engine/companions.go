@@ -178,7 +178,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 	if err != nil {
 		return err
 	}
-	w.engine, w.number, w.companionOf = c.engine, beside.number, p.Name
+	w.engine, w.number, w.companionOf, w.Change.Companion = c.engine, beside.number, p.Name, true
 	if m := s.memberOf(c.engine, w.Change.Key); m != nil {
 		if c.touches && m.Etag == w.Etag {
 			return nil // the transaction writes it under the ETag already

@@ -31,7 +31,7 @@ type Engine struct {
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
-	intents      []*Pattern // with the patterns that complete entities last
+	intents      []*Pattern // those that complete entities after the others, and then those that are Last
 	completers   []*Pattern
 	rememberers  []*Pattern
 	Transformers []*Pattern // in order of writing
@@ -81,8 +81,16 @@ func (r *Engine) Compose() (err error) {
 	if name, out := r.firstOutside(); out && r.Schema.Intents == nil {
 		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", name)
 	}
-	completers := slices.DeleteFunc(slices.Clone(r.intents), func(p *Pattern) bool { return p.Complete == nil })
-	r.intents = append(slices.DeleteFunc(r.intents, func(p *Pattern) bool { return p.Complete != nil }), completers...)
+	stage := func(p *Pattern) int {
+		switch {
+		case p.Last:
+			return 2
+		case p.Complete != nil:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(r.intents, func(a, b *Pattern) int { return stage(a) - stage(b) })
 	slices.SortStableFunc(r.Transformers, func(a, b *Pattern) int { return int(a.Transform.Stage) - int(b.Transform.Stage) })
 	if err := r.refuseClearText(); err != nil {
 		return err

@@ -21,6 +21,7 @@ type Pattern struct {
 	Copies      func(entity any) ([]driver.Copy, error)
 	Outside     *Outside
 	Async       bool
+	Last        bool
 	Prior       func(entity any, stored tables.Properties) ([]string, error)
 	Rows        func(ctx context.Context, changes []*Change) ([]driver.RowOperation, error)
 	Companions  func(ctx context.Context, c *Change, x *tables.Transaction) error
@@ -61,12 +62,14 @@ type Audit struct {
 
 // Reconciliation is a driver.Reconciliation.
 type Reconciliation struct {
-	Key      tables.Key
-	Entity   any
-	Stored   tables.Properties
-	Keys     []string
-	Received bool
-	Err      error
+	Key          tables.Key
+	Entity       any
+	Stored       tables.Properties
+	Keys         []string
+	Received     bool
+	ChangeID     string
+	NotCommitted bool
+	Err          error
 }
 
 // compile checks a pattern, and sorts it into the lists of what it contributes.

@@ -104,7 +104,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 				targets = append(targets, t)
 			}
 		}
-		c := &convergence{engine: r, change: intent.ID, targets: targets}
+		c := &convergence{engine: r, change: intent.ID, refused: !s.committed, targets: targets}
 		failures[i] = c.apply(ctx)
 		rounds = append(rounds, c)
 		clean = clean && !slices.ContainsFunc(targets, func(t *target) bool { return t.err != nil || t.taken != nil })
@@ -149,6 +149,7 @@ type convergence struct {
 	engine   *Engine
 	change   string // ID of the message's change
 	received bool   // the names are from a message
+	refused  bool   // the writer knows that its change is not committed
 	targets  []*target
 	open     []*target // not done, and not failed
 }
@@ -182,7 +183,7 @@ func (c *convergence) round(ctx context.Context) error {
 		}
 		return err
 	}
-	r.reconcileOnce(ctx, opReconcile, c.change, c.received, c.open)
+	c.reconcileOnce(ctx, opReconcile)
 	return nil
 }
 
@@ -265,26 +266,27 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
 }
 
-// reconcileOnce reconciles the keys that the intent names for targets with the snapshots of their entities. A key that belongs to
+// reconcileOnce reconciles the keys that the intent names for the open targets with the snapshots of their entities. A key that belongs to
 // another entity is the target's ErrDuplicate, and its others are reconciled, since that entity may wait for a key of this one.
-func (r *Engine) reconcileOnce(ctx context.Context, op, change string, received bool, targets []*target) {
-	for _, t := range targets {
+func (c *convergence) reconcileOnce(ctx context.Context, op string) {
+	r := c.engine
+	for _, t := range c.open {
 		t.taken = nil
 		for _, p := range r.Outside {
 			if len(t.Outside[p.Name]) > 0 && t.err == nil {
-				t.failed(op, r.Table, p, r.reconcileCopies(ctx, p, change, t))
+				t.failed(op, r.Table, p, r.reconcileCopies(ctx, p, c.change, t))
 			}
 		}
 	}
 	for _, p := range r.intents {
 		var members []*target
 		var all []*Reconciliation
-		for _, t := range targets {
+		for _, t := range c.open {
 			keys := t.Outside[p.Name]
 			if len(keys) == 0 || t.err != nil {
 				continue
 			}
-			rec := &Reconciliation{Key: t.Key, Keys: keys, Received: received}
+			rec := &Reconciliation{Key: t.Key, Keys: keys, Received: c.received, ChangeID: c.change, NotCommitted: c.refused}
 			if t.seen.row != nil {
 				rec.Entity, rec.Stored = t.seen.entity, t.seen.row.Properties
 			}

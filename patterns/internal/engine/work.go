@@ -45,6 +45,9 @@ type Change struct {
 	DryRun bool
 	State  *driver.ChangeState // the state that the change shares with its patterns
 
+	Companion bool // a pattern has added it
+	Rewritten bool // a job writes the entity in a new form
+
 	standIn     bool           // Key is a substitute for one that is still unknown
 	incarnation string         // given by the caller, else ""
 	beside      *driver.Beside // rows of Apply's caller, nil for none

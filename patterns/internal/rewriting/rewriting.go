@@ -261,7 +261,7 @@ func (r *Rewriting) commit(ctx context.Context, set []*old) error {
 		if err != nil {
 			return tables.Amend(pass, err, func(e *tables.Error) { e.Change = i + 1 })
 		}
-		w.Change.Kind, changes[i] = r.Kind, w
+		w.Change.Kind, w.Change.Rewritten, changes[i] = r.Kind, true, w
 	}
 	if err := r.job.Engine.FetchOrphans(ctx, r.job.Op, changes); err != nil {
 		return err

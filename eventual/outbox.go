@@ -1,0 +1,258 @@
+package eventual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Outbox is the pattern that OnCommit returns. Give it to patterns.NewRepository.
+type Outbox[T any] struct {
+	name       string
+	handle     func(ctx context.Context, c Commit[T]) error
+	options    OutboxOptions
+	repository driver.Binding[T]
+	turns      turns
+}
+
+// OutboxOptions are the options of OnCommit; nil is the same as the zero value.
+type OutboxOptions struct {
+	// Deletes also calls the handler, with a nil Entity, after a delete, and for an entity that was deleted before the handler was
+	// called. Without it the handler never gets a nil Entity, and a delete costs nothing.
+	Deletes bool
+	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before
+	// it. A call that fails holds up the later calls for its entity until it succeeds or Unlock is called. Requests for each call: 3
+	// more, for a lock row beside the entity.
+	Ordered bool
+}
+
+// Commit is a committed change of an entity, as the handler of OnCommit gets it.
+type Commit[T any] struct {
+	// ID identifies the change and the name of the OnCommit. It is the same in every call for the change, also in other processes, and
+	// different for every other change: a handler that must act once for each change stores it with what it does. It is 32
+	// characters long, and a key or a file name can contain it.
+	ID  string
+	Key tables.Key
+	// Entity is the entity when the handler is called, which includes the change and possibly later ones. It is a copy of the
+	// caller's value, but what its pointers, maps and slices point to is shared: do not change that. It is nil if the entity does not
+	// exist, only with OutboxOptions.Deletes.
+	Entity *T
+}
+
+// OnCommit returns a pattern that calls handle at least once after each committed insert, replace or merge of an entity of the
+// repository, and with OutboxOptions.Deletes after each delete: an outbox. The writer calls it before the verb returns; with
+// patterns.Async, or if the writer dies or the call fails, a worker of the Store does. Rebuild, Repair, Upgrade and Reencrypt do not
+// call it. name is stored in intents; do not change it while some are open.
+//
+// An error or a panic of the handler does not fail the change, which is committed. The account's logger logs it, and a worker calls the
+// handler again, as for a Handler: after WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The other patterns
+// of the repository have done their work before the call.
+//
+// Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the
+// handler is called again with the same ID and the later state. So a handler that writes the state to a destination, replacing what is
+// there, leaves the last state there. If a worker finds that another pattern of the repository has work left, as with one of two
+// patterns in patterns.Async, it calls the handler again, too.
+//
+// The handler's context ends as that of a Handler. Send all requests under it.
+//
+// If a writer dies before its commit, a worker finds the entity unchanged and does not call the handler. If the entity has been written
+// since, or was never there, the worker cannot know whether the change was committed. It then calls the handler with the entity as it
+// is, and with Deletes and no entity, with nil. So the entity always exists in the state that the handler gets, and a call for a
+// change that was not committed follows another write, or finds nothing.
+//
+// Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
+// 1 to put it, 1 to read the entity again, 1 to delete it.
+func OnCommit[T any](name string, handle func(ctx context.Context, c Commit[T]) error, options *OutboxOptions) *Outbox[T] {
+	o := &Outbox[T]{name: name, handle: handle}
+	if options != nil {
+		o.options = *options
+	}
+	return o
+}
+
+// Attach implements patterns.Pattern.
+func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	if o.handle == nil {
+		return driver.Implementation[T]{Name: o.name}, errors.New("OnCommit was given a nil handler; give it a function")
+	}
+	return driver.Implementation[T]{Name: o.name, Binding: &o.repository, Pattern: o, Last: true, OutsideKeys: o.namePrior,
+		Reconcile: func(ctx context.Context, all []*driver.Reconciliation[T]) error {
+			o.reconcile(ctx, host, all)
+			return nil
+		}}, nil
+}
+
+// unknownPrior is what an intent names for a change that cannot be found uncommitted: an absent entity has no write ID, so it proves
+// nothing. No write ID looks like it.
+const unknownPrior = "-"
+
+// namePrior names the write ID of the state that a change replaces: while the entity has it, the change is not committed.
+func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string, error) {
+	switch {
+	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
+		return nil, nil
+	case c.PriorWriteID == "":
+		return []string{unknownPrior}, nil
+	}
+	return []string{c.PriorWriteID}, nil
+}
+
+// callsAtOnce is how many entities of one change set the handler is called for at the same time.
+const callsAtOnce = 8
+
+// reconcile calls the handler for the entities of a change set.
+func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host[T], all []*driver.Reconciliation[T]) {
+	if len(all) == 1 {
+		all[0].Err = o.reconcileOne(ctx, host, all[0])
+		return
+	}
+	var calls sync.WaitGroup
+	free := make(chan struct{}, callsAtOnce)
+	for _, r := range all {
+		free <- struct{}{}
+		r.Err = o.failure(r.Key, errGoexit) // until the call returns
+		calls.Go(func() {
+			defer func() { <-free }()
+			r.Err = o.reconcileOne(ctx, host, r)
+		})
+	}
+	calls.Wait()
+}
+
+// reconcileOne calls the handler for one entity, unless its change is known not to be committed.
+func (o *Outbox[T]) reconcileOne(ctx context.Context, host driver.Host[T], r *driver.Reconciliation[T]) error {
+	if r.NotCommitted || r.Entity != nil && host.MetaOf(r.Entity).WriteID() == r.Keys[0] {
+		return nil
+	}
+	c := Commit[T]{ID: rows.Hash(o.name, r.ChangeID, r.Key.Partition, r.Key.Row), Key: r.Key}
+	if o.options.Ordered {
+		return o.inTurn(ctx, host, c)
+	}
+	return o.callWith(ctx, c, r.Entity)
+}
+
+// callWith calls the handler with a copy of the entity.
+func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err error) {
+	if entity != nil {
+		v := *entity
+		c.Entity = &v
+	} else if !o.options.Deletes {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = o.failure(c.Key, &panicError{value: p, stack: string(debug.Stack())})
+		}
+	}()
+	if err := o.handle(ctx, c); err != nil {
+		return o.failure(c.Key, err)
+	}
+	return nil
+}
+
+// failure returns the error of a call. It hides the kind of the handler's own error: that is about what the handler has done, and not
+// about this entity.
+func (o *Outbox[T]) failure(key tables.Key, err error) error {
+	f := &callError{text: "the handler of OnCommit failed: " + errorText(err)}
+	f.panicked, _ = err.(*panicError)
+	return &tables.Error{Key: key, Pattern: o.name, Err: f}
+}
+
+// callError is a failed call of a handler.
+type callError struct {
+	text     string
+	panicked *panicError // nil if the handler has returned
+}
+
+func (e *callError) Error() string { return e.text }
+
+// As finds the panic, whose stack goes to the poison queue.
+func (e *callError) As(target any) bool {
+	p, ok := target.(**panicError)
+	if ok && e.panicked != nil {
+		*p = e.panicked
+	}
+	return ok && e.panicked != nil
+}
+
+// inTurn calls the handler under the entity's lock, with the entity as it is then.
+func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]) error {
+	if err := o.turns.take(ctx, c.Key); err != nil {
+		return err
+	}
+	defer o.turns.give(c.Key)
+	lock := o.lockOf(c.Key)
+	if err := lock.acquire(ctx, host.Table(), c.ID); err != nil {
+		return err
+	}
+	entity, err := host.Get(ctx, c.Key)
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	if err := o.callWith(ctx, c, entity); err != nil {
+		return err
+	}
+	return lock.release(ctx, host.Table())
+}
+
+// Unlock removes the lock of an entity that an Ordered outbox keeps while a call fails: after the intent of that call was purged from
+// the poison queue. While the intent is on the poison queue, requeue it instead. Requests: 2.
+func (o *Outbox[T]) Unlock(ctx context.Context, key tables.Key) error {
+	host, err := o.repository.Host("Unlock", o.name)
+	if err != nil {
+		return err
+	}
+	lock := o.lockOf(key)
+	row, err := lock.read(ctx, host.Table())
+	if err != nil {
+		return err
+	}
+	lock.row = row
+	return lock.release(ctx, host.Table())
+}
+
+func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
+	return &entityLock{key: tables.Key{Partition: key.Partition, Row: lockRow + rows.Hash(o.name, key.Row)}}
+}
+
+// turns let the calls of one process for an entity follow one another, so that they do not compete for the entity's lock.
+type turns struct {
+	mu    sync.Mutex
+	taken map[tables.Key]chan struct{} // closed when the turn is over
+}
+
+// take waits until no other call for the entity is under way.
+func (t *turns) take(ctx context.Context, key tables.Key) error {
+	for {
+		t.mu.Lock()
+		over := t.taken[key]
+		if over == nil {
+			if t.taken == nil {
+				t.taken = map[tables.Key]chan struct{}{}
+			}
+			t.taken[key] = make(chan struct{})
+		}
+		t.mu.Unlock()
+		if over == nil {
+			return nil
+		}
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return &tables.Error{Op: "Reconcile", Key: key, Err: fmt.Errorf("the context ended while another change of the entity was handled: %w", context.Cause(ctx))}
+		}
+	}
+}
+
+func (t *turns) give(key tables.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.taken[key])
+	delete(t.taken, key)
+}

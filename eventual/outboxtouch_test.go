@@ -1,0 +1,114 @@
+package eventual_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/heterogeneous"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// TestOnCommitIgnoresTouches: Rebuild and Repair, which write entities again to add rows of a new index, do not call the handler, and
+// neither does Upgrade, which writes them in a new version.
+func TestOnCommitIgnoresTouches(t *testing.T) {
+	type job = func(context.Context, *patterns.JobOptions) (tables.Report, error)
+	version := func(n int) *heterogeneous.Type[sale] {
+		o := &heterogeneous.TypeOptions{}
+		if n > 1 {
+			o.Steps = []heterogeneous.Step{heterogeneous.From(1, func(old *sale) (*sale, error) { return old, nil })}
+		}
+		return heterogeneous.NewType[sale]("Sale", n, o)
+	}
+	for name, of := range map[string]func(*patterns.Repository[sale], *heterogeneous.Type[sale]) job{
+		"Rebuild": func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return r.Rebuild },
+		"Repair":  func(r *patterns.Repository[sale], _ *heterogeneous.Type[sale]) job { return r.Repair },
+		"Upgrade": func(_ *patterns.Repository[sale], v *heterogeneous.Type[sale]) job { return v.Upgrade },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storagetest.Open(t)
+			var x commits
+			names := saleNames(t, s)
+			store, before, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil), version(1))
+			check(t, err)
+			check(t, store.Create(t.Context()))
+			check(t, before.Insert(t.Context(), saleOf("a", 1)))
+			x.want(t, "Insert", "a 1")
+			second := version(2)
+			byEmail := intrapartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
+			store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil), second, byEmail)
+			check(t, err)
+			old := must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID()
+			if report, err := of(repo, second)(t.Context(), nil); err != nil || report.Failed > 0 {
+				t.Errorf("%+v, %v", report, err)
+			}
+			if must[*sale](t)(repo.Get(t.Context(), saleKey("a"))).WriteID() == old {
+				t.Error("the job has not written the entity")
+			}
+			drainIntents(t, store)
+			x.want(t, name)
+		})
+	}
+}
+
+var errNoPaper = errors.New("no paper")
+
+// TestOnCommitOrdered: a call that fails holds up the later ones for its entity, and none of another entity, until it succeeds.
+func TestOnCommitOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storagetest.Simulator(t, nil)
+		var x commits
+		outbox := eventual.OnCommit("calls", x.handle, &eventual.OutboxOptions{Ordered: true})
+		store, repo := newSales(t, s, outbox)
+		printer := false
+		x.fail = func(c eventual.Commit[sale]) error {
+			if c.Key.Row == "a" && !printer {
+				return errNoPaper
+			}
+			return nil
+		}
+		check(t, repo.Insert(t.Context(), saleOf("a", 1)))
+		x.want(t, "the first change", "a 1")
+		check(t, repo.Insert(t.Context(), saleOf("b", 1)))
+		x.want(t, "another entity", "b 1")
+		v := must[*sale](t)(repo.Get(t.Context(), saleKey("a")))
+		v.Total = 2
+		check(t, repo.Replace(t.Context(), v))
+		x.want(t, "a change after one whose call has failed")
+		stats := drainIntents(t, store)
+		if calls, ids := x.take(); stats.Poisoned != 2 || ids != 1 || len(calls) != 5 || calls[0] != "a 2" {
+			t.Errorf("%+v, calls %q for %d changes", stats, calls, ids)
+		}
+		for _, p := range entries(t, store.Intents()) {
+			if !strings.Contains(p.Reason, "no paper") && !strings.Contains(p.Reason, "the lock of the entity is taken") {
+				t.Error(p.Reason)
+			}
+		}
+		printer = true
+		must[int](t)(store.Intents().Poison().Requeue(t.Context(), func(p eventual.PoisonMessage) bool { return strings.Contains(p.Reason, "no paper") }))
+		drainIntents(t, store)
+		x.want(t, "the first change, requeued", "a 2")
+		must[int](t)(store.Intents().Poison().Requeue(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		drainIntents(t, store)
+		x.want(t, "the second change, requeued", "a 2")
+
+		printer = false
+		check(t, repo.Upsert(t.Context(), saleOf("a", 3)))
+		x.want(t, "a call that will be purged", "a 3")
+		drainIntents(t, store)
+		must[int](t)(store.Intents().Poison().Purge(t.Context(), func(eventual.PoisonMessage) bool { return true }))
+		x.take()
+		printer = true
+		check(t, outbox.Unlock(t.Context(), saleKey("a")))
+		check(t, repo.Upsert(t.Context(), saleOf("a", 4)))
+		x.want(t, "a change after Unlock", "a 4")
+		wantKind(t, outbox.Unlock(t.Context(), saleKey("a")), tables.ErrNotFound)
+	})
+}

@@ -1,0 +1,12 @@
+package outbox
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/models"
+)
+
+// TestWalk walks through every order of steps, crashes and late requests: the handler was called for each committed change, and for no
+// other without need, and without any rule of the protocol one of the walks finds a violation.
+func TestWalk(t *testing.T) { models.Check(t, Cases(harness.Thorough()), names) }
