@@ -82,11 +82,16 @@ func (x *commits) want(t testing.TB, what string, calls ...string) {
 
 // salesOf opens a repository of sales in a store of the service's account, as each process does. names are those of its table and queue.
 func salesOf(s *storagetest.Service, names [2]string, all ...patterns.Pattern[sale]) (*patterns.Store, *patterns.Repository[sale], error) {
+	return salesWith(s, names, -1, all...)
+}
+
+// salesWith is salesOf with so many intents that are closed in the background.
+func salesWith(s *storagetest.Service, names [2]string, mostOpen int, all ...patterns.Pattern[sale]) (*patterns.Store, *patterns.Repository[sale], error) {
 	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpenIntents: -1, Intents: eventual.QueueOptions{VisibilityTimeout: time.Minute}})
+	store, err := patterns.NewStore(account, names[1], &patterns.StoreOptions{MaxOpenIntents: mostOpen, Intents: eventual.QueueOptions{VisibilityTimeout: time.Minute}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -136,6 +136,15 @@ func TestMatrix(t *testing.T) {
 				}
 				harness.Check(t, err)
 				harness.Check(t, k.prepareFor(t, r, k.itemOf(1, "a", false)), k.carry(t.Context(), r, slices.ContainsFunc(patterns.HostOf(r).Patterns(), func(p driver.Implementation[item]) bool { return p.Name == "Clip" })))
+				calls := int64(0)
+				for _, p := range []part{a, b} {
+					if p.name == "eventual.OnCommit" {
+						calls += 3 // for an insert, a replacement and a delete
+					}
+				}
+				if k.commits.Load() < calls {
+					t.Errorf("%d calls of handlers, want %d", k.commits.Load(), calls)
+				}
 			})
 		}
 	}

@@ -2,8 +2,10 @@ package composition
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,13 +115,14 @@ type kit struct {
 	sites     *patterns.Repository[site] // on table
 	at        time.Time                  // of the items; the day may end while a test runs
 	wide      bool                       // the entity needs several rows
+	commits   *atomic.Int64              // calls of OnCommit's handlers
 	made      int                        // repositories that have a name of their own
 }
 
 func newKit(t testing.TB, registry *encryption.Registry) *kit {
 	t.Helper()
 	s := *storagetest.Simulator(t, nil)
-	k := &kit{calls: &storagetest.RequestCounter{}, registry: registry, at: time.Now().UTC().Truncate(time.Microsecond)}
+	k := &kit{calls: &storagetest.RequestCounter{}, commits: &atomic.Int64{}, registry: registry, at: time.Now().UTC().Truncate(time.Microsecond)}
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, k.calls)
 	k.account = harness.Must[*tables.Account](t)(open(&s))
 	k.queue = harness.Must[*eventual.Queue](t)(eventual.NewQueue(k.account, "queue", nil))
@@ -239,7 +242,7 @@ func parts() []part {
 			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, nil)
 		}},
 	}
-	return append(append(indexes, relations()...), storage()...)
+	return append(append(append(indexes, relations()...), storage()...), part{"eventual.OnCommit", newOutbox})
 }
 
 // relations are the patterns between entities.
@@ -304,6 +307,14 @@ func storage() []part {
 			return newType()
 		}},
 	}
+}
+
+// newOutbox is an outbox whose calls the kit counts.
+func newOutbox(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
+	return eventual.OnCommit(fmt.Sprint("commits", n), func(context.Context, eventual.Commit[item]) error {
+		k.commits.Add(1)
+		return nil
+	}, &eventual.OutboxOptions{Deletes: true, Ordered: n > 0})
 }
 
 func newType() *heterogeneous.Type[item] {
