@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -30,23 +31,44 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	s.stats.inFlight.Add(1)
 	defer s.stats.inFlight.Add(-1)
 	d := &delivery{session: s, raw: raw, shard: shard, began: time.Now()}
-	d.holding = hold(s.handling, s.queue.shards[shard], raw.id, raw.receipt, raw.text, since, s.queue.visibility)
+	e, unreadable := decodeEnvelope(raw.text, raw.id, raw.inserted)
+	handling, process := s.signals.Process(s.handling, s.queue.name, raw.dequeues, s.senderOf(e, unreadable))
+	d.holding = hold(handling, s.queue.shards[shard], raw.id, raw.receipt, raw.text, since, s.queue.visibility)
 	defer d.holding.stop()
 	if s.ctx.Err() != nil {
 		d.release(0)
+		process.End(unknownType, verdict.Release.String(), false, time.Time{}, nil)
 		return
 	}
 	d.holding.keep()
-	ctx, finishSpan := s.telemetry.begin(d.holding.context(), raw.dequeues)
+	ctx := d.holding.context()
 	// Deferred, since a handler may call runtime.Goexit.
-	defer func() { finishSpan(d.typeName(), d.acknowledge(), d.err) }()
+	defer func() {
+		outcome := d.acknowledge()
+		process.End(d.typeName(), outcome, outcome == verdict.Finish.String(), d.sent(), d.err)
+	}()
 	d.err = errGoexit
-	d.verdict, d.err = d.handle(ctx)
+	d.verdict, d.err = d.handle(ctx, e, unreadable)
+}
+
+// senderOf is the trace of a message's sender, as far as the message can be trusted.
+func (s *session) senderOf(e *envelope, unreadable error) string {
+	if unreadable != nil || e.Trace == "" || !s.signals.On() || s.queue.authenticate(e, time.Now()) != nil {
+		return ""
+	}
+	return e.Trace
+}
+
+// sent is when the message was sent, zero if that is unknown.
+func (d *delivery) sent() time.Time {
+	if d.message == nil {
+		return time.Time{}
+	}
+	return d.message.Sent
 }
 
 // handle reads the message and calls its handler.
-func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
-	e, err := decodeEnvelope(d.raw.text, d.raw.id, d.raw.inserted)
+func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.Verdict, error) {
 	if err != nil {
 		return verdict.Verdict{}, errors.Join(d.tooMany(), err)
 	}
@@ -70,7 +92,7 @@ func (d *delivery) handle(ctx context.Context) (verdict.Verdict, error) {
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
 		// A worker deletes the blob just before the message, so an earlier delivery was handled.
 		d.stats.duplicates.Add(1)
-		d.log.Warn("message was handled before: the blob of its body is gone", d.about()...)
+		d.logged(ctx, telemetry.LineDuplicate, d.about()...)
 		return verdict.Verdict{}, nil
 	}
 	if err != nil {
@@ -126,8 +148,7 @@ func (d *delivery) acknowledge() string {
 	switch {
 	case d.holding.lease.Check() != nil:
 		// Another process may have the message by now, so the handler's result is ignored.
-		d.stats.leasesLost.Add(1)
-		d.log.Warn("lease lost", d.about()...)
+		d.leaseLost(telemetry.LineLeaseLost)
 		return "lost"
 	case d.err == nil && d.verdict.Action == verdict.Finish:
 		return d.finish()
@@ -147,7 +168,7 @@ func (d *delivery) acknowledge() string {
 	if d.attempts() >= d.options.MaxDequeues || d.verdict.Poisoned != nil {
 		return d.poison()
 	}
-	d.log.Warn("message failed", d.about("error", wire.RedactText(d.err.Error()))...)
+	d.logged(d.holding.own, telemetry.LineMessageFailed, d.about(d.signals.Error(d.err))...)
 	d.retry()
 	return "failed"
 }
@@ -161,12 +182,11 @@ func (d *delivery) finish() string {
 	}
 	switch {
 	case lease.Lost(d.holding.own, err):
-		d.stats.leasesLost.Add(1)
-		d.log.Warn("lease lost after the handler was done", d.about()...)
+		d.leaseLost(telemetry.LineLeaseLostLate)
 		return "lost"
 	case err != nil:
 		d.stats.failed.Add(1)
-		d.log.Warn("message was handled and not deleted, so it will come again", d.about("error", wire.RedactText(err.Error()))...)
+		d.logged(d.holding.own, telemetry.LineMessageNotDeleted, d.about(d.signals.Error(err))...)
 		return "undeleted"
 	}
 	d.stats.handled.Add(1)
@@ -192,14 +212,14 @@ func (d *delivery) poison() string {
 			defer d.retry()
 		}
 		d.stats.poisoned.Add(1)
-		d.log.Error("message poisoned", d.about("reason", reason)...)
+		d.logged(d.holding.own, telemetry.LinePoisoned, d.about(slog.String("reason", d.signals.Text(reason)))...)
 		if err == nil {
 			return "poisoned"
 		}
-		d.log.Warn("message is on the poison queue and not deleted, so it will go there again", d.about("error", wire.RedactText(err.Error()))...)
+		d.logged(d.holding.own, telemetry.LinePoisonNotDeleted, d.about(d.signals.Error(err))...)
 		return "poisoned"
 	}
-	d.log.Error("message cannot be put on the poison queue", d.about("reason", reason, "error", wire.RedactText(err.Error()))...)
+	d.logged(d.holding.own, telemetry.LinePoisonFailed, d.about(slog.String("reason", d.signals.Text(reason)), d.signals.Error(err))...)
 	d.retry()
 	return "failed"
 }
@@ -230,7 +250,7 @@ func (d *delivery) retry() {
 	delay := d.retryDelay()
 	delay = max(delay, d.verdict.Delay)
 	if err := d.holding.release(delay); err != nil {
-		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
+		d.logged(d.holding.own, telemetry.LineMessageHidden, d.about(d.signals.Error(err))...)
 	}
 }
 
@@ -244,7 +264,7 @@ func (d *delivery) releaseWith(delay time.Duration, text string) {
 		delay = 0
 	}
 	if err := d.holding.releaseWith(delay, text); err != nil {
-		d.log.Warn("message stays hidden until its visibility timeout is over", d.about("error", wire.RedactText(err.Error()))...)
+		d.logged(d.holding.own, telemetry.LineMessageHidden, d.about(d.signals.Error(err))...)
 	}
 }
 
@@ -255,9 +275,19 @@ func (d *delivery) typeName() string {
 		return "undecodable"
 	}
 	if d.handlerOf(d.message.Type) == nil {
-		return "unknown"
+		return unknownType
 	}
 	return d.message.Type
+}
+
+// unknownType stands for a message type for which this program has no handler.
+const unknownType = "unknown"
+
+// leaseLost counts and logs that another process may have the message.
+func (d *delivery) leaseLost(line telemetry.Line) {
+	d.stats.leasesLost.Add(1)
+	d.signals.Count(d.handling, telemetry.LeasesLost, 1, telemetry.AttrQueue, d.queue.name)
+	d.logged(d.handling, line, d.about()...)
 }
 
 // about returns the log attributes of the message.

@@ -39,9 +39,10 @@ type envelope struct {
 	Steps   []string       `json:"steps,omitempty"` // finished ones
 	Waits   int            `json:"waits,omitzero"`  // deliveries to older builds, which did not know the intent's names
 	Body    jsontext.Value `json:"body,omitzero"`
-	Claim   *claim         `json:"claim,omitzero"` // replaces a body that is too large for a message
-	Later   jsontext.Value `json:",embed"`         // members of a later version, written back with the steps
-	MAC     string         `json:"mac,omitempty"`  // see SigningKeys; sign adds it as the last member
+	Claim   *claim         `json:"claim,omitzero"`        // replaces a body that is too large for a message
+	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender, if its account has a TracerProvider
+	Later   jsontext.Value `json:",embed"`                // members of a later version, written back with the steps
+	MAC     string         `json:"mac,omitempty"`         // see SigningKeys; sign adds it as the last member
 
 	raw []byte // the JSON from which it was read, including the MAC
 }

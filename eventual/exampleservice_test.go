@@ -3,9 +3,7 @@ package eventual_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log"
-	"log/slog"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
@@ -25,7 +23,6 @@ func ExampleWorker_Run() {
 	}, &eventual.WorkerOptions{
 		Concurrency: 32,
 		StopTimeout: 20 * time.Second, // less than what the platform gives a process to end
-		Logger:      slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		log.Fatal(err)

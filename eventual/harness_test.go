@@ -35,7 +35,13 @@ func check(t testing.TB, err error) {
 
 // openQueue opens a queue of this service, which need not be there.
 func openQueue(s *storagetest.Service, name string, o *eventual.QueueOptions) (*eventual.Queue, error) {
-	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions})
+	return openQueueWith(s, name, tables.AccountOptions{}, o)
+}
+
+// openQueueWith opens a queue of an account with options of its own.
+func openQueueWith(s *storagetest.Service, name string, options tables.AccountOptions, o *eventual.QueueOptions) (*eventual.Queue, error) {
+	options.ClientOptions = s.ClientOptions
+	account, err := tables.NewAccountFromConnectionString(s.ConnectionString, &options)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +131,12 @@ func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
+}
+
+// queue opens a queue whose account logs to l.
+func (l *logged) queue(t testing.TB, s *storagetest.Service, name string, o *eventual.QueueOptions) *eventual.Queue {
+	t.Helper()
+	return must[*eventual.Queue](t)(openQueueWith(s, name, tables.AccountOptions{Logger: l.logger()}, o))
 }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -178,7 +180,7 @@ func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Res
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
 		if p := recover(); p != nil { // there is no caller whom a panic of a pattern could reach
-			q.logEffect(intent, true, fmt.Errorf("a pattern has panicked: %T", p))
+			q.logEffect(h.own, intent, true, fmt.Errorf("a pattern has panicked: %T", p))
 		}
 	}()
 	q.closeNow(h.own, h, intent, true, rest, nil)
@@ -190,7 +192,7 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 		failure = rest.Close(ctx)
 	}
 	if failure != nil {
-		q.logEffect(intent, committed, failure)
+		q.logEffect(ctx, intent, committed, failure)
 	}
 	if failure != nil || rest.Workers {
 		q.releaseToWorkers(h, intent)
@@ -204,7 +206,7 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 		err = h.finish()
 	}
 	if err != nil {
-		q.logMessage(intent, "an intent is carried out and its message not deleted; a worker carries it out once more, which changes nothing", err)
+		q.logMessage(ctx, intent, telemetry.LineIntentNotDeleted, err)
 	}
 }
 
@@ -212,7 +214,7 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 // timeout is over.
 func (q *Queue) releaseToWorkers(h *holding, intent *intents.Intent) {
 	if err := h.release(0); err != nil {
-		q.logMessage(intent, "an intent stays hidden from workers until its visibility timeout is over", err)
+		q.logMessage(h.own, intent, telemetry.LineIntentHidden, err)
 	}
 	q.wake.all()
 }
@@ -239,11 +241,18 @@ func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding,
 	return h, err
 }
 
+// oldIntent is the age from which a worker logs an intent that it gets.
+const oldIntent = 10 * time.Minute
+
 // handleIntent carries out an intent whose writer died or released it to the workers.
 func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
 		return verdict.Verdict{}, err
+	}
+	if age := time.Since(m.Sent); age > oldIntent {
+		intent := body.intent()
+		q.signals().Log(ctx, telemetry.LineIntentOld, q.name, append(aboutIntent(q, &intent), slog.Duration("age", age.Round(time.Second)), slog.Int("dequeues", m.Dequeues))...)
 	}
 	err := q.reconcileAll(ctx, body.intent())
 	if errors.Is(err, errUnknownRepository) {

@@ -96,11 +96,11 @@ func TestLostLease(t *testing.T) {
 					faults = storagetest.Times(0, storagetest.Throttled)
 				}
 				faulty, calls := s.WithRetries(0).Faulty(faults)
-				q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}))
+				log := &logged{}
+				q := log.queue(t, faulty, whole.Name(), &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second})
 				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				began := time.Now()
 				lost := make(chan time.Duration, 1)
-				log := &logged{}
 				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
 					<-ctx.Done()
 					if !errors.Is(context.Cause(ctx), eventual.ErrLeaseLost) {
@@ -111,7 +111,7 @@ func TestLostLease(t *testing.T) {
 						t.Error("a request is sent after the lease is lost")
 					}
 					return nil
-				}}, &eventual.WorkerOptions{Logger: log.logger(), StopTimeout: time.Hour})
+				}}, &eventual.WorkerOptions{StopTimeout: time.Hour})
 				time.Sleep(time.Second)
 				r.cancel() // it polls no more: else it may get the message again itself, as it should
 				tc.concurrent(t, whole)

@@ -2,11 +2,13 @@ package eventual
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -15,21 +17,27 @@ import (
 // shows the failure before the intent is on the poison queue. A line names the pattern, the table and what to do.
 
 // logEffect logs that a writer could not apply an effect. committed says whether the change was made.
-func (q *Queue) logEffect(intent *intents.Intent, committed bool, err error) {
-	text := "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies it"
+func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
+	line := telemetry.LineEffectFailed
 	if !committed {
-		text = "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it"
+		line = telemetry.LineEffectNotFreed
 	}
 	about := aboutIntent(q, intent)
 	if e, ok := errors.AsType[*tables.Error](err); ok {
 		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", e.Table))
 	}
-	q.account.Logger().Warn(text, append(about, slog.String("error", wire.RedactText(err.Error())), slog.String("action", actionFor(err)))...)
+	if committed {
+		q.signals().EffectFailed(ctx, intent.Repository(), err)
+	}
+	q.signals().Log(ctx, line, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
 }
 
-// logMessage logs that a request about the message of an intent failed. what describes the consequence.
-func (q *Queue) logMessage(intent *intents.Intent, what string, err error) {
-	q.account.Logger().Info(what, append(aboutIntent(q, intent), slog.String("error", wire.RedactText(err.Error())))...)
+// signals emits the queue's lines, metrics and spans.
+func (q *Queue) signals() *telemetry.Telemetry { return tables.TelemetryOf(rows.Open, q.account) }
+
+// logMessage logs that a request about the message of an intent failed. line describes the consequence.
+func (q *Queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {
+	q.signals().Log(ctx, line, q.name, append(aboutIntent(q, intent), q.signals().Error(err))...)
 }
 
 func aboutIntent(q *Queue, intent *intents.Intent) []any {

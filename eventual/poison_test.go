@@ -221,7 +221,7 @@ func TestPoisonQueueIsMissing(t *testing.T) {
 		check(t, err)
 		must[string](t)(q.Send(t.Context(), "fails", nil, nil))
 		log := &logged{}
-		r := start(t, q, map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{Logger: log.logger(), MaxPoll: time.Second})
+		r := start(t, log.queue(t, s, q.Name(), nil), map[string]eventual.Handler{"fails": failing}, &eventual.WorkerOptions{MaxPoll: time.Second})
 		time.Sleep(5 * time.Minute)
 		if n := must[int](t)(q.Length(t.Context())); n != 1 || r.Stats().Poisoned != 0 || !strings.Contains(log.String(), "QueueNotFound") {
 			t.Errorf("%d messages, %+v, log: %s", n, r.Stats(), log)

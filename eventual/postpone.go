@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
@@ -51,8 +51,8 @@ func (d *delivery) postpone() {
 	if err != nil {
 		text = "" // the delivery counts, and the message is released unchanged
 	}
-	d.log.Warn("intent names what only a newer build knows, so it is left to workers of that build",
-		d.about("error", wire.RedactText(d.err.Error()), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
+	d.logged(d.holding.own, telemetry.LinePostponed,
+		d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
 	d.releaseWith(delay, text)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/go-json-experiment/json"
 
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -40,7 +41,10 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 	if options != nil {
 		delay = options.Delay
 	}
-	if _, err := q.send(ctx, "Send", e, delay); err != nil {
+	ctx, span := q.signals().Begin(ctx, telemetry.Queues, telemetry.SendVerb, q.name)
+	_, err = q.send(ctx, "Send", e, delay)
+	span.End(err)
+	if err != nil {
 		return "", err
 	}
 	if delay == 0 {
@@ -93,6 +97,7 @@ type placed struct {
 
 // send puts an envelope on its shard, with a large body in a blob.
 func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
+	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
 		return placed{}, tables.InvalidIn(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)

@@ -2,6 +2,7 @@ package eventual
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -76,7 +77,7 @@ func (s *session) pollAlways(shard int) {
 		got, err := s.poll(shard, n)
 		switch {
 		case err != nil:
-			s.log.Error("poll failed", "storageQueue", s.queue.shardNames[shard], "error", wire.RedactText(err.Error()))
+			s.logged(s.ctx, telemetry.LinePollFailed, slog.String("storageQueue", s.queue.shardNames[shard]), s.signals.Error(err))
 			woken = nil // after a failure, do not poll earlier because a message was sent
 		case got > 0:
 			pace.reset()
@@ -110,16 +111,21 @@ func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 func (s *session) poll(shard, n int) (got int, err error) {
 	defer func() { s.slots.give(n - got) }()
 	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
-	answer, err := s.queue.shards[shard].DequeueMessages(s.handling, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
+	polling, span := s.signals.Begin(s.handling, telemetry.Queues, telemetry.ReceiveVerb, s.queue.name)
+	answer, err := s.queue.shards[shard].DequeueMessages(polling, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
 	if err != nil {
+		err = failure("Poll", s.queue.shardNames[shard], err)
+		span.End(err)
+		s.signals.PollFailed(s.handling, s.queue.name, err)
 		s.stats.failedPolls.Add(1)
-		return 0, failure("Poll", s.queue.shardNames[shard], err)
+		return 0, err
 	}
+	span.End(nil)
 	s.stats.polls.Add(1)
 	for _, m := range answer.Messages {
 		raw, ok := readDequeued(m)
 		if !ok {
-			s.log.Error("a message of the service lacks id, receipt or text", "storageQueue", s.queue.shardNames[shard])
+			s.logged(s.ctx, telemetry.LinePollGarbled, slog.String("storageQueue", s.queue.shardNames[shard]))
 			continue
 		}
 		got++

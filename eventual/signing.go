@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -162,12 +163,12 @@ var (
 )
 
 // warnUnsigned logs, once for the queue, that its messages are not authenticated.
-func (q *Queue) warnUnsigned(log *slog.Logger) {
+func (q *Queue) warnUnsigned(ctx context.Context) {
 	if q.signing != nil {
 		return
 	}
 	q.warned.Do(func() {
-		log.Warn("messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities, and move those whose incarnation they know; set QueueOptions.SigningKeys")
+		q.signals().Log(ctx, telemetry.LineUnsigned, q.name, slog.String("queue", q.name))
 	})
 }
 

@@ -184,12 +184,12 @@ func TestEnsureSigningKeys(t *testing.T) {
 // TestUnsignedIsTold: a worker without keys says once what that means.
 func TestUnsignedIsTold(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
-	q := newQueue(t, s, nil)
 	log := &logged{}
+	q := log.queue(t, s, newQueue(t, s, nil).Name(), nil)
 	for range 2 {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		check(t, newWorker(t, q, nil, &eventual.WorkerOptions{Logger: log.logger()}).Run(ended))
+		check(t, newWorker(t, q, nil, nil).Run(ended))
 	}
 	if n := strings.Count(log.String(), "not authenticated"); n != 1 {
 		t.Errorf("told %d times: %s", n, log)

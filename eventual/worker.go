@@ -12,10 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -42,15 +40,10 @@ type WorkerOptions struct {
 	// to workers of a newer build; 0 means 6 hours. Until then the worker releases the intent with growing delays of at most 5 minutes and
 	// logs each release; afterwards it counts a failure.
 	DeploymentTimeout time.Duration
-	// Logger gets failures, lost leases and poisoned messages, with a message's ID, type and number of deliveries,
-	// and never its body; nil means the account's Logger.
-	Logger *slog.Logger
-	// MeterProvider gets the counter tablepatterns.eventual.messages by type and outcome, the histogram
-	// tablepatterns.eventual.duration, the up-down counter tablepatterns.eventual.in_flight and the counter
-	// tablepatterns.eventual.refused_together by table; nil means no metrics.
-	MeterProvider metric.MeterProvider
-	// TracingProvider gets a span eventual.handle for each delivery; the zero value means no spans.
-	TracingProvider tracing.Provider
+	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and the length of the poison
+	// queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10 s, and a negative value is never. Without
+	// AccountOptions.MeterProvider it reads nothing. Requests: 2 for each storage queue and 1, each time.
+	QueueMetrics time.Duration
 
 	patient bool // RetryDelay is the default: messages of unknown types are delayed longer, for a newer build
 }
@@ -66,15 +59,15 @@ const (
 	longestRetry = time.Minute
 )
 
-// Worker gets messages from a queue and calls their handlers.
+// Worker gets messages from a queue and calls their handlers. Its log lines, metrics and spans go where the options of the queue's account
+// say; a line has a message's ID, type and number of deliveries, and never its body.
 type Worker struct {
-	queue     *Queue
-	handlers  map[string]Handler
-	options   WorkerOptions
-	log       *slog.Logger
-	telemetry *telemetry
-	stats     counters
-	running   atomic.Bool
+	queue    *Queue
+	handlers map[string]Handler
+	options  WorkerOptions
+	signals  *telemetry.Telemetry
+	stats    counters
+	running  atomic.Bool
 }
 
 // NewWorker returns a worker for a queue; handlers has one handler for each type of message. It makes no request. Any number of
@@ -103,14 +96,7 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 	if err := o.setDefaults(); err != nil {
 		return nil, tables.InvalidIn(op, q.name, "%w", err)
 	}
-	t, err := newTelemetry(o.MeterProvider, o.TracingProvider)
-	if err != nil {
-		return nil, tables.InvalidIn(op, q.name, "WorkerOptions.MeterProvider failed to make an instrument: %w", err)
-	}
-	if o.Logger == nil {
-		o.Logger = q.account.Logger()
-	}
-	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, log: o.Logger.With("queue", q.name), telemetry: t}, nil
+	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, signals: q.signals()}, nil
 }
 
 func (o *WorkerOptions) setDefaults() error {
@@ -129,6 +115,7 @@ func (o *WorkerOptions) setDefaults() error {
 		o.RetryDelay, o.patient = retryDelay, true
 	}
 	o.DeploymentTimeout = cmp.Or(o.DeploymentTimeout, standardDeployment)
+	o.QueueMetrics = cmp.Or(o.QueueMetrics, standardQueueMetrics)
 	return nil
 }
 
@@ -139,6 +126,11 @@ func retryDelay(dequeues int) time.Duration {
 		d = min(d, time.Second<<max(0, dequeues-1))
 	}
 	return d - backoff.Jitter(d/4)
+}
+
+// logged writes a line about the worker's queue.
+func (w *Worker) logged(ctx context.Context, line telemetry.Line, attributes ...any) {
+	w.signals.Log(ctx, line, w.queue.name, append([]any{slog.String("queue", w.queue.name)}, attributes...)...)
 }
 
 // Run gets messages and handles them until ctx ends. Then it gets no more messages, lets the running handlers continue for
@@ -152,12 +144,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.queue.warnUnsigned(w.log)
+	w.queue.warnUnsigned(ctx)
 	defer s.end()
 	var pollers sync.WaitGroup
 	for shard := range w.queue.shards {
 		pollers.Go(func() { s.pollAlways(shard) })
 	}
+	pollers.Go(s.measureAlways)
 	pollers.Wait()
 	return nil
 }

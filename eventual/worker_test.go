@@ -63,7 +63,8 @@ func TestHandled(t *testing.T) {
 
 // TestFailures: each of the ways to fail ends on the poison queue with its reason, and none is in the way of the others.
 func TestFailures(t *testing.T) {
-	q := newQueue(t, storagetest.Open(t), nil)
+	s, log := storagetest.Open(t), &logged{}
+	q := log.queue(t, s, newQueue(t, s, nil).Name(), nil)
 	ctx := t.Context()
 	for _, messageType := range []string{"fails", "panics", "exits", "nobody's", "fine"} {
 		must[string](t)(q.Send(ctx, messageType, messageType, nil))
@@ -75,13 +76,12 @@ func TestFailures(t *testing.T) {
 		check(t, err)
 	}
 	var fine atomic.Int64
-	log := &logged{}
 	w := newWorker(t, q, map[string]eventual.Handler{
 		"fails":  func(context.Context, *eventual.Message) error { return errors.New("no such address") },
 		"panics": func(context.Context, *eventual.Message) error { panic("out of paper") },
 		"exits":  func(context.Context, *eventual.Message) error { runtime.Goexit(); return nil },
 		"fine":   func(context.Context, *eventual.Message) error { fine.Add(1); return nil },
-	}, &eventual.WorkerOptions{RetryDelay: atOnce, Logger: log.logger()})
+	}, &eventual.WorkerOptions{RetryDelay: atOnce})
 	if n := must[int](t)(w.Drain(ctx)); n != 1 || fine.Load() != 1 {
 		t.Errorf("%d handled", n)
 	}
@@ -285,15 +285,15 @@ func TestPollErrors(t *testing.T) {
 		name := newQueue(t, s, nil).Name()
 		toggle := storagetest.NewToggle(storagetest.On(storagetest.GetMessages, storagetest.Throttled))
 		faulty, faults := s.WithRetries(0).Faulty(toggle)
-		q := must[*eventual.Queue](t)(openQueue(faulty, name, nil))
+		log := &logged{}
+		q := log.queue(t, faulty, name, nil)
 		toggle.Set(true)
 		_, err := newWorker(t, q, nil, nil).Drain(t.Context())
 		wantKind(t, err, tables.ErrUnavailable)
 
 		var handled atomic.Bool
-		log := &logged{}
 		before := len(faults.Calls())
-		r := start(t, q, map[string]eventual.Handler{"a": func(context.Context, *eventual.Message) error { handled.Store(true); return nil }}, &eventual.WorkerOptions{Logger: log.logger()})
+		r := start(t, q, map[string]eventual.Handler{"a": func(context.Context, *eventual.Message) error { handled.Store(true); return nil }}, nil)
 		time.Sleep(10 * time.Minute)
 		if n := len(faults.Calls()) - before; n < 15 || n > 30 {
 			t.Errorf("%d polls in trouble", n)

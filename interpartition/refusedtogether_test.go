@@ -44,7 +44,7 @@ type refusedCounter struct {
 func (c refusedCounter) Add(_ context.Context, n int64, _ ...metric.AddOption) { c.n.Add(n) }
 
 func (m refusedInstruments) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	if name == "tablepatterns.eventual.refused_together" {
+	if name == "tablepatterns.refused_together" {
 		return refusedCounter{n: m.n}, nil
 	}
 	return noop.Int64Counter{}, nil
@@ -65,8 +65,9 @@ func TestRefusedTogether(t *testing.T) {
 	counter := &storagetest.RequestCounter{}
 	options := s.ClientOptions
 	options.PerRetryPolicies = append(options.PerRetryPolicies, counter)
+	var n atomic.Int64
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
-		ClientOptions: options, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
+		ClientOptions: options, MeterProvider: refusedMeter{n: &n}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.String(l.Label) },
 		&interpartition.Options[labelled]{Group: func(*labelled) string { return interpartition.Global }})
@@ -80,8 +81,7 @@ func TestRefusedTogether(t *testing.T) {
 	_, err := x.Commit(ctx)
 	harness.Check(t, err)
 	counter.Reset()
-	var n atomic.Int64
-	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, &eventual.WorkerOptions{MeterProvider: refusedMeter{n: &n}}))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil))
 	_, err = worker.Drain(ctx)
 	harness.Check(t, err)
 	t.Logf("%d refused, %v", n.Load(), counter.Kinds())

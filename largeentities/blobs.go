@@ -2,6 +2,8 @@ package largeentities
 
 import (
 	"context"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -23,6 +26,16 @@ type blobs struct {
 	concurrency int
 	deadline    time.Duration // how long after storing a blob its transaction may be sent
 	sealing     *sealing      // nil for none
+	signals     *telemetry.Telemetry
+}
+
+// begin begins an upload or a download, and names it by the container.
+func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
+	if !b.signals.On() {
+		return ctx, nil
+	}
+	address, _, _ := strings.Cut(b.container.URL(), "?") // behind it is a signature, if there is one
+	return b.signals.Begin(ctx, telemetry.Blobs, verb, path.Base(address))
 }
 
 const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"

@@ -38,7 +38,9 @@ type piece struct {
 
 // download reads a blob in pieces, as many concurrently as there are buffers, and writes them in order. All come from
 // the blob version that answered first. Requests: 1 for each block.
-func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (int64, error) {
+func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (_ int64, err error) {
+	ctx, span := b.begin(ctx, "Download")
+	defer func() { span.End(err) }()
 	ctx, cancel := context.WithCancel(ctx)
 	buffers := make(chan []byte, atOnce)
 	for range atOnce {

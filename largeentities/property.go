@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -114,7 +115,7 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 		return s, err
 	}
 	table, o := host.Table(), s.options
-	s.blobs = &blobs{container: p.container, prefix: o.Prefix, home: blobowner.Home(table.Account().Endpoints().Table, table.Name()),
+	s.blobs = &blobs{signals: tables.TelemetryOf(rows.Open, table.Account()), container: p.container, prefix: o.Prefix, home: blobowner.Home(table.Account().Endpoints().Table, table.Name()),
 		blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
 	if o.Prefix == "" {
 		s.blobs.prefix = table.Name() + "/" + p.name

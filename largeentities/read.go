@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -32,6 +33,7 @@ type reader struct {
 	left int64
 	sum  hash.Hash // nil for a range
 	err  error     // the error that every further Read returns
+	span *telemetry.Operation
 }
 
 // open starts to read a range within the length. Requests: 1, none for an empty range of a blob that is not empty.
@@ -43,8 +45,10 @@ func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64
 		r.body = io.NopCloser(strings.NewReader(""))
 		return r, nil
 	}
+	ctx, r.span = b.begin(ctx, "Download")
 	body, _, err := b.get(ctx, op, p, offset, n, "")
 	if err != nil {
+		r.span.End(err)
 		return nil, err
 	}
 	r.body = body
@@ -107,10 +111,18 @@ func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64,
 }
 
 // Read implements io.Reader. It returns the last bytes only if all of them are right.
-func (r *reader) Read(p []byte) (int, error) {
+func (r *reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
 	}
+	defer func() {
+		switch {
+		case errors.Is(r.err, io.EOF):
+			r.span.End(nil)
+		case r.err != nil:
+			r.span.End(r.err)
+		}
+	}()
 	if r.left == 0 {
 		r.err = r.verify()
 		return 0, r.err
@@ -118,7 +130,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
+	n, err = r.body.Read(p[:min(int64(len(p)), r.left)])
 	r.left -= int64(n)
 	if r.sum != nil {
 		r.sum.Write(p[:n])
@@ -150,6 +162,7 @@ func (r *reader) Close() error {
 	if r.err == nil {
 		r.err = net.ErrClosed
 	}
+	r.span.End(nil)
 	return r.body.Close()
 }
 

@@ -38,7 +38,9 @@ type upload struct {
 }
 
 // run sends all of r. Requests: 1; for more than one block, 1 for each block and 1.
-func (u *upload) run(ctx context.Context, r io.Reader) (*stored, error) {
+func (u *upload) run(ctx context.Context, r io.Reader) (_ *stored, err error) {
+	ctx, span := u.blobs.begin(ctx, "Upload")
+	defer func() { span.End(err) }()
 	u.sum = sha256.New()
 	// One byte more than expected, to see the end. A source that is longer than announced is still uploaded, in more
 	// blocks.

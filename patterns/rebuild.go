@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
@@ -26,7 +27,9 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	if err != nil {
 		return tables.Report{}, err
 	}
+	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, opRebuild, r.Table.Name())
 	err = b.run(pace.With(ctx, b.options.RowsPerSecond))
+	span.End(err)
 	return b.report(), err
 }
 

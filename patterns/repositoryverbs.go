@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -91,9 +92,12 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 	if err != nil {
 		return tables.Report{}, err
 	}
-	return tables.Bulk(ctx, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
-		return w.Unit(ctx, v)
+	inner, span := tables.TelemetryOf(pass, r.engine.Table.Account()).Begin(ctx, telemetry.Tables, bulk.Op, r.engine.Table.Name())
+	report, err := tables.Bulk(inner, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
+		return w.Unit(inner, v)
 	})
+	span.End(err)
+	return report, err
 }
 
 // StageInsert adds the insert of an entity, with all its rows and effects, to a transaction on the repository's table. All

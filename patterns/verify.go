@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,7 +19,9 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	if err != nil {
 		return tables.Report{}, err
 	}
+	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = v.run(pace.With(ctx, v.options.RowsPerSecond))
+	span.End(err)
 	report := v.report()
 	if err == nil {
 		report.Resume = ""

@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -10,8 +11,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tablepatterns/tablepatterns/internal/connection"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
 // Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is required; Queue and
@@ -32,9 +36,20 @@ type AccountOptions struct {
 	// every pattern. If a per-retry policy returns an error without calling the next policy, the attempt counts as not sent.
 	ClientOptions azcore.ClientOptions
 	// Logger gets the failures that no caller sees, such as an effect in another partition that failed after its change was
-	// committed. Lines hold tables, patterns, ids and the texts of errors, which name keys; they never hold
-	// values or secrets. The default is slog.Default(); use slog.DiscardHandler for no log.
+	// committed, and what workers log. Lines hold tables, patterns, ids and the texts of errors, without values and secrets, and
+	// without keys unless LogKeys is set. Lines of one kind about one table or queue are limited to 20 at once and 1 a second;
+	// the next one says how many were suppressed. The default is slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
+	// LogKeys leaves the keys of entities in the texts of errors that are logged. By default all that is in double quotes is left
+	// out, since keys are often personal data.
+	LogKeys bool
+	// MeterProvider gets the metrics of operations, of requests to tables, queues and blobs, and of workers; nil means none.
+	// docs/howto/observability.md lists them.
+	MeterProvider metric.MeterProvider
+	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for each delivery
+	// that a worker handles; nil means none. Messages then carry the trace of their sender, to which the worker's span is linked.
+	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: both are ErrInvalid.
+	TracerProvider trace.TracerProvider
 }
 
 // Account is a storage account: it makes Table handles and the SDK's clients. It is safe for concurrent use.
@@ -46,9 +61,10 @@ type Account struct {
 	tables    *aztables.ServiceClient
 	queues    *azqueue.ServiceClient
 	blobs     *blobservice.Client
-	log       *slog.Logger      // nil for slog.Default()
 	signs     connection.Signer // nil without a shared key
 	token     bool              // made from a token credential
+	log       *slog.Logger      // nil for slog.Default()
+	telemetry *telemetry.Telemetry
 }
 
 // NewAccount returns an account that uses a token credential, such as one of package azidentity. Requests: 0.
@@ -98,11 +114,24 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
 	a.cosmos = connection.IsCosmos(a.endpoints.Table)
-	var client azcore.ClientOptions
-	if options != nil {
-		a.log, client = options.Logger, options.ClientOptions
+	if options == nil {
+		options = &AccountOptions{}
 	}
-	clients, err := credential.Clients(connection.Endpoints(a.endpoints), client)
+	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
+		return nil, Invalidf(op, "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
+	}
+	a.log = options.Logger
+	system := "azure.table_storage"
+	if a.cosmos {
+		system = "azure.cosmosdb"
+	}
+	var err error
+	a.telemetry, err = telemetry.New(telemetry.Options{Meters: options.MeterProvider, Tracers: options.TracerProvider, Logger: options.Logger, Keys: options.LogKeys,
+		System: system, Explain: explain})
+	if err != nil {
+		return nil, Invalid(op, err)
+	}
+	clients, err := credential.Clients(connection.Endpoints(a.endpoints), options.ClientOptions, a.telemetry)
 	if err != nil {
 		return nil, Invalid(op, err)
 	}

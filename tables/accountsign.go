@@ -12,15 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-const (
-	// maxSigned is the longest lifetime of a signed address, which is also the service's limit for a user delegation
-	// key. An address signed with the account's key can be revoked only by regenerating that key.
-	maxSigned = 7 * 24 * time.Hour
-
-	// clockSkew is how much earlier than now a user delegation key is valid, for services whose clock is behind.
-	clockSkew = 5 * time.Minute
-)
-
 // SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a shared
 // access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over https
 // only, unless the account's own endpoint is http. It is signed with the account's shared key; if the account was made from a token

@@ -181,19 +181,6 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 	})
 }
 
-const (
-	// defaultConcurrency is the default of BulkOptions.Concurrency and ParallelOptions.Concurrency.
-	defaultConcurrency = 8
-	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
-	// boundaries, and the address when every character of the keys is escaped.
-	batchOverhead = 512
-	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest is for its own headers.
-	maxBulkBytes = MaxTransactionSize - 1024
-	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
-	// transactions in flight.
-	existingConcurrency = 4
-)
-
 // bulk is one bulk write.
 type bulk struct {
 	table    *Table
@@ -207,10 +194,12 @@ type bulk struct {
 }
 
 // Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows: at most maxRows in one transaction.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (Report, error) {
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (_ Report, err error) {
 	if entities == nil {
 		return Report{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
 	}
+	ctx, span := (&Source{Table: t}).begin(ctx, op)
+	defer func() { span.End(err) }()
 	b := &bulk{table: t, op: op, started: time.Now()}
 	if options != nil {
 		b.options = *options

@@ -65,12 +65,14 @@ func NewCodec[T any]() (*Codec[T], error) {
 	return &Codec[T]{c}, nil
 }
 
-// storedTypes are the types of this package that a struct may have for fields.
-var storedTypes = fields.Types{Value: reflect.TypeFor[Value](), Meta: reflect.TypeFor[Meta]()}
-
 var (
+	// storedTypes are the types of this package that a struct may have for fields.
+	storedTypes = fields.Types{Value: reflect.TypeFor[Value](), Meta: reflect.TypeFor[Meta]()}
+
 	errNil       = errors.New("the value is nil; give a pointer to a value")
 	errNoAccount = errors.New("the table has no account; make it with Account.Table")
+	// errPartial is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
+	errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
 )
 
 // Encode returns the custom properties of v: neither keys nor the library's own.

@@ -10,6 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/submission"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -22,10 +23,14 @@ import (
 //
 // writeID must not have been used by an earlier write.
 func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
+	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	etags, e := t.tryCommit(ctx, writes, writeID)
 	if e == nil {
+		span.End(nil)
 		return etags, nil
 	}
+	defer func() { span.End(e) }()
+	t.failed(ctx, e)
 	e.Op, e.Table = op, t.name
 	failed := e.Change
 	if len(writes) == 1 {
@@ -38,6 +43,20 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 		writes[failed-1].explain(e)
 	}
 	return nil, e
+}
+
+// failed counts a failed request of the table, and logs it if the table does not exist.
+func (t *Table) failed(ctx context.Context, err error) {
+	signals, e := TelemetryOf(rows.Open, t.account), asError(err)
+	if signals == nil || e == nil {
+		return
+	}
+	switch KindOf(e) {
+	case ErrMissingResource:
+		signals.Missing(ctx, "tables", t.name)
+	case ErrConflict, ErrExists:
+		signals.Count(ctx, telemetry.Conflicts, 1, telemetry.AttrTable, t.name, telemetry.AttrOutcome, explain(e).Outcome)
+	}
 }
 
 func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string) ([]azcore.ETag, *Error) {

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -151,11 +153,37 @@ func InvalidIn(op, resource, format string, args ...any) *Error {
 	return e
 }
 
-// refusals says which kind the status and the code of a response stand for.
-var refusals = refusal.Kinds{
-	NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
-	MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
-	Garbled: ErrGarbled,
+var (
+	// refusals says which kind the status and the code of a response stand for.
+	refusals = refusal.Kinds{
+		NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
+		MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
+		Garbled: ErrGarbled,
+	}
+
+	// outcomes names the kinds in spans, metrics and lines of the log.
+	outcomes = map[error]string{
+		ErrUnknownOutcome: "unknown_outcome", ErrDuplicate: "duplicate", ErrMissingReference: "missing_reference", ErrNotFound: telemetry.NotFound,
+		ErrExists: "exists", ErrConflict: "conflict", ErrTooLarge: "too_large", ErrInvalid: "invalid", ErrTableScan: "table_scan",
+		ErrMissingResource: "missing_resource", ErrBeingDeleted: "being_deleted", ErrDenied: "denied", ErrUnavailable: "unavailable",
+		ErrGarbled: "garbled", ErrWiring: "wiring",
+	}
+)
+
+// explain returns what telemetry says of an error: its kind and where it happened, and nothing of its text.
+func explain(err error) telemetry.Reason {
+	r := telemetry.Reason{Outcome: "error"}
+	if e := asError(err); e != nil {
+		r.Code, r.Table, r.Pattern = e.Code, e.Table, e.Pattern
+	}
+	kind := KindOf(err)
+	switch {
+	case kind != nil && outcomes[kind] != "":
+		r.Outcome = outcomes[kind]
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		r.Outcome = "cancelled"
+	}
+	return r
 }
 
 // failure turns the error of an SDK call that cannot have left anything behind (a read, or a write that was

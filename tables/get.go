@@ -26,8 +26,11 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	}
 	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
 	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
-		return nil, failure(op, t.name, key, err)
+		err = failure(op, t.name, key, err)
+		t.failed(ctx, err)
+		return nil, err
 	}
+	t.account.telemetry.Rows(ctx, t.name, 1, 1)
 	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
 	if err != nil {
 		return nil, failure(op, t.name, key, err)

@@ -28,10 +28,12 @@ type Page[T any] struct {
 // Requests: 1.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	var page Page[T]
+	ctx, span := q.src.begin(ctx, "Page")
 	next, err := q.page(ctx, token, func(v any) int {
 		page.Items = append(page.Items, v.(*T))
 		return len(page.Items)
 	})
+	span.End(err)
 	if err != nil {
 		return Page[T]{}, err
 	}
@@ -108,6 +110,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		return "", err
 	}
 	pace.Took(ctx, read-1)
+	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, read, items)
 	next, err := q.src.Table.next(header, last, read)
 	if err != nil {
 		return "", err
@@ -162,7 +165,9 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 	}
 	var ex wire.Exchange
 	if _, err := t.client.NewListEntitiesPager(options).NextPage(wire.With(ctx, &ex)); err != nil {
-		return nil, nil, failure("Query", t.name, Key{}, err)
+		err = failure("Query", t.name, Key{}, err)
+		t.failed(ctx, err)
+		return nil, nil, err
 	}
 	return ex.Answer, ex.Header, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
 // ParallelOptions are the options of parallel reads; nil is the same as the zero value.
@@ -106,13 +107,27 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 		return streams.Failed[*T](Invalidf(op, "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
 	}
 	if ordered || len(keys) == 0 {
-		return streams.All(ctx, fetches, concurrency, o.Order, q.top)
+		return func(yield func(*T, error) bool) {
+			ctx, span := q.src.begin(ctx, op)
+			telemetry.Loop(span, streams.All(ctx, fetches, concurrency, o.Order, q.top), yield)
+		}
 	}
 	return q.scan(ctx, op, ranges, 2*concurrency, o)
 }
 
-// scan reads ranges of keys with several readers, and holds at most buffer pages, 0 for the default.
+// scan is read as one operation.
 func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
+	if !TelemetryOf(rows.Open, q.src.Table.account).On() {
+		return q.read(ctx, op, initial, buffer, o)
+	}
+	return func(yield func(*T, error) bool) {
+		ctx, span := q.src.begin(ctx, op)
+		telemetry.Loop(span, q.read(ctx, op, initial, buffer, o), yield)
+	}
+}
+
+// read reads ranges of keys with several readers, and holds at most buffer pages, 0 for the default.
+func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		planned, _ := q.plan() // without error, as the caller has found
 		expr, _ := q.expr()

@@ -209,18 +209,21 @@ func (q *query) refuseScan(p Plan) error {
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		page := Page[T]{}
+		ctx, span := q.src.begin(ctx, "All")
+		page, err := Page[T]{}, error(nil)
+		defer func() { span.End(err) }()
 		for {
-			var err error
 			if page, err = q.Page(ctx, page.Next); err != nil {
 				yield(nil, err)
 				return
 			}
+			span.Pause()
 			for _, v := range page.Items {
 				if !yield(v, nil) {
 					return
 				}
 			}
+			span.Resume()
 			if page.Next == "" {
 				return
 			}
@@ -231,8 +234,12 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 // First returns the first entity of the query, or ErrNotFound if there is none. Requests: 1, more if the service returns
 // empty pages.
 func (q Query[T]) First(ctx context.Context) (*T, error) {
+	ctx, span := q.src.begin(ctx, "First")
 	for v, err := range q.Top(1).All(ctx) {
+		span.End(err)
 		return v, err
 	}
-	return nil, &Error{Op: "First", Table: q.src.Table.name, Kind: ErrNotFound}
+	err := &Error{Op: "First", Table: q.src.Table.name, Kind: ErrNotFound}
+	span.End(err)
+	return nil, err
 }

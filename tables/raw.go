@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
 // Raw reads and writes rows with the library's own properties, which Rows hides and protects. It is for the packages of this
@@ -23,6 +24,14 @@ func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
 
 // OwnerOf is where a handle has what made it, nil for Account.Table: the handle of a Store leads a repository to the Store.
 func OwnerOf(_ rows.Pass, table *Table) *any { return &table.owner }
+
+// TelemetryOf is what emits the signals of an account, nil for a nil account.
+func TelemetryOf(_ rows.Pass, account *Account) *telemetry.Telemetry {
+	if account == nil {
+		return nil
+	}
+	return account.telemetry
+}
 
 // Usable returns an error if no request can be made for the table, to be the cause of an ErrInvalid.
 func (r Raw) Usable() error { return r.table.usable() }
@@ -79,9 +88,15 @@ func GetAny(ctx context.Context, _ rows.Pass, source *Source, op string, key Key
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
-	return streams.Window(ctx, len(keys), concurrency, func(ctx context.Context, i int) (*T, error) {
-		return as[T](source.get(ctx, "GetMany", keys[i]))
-	}, func(err error) bool { return errors.Is(err, ErrNotFound) })
+	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
+	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
+	if !TelemetryOf(rows.Open, source.Table.account).On() {
+		return streams.Window(ctx, len(keys), concurrency, get, absent)
+	}
+	return func(yield func(*T, error) bool) {
+		ctx, op := source.begin(ctx, "GetMany")
+		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent), yield)
+	}
 }
 
 // CodecOf returns the codec of T.

@@ -60,9 +60,6 @@ func (c *RawCodec) facts(v any) *rowFacts {
 	return meta.state.viewed
 }
 
-// errPartial is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
-var errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
-
 // check refuses writes that would lose data: replacing a row with a value read through a projection, and changing one
 // row of several that a repository keeps consistent. merges says that a merge of the partial value is harmless.
 func (f *rowFacts) check(verb wire.Verb, merges bool) error {

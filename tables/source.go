@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -42,8 +43,18 @@ func as[T any](v any, err error) (*T, error) {
 	return v.(*T), nil
 }
 
+// begin begins an operation on the source's table, unless ctx is that of another one.
+func (s *Source) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
+	if s == nil || s.Table == nil || s.Table.account == nil {
+		return ctx, nil
+	}
+	return s.Table.account.telemetry.Begin(ctx, telemetry.Tables, verb, s.Table.name)
+}
+
 // get makes the point read of one row. A row that does not belong to the source is ErrNotFound.
-func (s *Source) get(ctx context.Context, op string, key Key) (any, error) {
+func (s *Source) get(ctx context.Context, op string, key Key) (_ any, err error) {
+	ctx, span := s.begin(ctx, op)
+	defer func() { span.End(err) }()
 	row, err := s.Table.fetch(ctx, op, key, s.Known)
 	if err != nil {
 		return nil, err

@@ -50,12 +50,14 @@ func (t *Table) Client() *aztables.Client { return t.client }
 // finds the table, Create returns nil, whoever created it.
 //
 // Requests: 1.
-func (t *Table) Create(ctx context.Context) error {
+func (t *Table) Create(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
 		return Invalid("Create", err)
 	}
+	ctx, span := (&Source{Table: t}).begin(ctx, "Create")
+	defer func() { span.End(err) }()
 	var ex wire.Exchange
-	_, err := t.client.CreateTable(wire.With(ctx, &ex), nil)
+	_, err = t.client.CreateTable(wire.With(ctx, &ex), nil)
 	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
 		// The 409 may answer our own earlier attempt, and a table carries no ID that would show it.
 		if e := asError(failure("Create", t.name, Key{}, err)); e != nil && errors.Is(e.Kind, ErrExists) {
@@ -75,12 +77,14 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 }
 
 // Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrMissingResource.
-func (t *Table) Drop(ctx context.Context) error {
+func (t *Table) Drop(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
 		return Invalid("Drop", err)
 	}
+	ctx, span := (&Source{Table: t}).begin(ctx, "Drop")
+	defer func() { span.End(err) }()
 	var ex wire.Exchange
-	_, err := t.client.Delete(wire.With(ctx, &ex), nil)
+	_, err = t.client.Delete(wire.With(ctx, &ex), nil)
 	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
 		// After a lost response, a table that is missing or being deleted is what Drop asked for.
 		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrMissingResource) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrBeingDeleted)) {

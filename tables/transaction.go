@@ -117,10 +117,12 @@ func (x *Transaction) fail(key Key, err error) {
 // another change is "" only if the response was lost and another writer changed the row before it was read back. A failure is an
 // *Error whose Change counts the failed change from 1; nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
 // committed once; after a failure, read again and make a new one.
-func (x *Transaction) Commit(ctx context.Context) ([]azcore.ETag, error) {
+func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
 		return nil, Invalidf("Commit", "the transaction has no table; make it with Table.NewTransaction")
 	}
+	ctx, span := (&Source{Table: x.table}).begin(ctx, "Commit")
+	defer func() { span.End(err) }()
 	if err := x.usable(); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 	network := newNetwork(nil, j.Seed)
 	network.bad.Set(true)
 	options := patient(azcore.ClientOptions{Transport: network})
-	account, err := tables.NewAccountFromConnectionString(os.Getenv(connectionVariable), &tables.AccountOptions{ClientOptions: options})
+	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	account, err := tables.NewAccountFromConnectionString(os.Getenv(connectionVariable), &tables.AccountOptions{ClientOptions: options, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -62,8 +63,7 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	w, err := m.newWorker(eventual.WorkerOptions{Concurrency: processConcurrency, Logger: logger})
+	w, err := m.newWorker(eventual.WorkerOptions{Concurrency: processConcurrency})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (x *sensitive) operations(ctx context.Context, d *desk) map[string]func() e
 	first, table := x.item(1), d.table
 	key := plainKey(first)
 	log, logErr := logdata.New(d.photos, "web", nil)
-	worker, workerErr := eventual.NewWorker(d.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1, TracingProvider: x.provider()})
+	worker, workerErr := eventual.NewWorker(d.queue, nil, &eventual.WorkerOptions{MaxDequeues: 1})
 	return map[string]func() error{
 		"Insert": func() error { return d.items.Insert(ctx, x.item(3)) }, "Upsert": func() error { return d.items.Upsert(ctx, first) },
 		"Get": func() error { return second(d.items.Get(ctx, key)) }, "Delete": func() error { return d.items.DeleteUnconditional(ctx, key) },

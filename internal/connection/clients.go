@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -98,19 +99,25 @@ type Clients struct {
 }
 
 // Clients makes the clients for the endpoints. options are the caller's.
-func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions) (clients Clients, err error) {
-	tables := aztables.ClientOptions{ClientOptions: clientOptions(options, wire.Paths{Tables: true})}
+func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, signals *telemetry.Telemetry) (clients Clients, err error) {
+	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			u = &url.URL{} // the client's constructor returns the error
+		}
+		return signals.Instrument(clientOptions(options, paths), name, u.Path)
+	}
+	tables := aztables.ClientOptions{ClientOptions: instrumented("tables", endpoints.Table, wire.Paths{Tables: true})}
 	if clients.Tables, err = c.tables(endpoints.Table, &tables); err != nil {
 		return Clients{}, wire.Redact(err)
 	}
-	others := clientOptions(options, wire.Paths{})
 	if endpoints.Queue != "" {
-		if clients.Queues, err = c.queues(endpoints.Queue, &azqueue.ClientOptions{ClientOptions: others}); err != nil {
+		if clients.Queues, err = c.queues(endpoints.Queue, &azqueue.ClientOptions{ClientOptions: instrumented("queues", endpoints.Queue, wire.Paths{})}); err != nil {
 			return Clients{}, wire.Redact(err)
 		}
 	}
 	if endpoints.Blob != "" {
-		if clients.Blobs, err = c.blobs(endpoints.Blob, &service.ClientOptions{ClientOptions: others}); err != nil {
+		if clients.Blobs, err = c.blobs(endpoints.Blob, &service.ClientOptions{ClientOptions: instrumented("blobs", endpoints.Blob, wire.Paths{})}); err != nil {
 			return Clients{}, wire.Redact(err)
 		}
 	}

@@ -101,7 +101,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			operations = append(operations, row.operations...)
 		}
 		if _, err := Commit(ctx, table, "Reconcile", operations...); err != nil {
-			division.Report(ctx, table.Account().Logger(), table.Name(), len(rows), sets.Code(err))
+			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), sets.Code(err))
 			return err
 		}
 		for _, row := range rows {

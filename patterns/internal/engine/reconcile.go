@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -53,7 +54,9 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //   - after its writes the holder reads the entity again, and goes round again if it has changed.
 //
 // Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
-func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) error {
+func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
+	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
+	defer func() { span.End(err) }()
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {

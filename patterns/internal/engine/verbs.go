@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -16,11 +17,7 @@ import (
 
 // Insert is Repository.Insert.
 func (r *Engine) Insert(ctx context.Context, v any) error {
-	w, err := r.Inserting("Insert", v)
-	if err != nil {
-		return err
-	}
-	return r.Run(ctx, w)
+	return r.verb(ctx, "Insert", 1, func(context.Context) (*Work, error) { return r.Inserting("Insert", v) })
 }
 
 // Inserting prepares the insert of an entity.
@@ -47,11 +44,7 @@ func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 
 // Replace is Repository.Replace.
 func (r *Engine) Replace(ctx context.Context, v any) error {
-	w, err := r.Replacing("Replace", v)
-	if err != nil {
-		return err
-	}
-	return r.Run(ctx, w)
+	return r.verb(ctx, "Replace", 1, func(context.Context) (*Work, error) { return r.Replacing("Replace", v) })
 }
 
 // Replacing prepares the replacement of an entity that was read or written before.
@@ -102,11 +95,11 @@ func (r *Engine) Upsert(ctx context.Context, v any) error {
 }
 
 func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) error {
-	key, err := r.wholeKey(op, v)
-	if err != nil {
-		return err
-	}
-	return r.retry(ctx, func() (*Work, error) {
+	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
+		key, err := r.wholeKey(op, v)
+		if err != nil {
+			return nil, err
+		}
 		old, _, err := r.ReadOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
@@ -128,17 +121,21 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	return w
 }
 
-// retry reads and prepares a change, carries it out, and repeats this after each conflict, with jitter.
-func (r *Engine) retry(ctx context.Context, prepare func() (*Work, error)) error {
-	return backoff.Retry(ctx, r.Schema.MaxAttempts, func() (again bool, err error) {
-		w, err := prepare()
+// verb is one operation for telemetry: it reads and prepares a change, carries it out, and repeats this after each conflict, with jitter,
+// in at most so many attempts.
+func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
+	inner, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	err := backoff.Retry(inner, attempts, func() (again bool, err error) {
+		w, err := prepare(inner)
 		if err != nil {
 			return false, err
 		}
-		err = r.Run(ctx, w)
+		err = r.Run(inner, w)
 		e := AsError(err)
 		return e != nil && e.Pattern == "" && sets.Lost(err), err
 	})
+	span.End(err)
+	return err
 }
 
 // Update is Repository.Update.
@@ -147,7 +144,7 @@ func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) er
 		return nil, r.Invalid("Update", key, errors.New("the change function is nil"))
 	}
 	var v any
-	err := r.retry(ctx, func() (*Work, error) {
+	err := r.verb(ctx, "Update", r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
 		var err error
 		if v, err = r.Get(ctx, "Update", key); err != nil {
 			return nil, err
@@ -165,11 +162,7 @@ func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) er
 
 // Delete is Repository.Delete.
 func (r *Engine) Delete(ctx context.Context, v any) error {
-	w, err := r.Deleting(ctx, "Delete", v, nil)
-	if err != nil {
-		return err
-	}
-	return r.Run(ctx, w)
+	return r.verb(ctx, "Delete", 1, func(ctx context.Context) (*Work, error) { return r.Deleting(ctx, "Delete", v, nil) })
 }
 
 // Deleting prepares the delete of an entity that was read or written before.
@@ -193,7 +186,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 // DeleteUnconditional is Repository.DeleteUnconditional.
 func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	const op = "DeleteUnconditional"
-	return r.retry(ctx, func() (*Work, error) {
+	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
 		old, _, err := r.ReadOwn(ctx, op, key)
 		if err != nil {
 			return nil, err
@@ -236,11 +229,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 
 // Merge is Repository.Merge.
 func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
-	w, err := r.Merging(ctx, "Merge", v, properties, nil)
-	if err != nil {
-		return err
-	}
-	return r.Run(ctx, w)
+	return r.verb(ctx, "Merge", 1, func(ctx context.Context) (*Work, error) { return r.Merging(ctx, "Merge", v, properties, nil) })
 }
 
 // Merging prepares the merge of properties into an entity that was read or written before.

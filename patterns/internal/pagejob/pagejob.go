@@ -15,6 +15,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
@@ -104,7 +106,9 @@ func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	}
 	j.report.Resume = j.Resume
 	j.count(&at)
+	ctx, span := tables.TelemetryOf(rows.Open, j.Engine.Table.Account()).Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
 	err := j.run(pace.With(ctx, j.RowsPerSecond), &at)
+	span.End(err)
 	j.report.Elapsed = time.Since(j.began)
 	return j.report, err
 }

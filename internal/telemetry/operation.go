@@ -1,0 +1,192 @@
+package telemetry
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// System is the kind of service that an operation is for.
+type System uint8
+
+// The systems.
+const (
+	Tables System = iota + 1
+	Queues
+	Blobs
+)
+
+// MessagingSystem is the value of the attribute messaging.system. The conventions have no name for the queues of a storage account.
+const MessagingSystem = "azure_storage_queues"
+
+// Operation is one that is under way; nil is one that emits nothing.
+type Operation struct {
+	telemetry *Telemetry
+	system    System
+	verb      string
+	target    string
+	ctx       context.Context
+	span      trace.Span // nil for none
+	began     time.Time
+	paused    time.Time     // since then it waits for the caller; zero if it does not
+	waited    time.Duration // for the caller
+	ended     bool
+}
+
+type operationKey struct{}
+
+// Begin begins an operation, such as Insert on a table. It returns nil if nothing is configured, or if ctx is that of another operation
+// of the same system: then what it does is part of that one.
+func (t *Telemetry) Begin(ctx context.Context, system System, verb, target string) (context.Context, *Operation) {
+	if !t.On() {
+		return ctx, nil
+	}
+	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer != nil && outer.telemetry == t && outer.system == system {
+		return ctx, nil
+	}
+	o := &Operation{telemetry: t, system: system, verb: verb, target: target, began: time.Now()}
+	if t.tracer != nil {
+		kind := trace.SpanKindClient
+		if system == Queues && verb == SendVerb {
+			kind = trace.SpanKindProducer
+		}
+		ctx, o.span = t.tracer.Start(ctx, verb+" "+target, trace.WithSpanKind(kind), trace.WithAttributes(o.attributes()...))
+	}
+	o.ctx = context.WithValue(ctx, operationKey{}, o)
+	return o.ctx, o
+}
+
+// The names of operations on queues.
+const (
+	SendVerb    = "send"
+	ReceiveVerb = "receive"
+	ProcessVerb = "process"
+)
+
+// Outside returns a context for code of the program, such as a handler: operations in it are operations of their own.
+func Outside(ctx context.Context) context.Context {
+	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, operationKey{}, (*Operation)(nil))
+}
+
+// names are the attributes that name the operation, in pairs, and its metric.
+func (o *Operation) names() ([]string, Metric) {
+	switch o.system {
+	case Queues:
+		return []string{AttrMessaging, MessagingSystem, AttrQueue, o.target, AttrQueueVerb, o.verb, AttrQueueType, o.verb}, QueueDuration
+	case Blobs:
+		return []string{AttrContainer, o.target, AttrBlobVerb, o.verb}, BlobDuration
+	}
+	return []string{AttrSystem, o.telemetry.options.System, AttrTable, o.target, AttrVerb, o.verb}, OperationDuration
+}
+
+func (o *Operation) attributes() []attribute.KeyValue {
+	names, _ := o.names()
+	set := make([]attribute.KeyValue, 0, len(names)/2)
+	for i := 0; i < len(names); i += 2 {
+		set = append(set, attribute.String(names[i], names[i+1]))
+	}
+	return set
+}
+
+// Pause says that from now on the operation waits for its caller, as in the body of a loop.
+func (o *Operation) Pause() {
+	if o != nil {
+		o.paused = time.Now()
+	}
+}
+
+// Resume ends a Pause.
+func (o *Operation) Resume() {
+	if o != nil && !o.paused.IsZero() {
+		o.waited += time.Since(o.paused)
+		o.paused = time.Time{}
+	}
+}
+
+// Loop yields the elements of a sequence, which is what the operation does, and ends the operation. The time of the loop's body does not
+// count.
+func Loop[V any](o *Operation, sequence iter.Seq2[V, error], yield func(V, error) bool) {
+	if o == nil {
+		sequence(yield)
+		return
+	}
+	var failed error
+	defer func() { o.End(failed) }()
+	for v, err := range sequence {
+		if err != nil {
+			failed = err
+		}
+		o.Pause()
+		if !yield(v, err) {
+			return
+		}
+		o.Resume()
+	}
+}
+
+// OK is the outcome of an operation without an error.
+const OK = "ok"
+
+// NotFound is the outcome of a read that found nothing, which is an answer and no failure.
+const NotFound = "not_found"
+
+// End ends an operation with its error. Only the first call counts.
+func (o *Operation) End(err error) {
+	if o == nil || o.ended {
+		return
+	}
+	o.Resume()
+	o.ended = true
+	names, metric := o.names()
+	reason := Reason{Outcome: OK}
+	failure := ""
+	if err != nil {
+		reason = o.telemetry.explain(err)
+		if reason.Outcome != NotFound {
+			failure = reason.Outcome
+		}
+	}
+	o.telemetry.Record(o.ctx, metric, (time.Since(o.began) - o.waited).Seconds(), append(names, AttrOutcome, reason.Outcome, AttrError, failure)...)
+	if o.span == nil {
+		return
+	}
+	o.span.SetAttributes(attribute.String(AttrOutcome, reason.Outcome))
+	if reason.Code != "" {
+		o.span.SetAttributes(attribute.String(AttrCode, reason.Code))
+	}
+	if reason.Pattern != "" {
+		o.span.SetAttributes(attribute.String(AttrPattern, reason.Pattern))
+	}
+	if failure != "" {
+		o.span.SetAttributes(attribute.String(AttrError, failure))
+		o.span.SetStatus(codes.Error, describe(reason))
+	}
+	o.span.End()
+}
+
+// describe is the description of a span's status. It has no key and no value.
+func describe(r Reason) string {
+	text := r.Outcome
+	if r.Code != "" {
+		text += " (" + r.Code + ")"
+	}
+	if r.Table != "" {
+		text += " in " + r.Table
+	}
+	return text
+}
+
+// Rows counts the rows of a response, and those of them that became values.
+func (t *Telemetry) Rows(ctx context.Context, table string, read, returned int) {
+	if t.Measures() {
+		t.Count(ctx, RowsRead, read, AttrTable, table)
+		t.Count(ctx, RowsReturned, returned, AttrTable, table)
+	}
+}

@@ -1,0 +1,158 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Instrument adds the policies of an account's client to its options, if there is anything to emit. service is "tables", "queues" or
+// "blobs"; path is the beginning of the endpoint's path, before the resource.
+func (t *Telemetry) Instrument(client azcore.ClientOptions, service, path string) azcore.ClientOptions {
+	if !t.On() {
+		return client
+	}
+	p := attempts{t, service, strings.Trim(path, "/")}
+	client.PerCallPolicies = append([]policy.Policy{calls{}}, client.PerCallPolicies...)
+	client.PerRetryPolicies = append([]policy.Policy{p}, client.PerRetryPolicies...)
+	return client
+}
+
+// call counts the attempts of one request.
+type call struct{ attempts int }
+
+// calls is the policy that gives each request its call.
+type calls struct{}
+
+func (calls) Do(req *policy.Request) (*http.Response, error) {
+	req.SetOperationValue(&call{})
+	return req.Next()
+}
+
+// attempts is the policy that emits a span and metrics for each attempt of a request.
+type attempts struct {
+	telemetry *Telemetry
+	service   string
+	path      string
+}
+
+func (p attempts) Do(req *policy.Request) (*http.Response, error) {
+	t, raw := p.telemetry, req.Raw()
+	resend := 0
+	var c *call
+	if req.OperationValue(&c) && c != nil {
+		resend = c.attempts
+		c.attempts++
+	}
+	ctx, resource := raw.Context(), p.resource(raw.URL.Path)
+	var span trace.Span
+	if t.tracer != nil {
+		ctx, span = t.tracer.Start(ctx, raw.Method+" "+resource, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String(AttrService, p.service), attribute.String(AttrResource, resource), attribute.String(AttrMethod, raw.Method),
+			attribute.String(AttrServer, raw.URL.Hostname())))
+		if port, err := strconv.Atoi(raw.URL.Port()); err == nil {
+			span.SetAttributes(attribute.Int(AttrPort, port))
+		}
+		if resend > 0 {
+			span.SetAttributes(attribute.Int(AttrResend, resend))
+		}
+		req = req.WithContext(ctx)
+	}
+	began := time.Now()
+	resp, err := req.Next()
+	status, failure := p.result(resp, err)
+	t.Record(ctx, RequestDuration, time.Since(began).Seconds(), AttrService, p.service, AttrMethod, raw.Method, AttrStatus, status, AttrError, failure)
+	if resend > 0 {
+		t.Count(ctx, RequestRetries, 1, AttrService, p.service)
+	}
+	if status == "429" || status == "503" {
+		t.Count(ctx, RequestThrottled, 1, AttrService, p.service)
+	}
+	if raw.Method != http.MethodGet && raw.Method != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
+		t.Count(ctx, RequestUnknown, 1, AttrService, p.service)
+	}
+	if code := missing(resp); code != "" {
+		t.Missing(ctx, p.service, resource)
+	}
+	if span != nil {
+		endAttempt(span, resp, failure)
+	}
+	return resp, err
+}
+
+// result returns the status of the response, "" for none, and the failure of the attempt. Responses 404, 409 and 412 are answers, of
+// which only the operation knows whether they are a failure.
+func (attempts) result(resp *http.Response, err error) (status, failure string) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "", "cancelled"
+	case err != nil || resp == nil:
+		return "", "no_response"
+	}
+	status = strconv.Itoa(resp.StatusCode)
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
+		return status, ""
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		failure = status
+	}
+	return status, failure
+}
+
+func endAttempt(span trace.Span, resp *http.Response, failure string) {
+	if resp != nil {
+		span.SetAttributes(attribute.Int(AttrStatus, resp.StatusCode))
+		if id := resp.Header.Get("X-Ms-Request-Id"); len(id) > 0 && len(id) <= maxID {
+			span.SetAttributes(attribute.String(AttrRequest, id))
+		}
+	}
+	if failure != "" {
+		span.SetAttributes(attribute.String(AttrError, failure))
+		span.SetStatus(codes.Error, failure)
+	}
+	span.End()
+}
+
+// missing returns the error code of a response that a queue or a container does not exist. The table service sends no such header; tables
+// that are missing are reported by the operations.
+func missing(resp *http.Response) string {
+	if resp == nil || resp.StatusCode != http.StatusNotFound {
+		return ""
+	}
+	code := resp.Header.Get("X-Ms-Error-Code")
+	if code == "QueueNotFound" || code == "ContainerNotFound" {
+		return code
+	}
+	return ""
+}
+
+// maxID limits the length of a request's ID, which is text of a response.
+const maxID = 100
+
+// resource returns the table, queue or container of a request's path, without keys and names of blobs.
+func (p attempts) resource(path string) string {
+	path = strings.TrimPrefix(path, "/")
+	if p.path != "" {
+		path = strings.TrimPrefix(strings.TrimPrefix(path, p.path), "/")
+	}
+	name, _, _ := strings.Cut(path, "/")
+	if name, _, _ = strings.Cut(name, "("); name == "Tables" {
+		return "Tables" // those with Tables('name') create, list and delete tables
+	}
+	if name == "" {
+		return p.service
+	}
+	return name
+}

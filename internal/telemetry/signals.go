@@ -1,0 +1,144 @@
+package telemetry
+
+import (
+	"log/slog"
+	"slices"
+)
+
+// SemanticConventions is the version of OpenTelemetry's semantic conventions whose names the signals have.
+const SemanticConventions = "1.43.0"
+
+// Scope is the instrumentation scope of all spans and metrics.
+const Scope = "github.com/tablepatterns/tablepatterns"
+
+// Span is a declared kind of span.
+type Span struct {
+	Name        string // as the page shows it: {table} and the like stand for a name
+	Kind        string
+	Description string
+}
+
+// Kind says what a metric's instrument is.
+type Kind string
+
+// The kinds of instruments.
+const (
+	Counter       Kind = "counter"
+	UpDownCounter Kind = "updowncounter"
+	Histogram     Kind = "histogram"
+	Gauge         Kind = "gauge"
+)
+
+// MetricInfo is a declared metric.
+type MetricInfo struct {
+	Name        string
+	Kind        Kind
+	Unit        string
+	Description string
+	Attributes  []string
+}
+
+// LineInfo is a declared line of the log. Event is the value of its attribute "event".
+type LineInfo struct {
+	Event       string
+	Level       slog.Level
+	Text        string
+	Description string
+}
+
+// The names of attributes. Those without the prefix tablepatterns are of the semantic conventions.
+const (
+	AttrSystem      = "db.system.name"
+	AttrTable       = "db.collection.name"
+	AttrVerb        = "db.operation.name"
+	AttrCode        = "db.response.status_code"
+	AttrMessaging   = "messaging.system"
+	AttrQueue       = "messaging.destination.name"
+	AttrQueueVerb   = "messaging.operation.name"
+	AttrQueueType   = "messaging.operation.type"
+	AttrMessage     = "messaging.message.id"
+	AttrError       = "error.type"
+	AttrMethod      = "http.request.method"
+	AttrStatus      = "http.response.status_code"
+	AttrResend      = "http.request.resend_count"
+	AttrServer      = "server.address"
+	AttrPort        = "server.port"
+	AttrRequest     = "azure.service.request.id"
+	AttrService     = "tablepatterns.service"
+	AttrResource    = "tablepatterns.resource"
+	AttrOutcome     = "tablepatterns.outcome"
+	AttrPattern     = "tablepatterns.pattern"
+	AttrRepository  = "tablepatterns.repository"
+	AttrMessageType = "tablepatterns.message.type"
+	AttrDequeues    = "tablepatterns.message.dequeues"
+	AttrContainer   = "tablepatterns.container"
+	AttrBlobVerb    = "tablepatterns.blob.operation"
+)
+
+// Spans returns all spans.
+func Spans() []Span {
+	return []Span{
+		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with everything that its patterns do. An operation that another one calls has no span of its own."},
+		{"{verb} {container}", "client", "Upload or Download of a value in a blob. A Download ends when its reader is closed or has returned all."},
+		{"send {queue}", "producer", "Queue.Send."},
+		{"receive {queue}", "client", "A worker's poll of a storage queue."},
+		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the span that sent the message."},
+		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction."},
+	}
+}
+
+// Metric is one of the metrics.
+type Metric uint8
+
+// The metrics.
+const (
+	OperationDuration Metric = iota
+	QueueDuration
+	ProcessDuration
+	BlobDuration
+	RequestDuration
+	RequestRetries
+	RequestThrottled
+	RequestUnknown
+	Conflicts
+	RowsRead
+	RowsReturned
+	EffectsFailed
+	MissingResources
+	InFlight
+	RefusedTogether
+	LeasesLost
+	PollFailures
+	DeliveryLag
+	QueueMessages
+	QueueOldest
+	QueuePoisoned
+)
+
+// metrics declares the metrics.
+var metrics = [...]MetricInfo{
+	OperationDuration: {"db.client.operation.duration", Histogram, "s", "Duration of operations on tables, without the time that a loop's body takes", []string{AttrSystem, AttrTable, AttrVerb, AttrOutcome, AttrError}},
+	QueueDuration:     {"messaging.client.operation.duration", Histogram, "s", "Duration of sends to queues and of polls", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrQueueType, AttrOutcome, AttrError}},
+	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery; the outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
+	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
+	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests; no status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
+	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts after the first of a request", []string{AttrService}},
+	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts that the service refused with status 429 or 503", []string{AttrService}},
+	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes whose response was lost, so that the service may have applied them", []string{AttrService}},
+	Conflicts:         {"tablepatterns.conflicts", Counter, "{write}", "Writes that a concurrent writer's row refused, most of which the library repeats", []string{AttrTable, AttrOutcome}},
+	RowsRead:          {"tablepatterns.rows.read", Counter, "{row}", "Rows that responses contained", []string{AttrTable}},
+	RowsReturned:      {"tablepatterns.rows.returned", Counter, "{row}", "Rows that became values for the caller", []string{AttrTable}},
+	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies it", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
+	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that does not exist", []string{AttrService, AttrResource}},
+	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
+	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities that the service refused and that were divided", []string{AttrTable}},
+	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries cut short because another process may have the message", []string{AttrQueue}},
+	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
+	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling; for intents, how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
+	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, including hidden ones, as the service estimates", []string{AttrQueue}},
+	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message; 0 if none is visible", []string{AttrQueue}},
+	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
+}
+
+// Metrics returns all metrics.
+func Metrics() []MetricInfo { return slices.Clone(metrics[:]) }

@@ -1,0 +1,153 @@
+// Package telemetry has the spans, metrics and log lines of an account: their names, units and attributes, and what emits them.
+//
+// A span, a metric or a line holds names of tables, queues, containers, repositories and patterns. It never holds a value, a secret, or
+// a key; a line may hold keys if the account's options say so.
+//
+// The layers above have one Telemetry from their account. With neither meters nor a tracer it adds no allocation to an operation.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+)
+
+// Reason is what telemetry says of an error.
+type Reason struct {
+	Outcome string // the kind, such as "conflict"; "error" if it has none
+	Code    string // the service's error code
+	Table   string // or queue, or container
+	Pattern string
+}
+
+// Options are what an account is configured with.
+type Options struct {
+	Meters  metric.MeterProvider // nil for none
+	Tracers trace.TracerProvider // nil for none
+	Logger  *slog.Logger         // nil for slog.Default()
+	Keys    bool                 // lines may hold keys
+	System  string               // db.system.name
+	Explain func(error) Reason
+}
+
+// Telemetry emits the signals of one account. A nil Telemetry emits none.
+type Telemetry struct {
+	options Options
+	tracer  trace.Tracer // nil for none
+	meters  *instruments // nil for none
+
+	mu       sync.Mutex
+	limiters map[limited]*limiter // of lines
+}
+
+// instruments are those of Metrics.
+type instruments struct {
+	histograms [len(metrics)]metric.Float64Histogram
+	counters   [len(metrics)]metric.Int64Counter
+	upDowns    [len(metrics)]metric.Int64UpDownCounter
+	gauges     [len(metrics)]metric.Float64Gauge
+}
+
+// New returns the telemetry of an account.
+func New(o Options) (*Telemetry, error) {
+	t := &Telemetry{options: o, limiters: map[limited]*limiter{}}
+	if o.Tracers != nil {
+		t.tracer = o.Tracers.Tracer(Scope)
+	}
+	if o.Meters == nil {
+		return t, nil
+	}
+	meter := o.Meters.Meter(Scope)
+	t.meters = &instruments{}
+	for i, m := range metrics {
+		var err error
+		switch m.Kind {
+		case Histogram:
+			t.meters.histograms[i], err = meter.Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description), metric.WithExplicitBucketBoundaries(boundaries(Metric(i))...))
+		case Counter:
+			t.meters.counters[i], err = meter.Int64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
+		case UpDownCounter:
+			t.meters.upDowns[i], err = meter.Int64UpDownCounter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
+		case Gauge:
+			t.meters.gauges[i], err = meter.Float64Gauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the MeterProvider failed to make the instrument %s: %w", m.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// boundaries are the bounds of a histogram's buckets, in seconds: those of the conventions, and longer ones for what waits for workers.
+func boundaries(m Metric) []float64 {
+	if m == DeliveryLag {
+		return []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600}
+	}
+	return []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10}
+}
+
+// On reports whether operations and requests emit spans or metrics.
+func (t *Telemetry) On() bool { return t != nil && (t.tracer != nil || t.meters != nil) }
+
+// Measures reports whether metrics are recorded.
+func (t *Telemetry) Measures() bool { return t != nil && t.meters != nil }
+
+// Count adds n to a counter. attributes are pairs of names and values.
+func (t *Telemetry) Count(ctx context.Context, m Metric, n int, attributes ...string) {
+	if t.Measures() {
+		t.meters.counters[m].Add(context.WithoutCancel(ctx), int64(n), withPairs(attributes))
+	}
+}
+
+// Change adds n to a counter that also goes down.
+func (t *Telemetry) Change(ctx context.Context, m Metric, n int, attributes ...string) {
+	if t.Measures() {
+		t.meters.upDowns[m].Add(context.WithoutCancel(ctx), int64(n), withPairs(attributes))
+	}
+}
+
+// Observe records a value of a gauge.
+func (t *Telemetry) Observe(ctx context.Context, m Metric, value float64, attributes ...string) {
+	if t.Measures() {
+		t.meters.gauges[m].Record(context.WithoutCancel(ctx), value, withPairs(attributes))
+	}
+}
+
+// Record records a value of a histogram.
+func (t *Telemetry) Record(ctx context.Context, m Metric, value float64, attributes ...string) {
+	if t.Measures() {
+		t.meters.histograms[m].Record(context.WithoutCancel(ctx), value, withPairs(attributes))
+	}
+}
+
+// withPairs leaves out attributes without a value.
+func withPairs(pairs []string) metric.MeasurementOption {
+	set := make([]attribute.KeyValue, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			set = append(set, attribute.String(pairs[i], pairs[i+1]))
+		}
+	}
+	return metric.WithAttributeSet(attribute.NewSet(set...))
+}
+
+// explain returns the reason of an error that is not nil.
+func (t *Telemetry) explain(err error) Reason {
+	r := Reason{Outcome: "error"}
+	if t.options.Explain != nil {
+		r = t.options.Explain(err)
+	}
+	return r
+}
+
+// limiter bounds how often a line is written.
+type limiter struct {
+	*rate.Limiter
+	suppressed int
+}
