@@ -131,8 +131,14 @@ func (o *output) String() string {
 // startVictim runs this test binary again, as a worker.
 func startVictim(t *testing.T, connection, names string) *victim {
 	t.Helper()
-	v := &victim{cmd: exec.Command(must[string](t)(os.Executable()), "-test.run=^TestKilledWorkers$", "-test.timeout=10m")}
-	v.cmd.Env = append(os.Environ(), killVariable+"="+names, storagetest.ConnectionStringVariable+"="+connection)
+	return startChild(t, "TestKilledWorkers", connection, killVariable+"="+names)
+}
+
+// startChild runs a test of this binary again, with a variable that tells it what to do.
+func startChild(t *testing.T, test, connection, variable string) *victim {
+	t.Helper()
+	v := &victim{cmd: exec.Command(must[string](t)(os.Executable()), "-test.run=^"+test+"$", "-test.timeout=10m")}
+	v.cmd.Env = append(os.Environ(), variable, storagetest.ConnectionStringVariable+"="+connection)
 	v.cmd.Stdout, v.cmd.Stderr, v.cmd.WaitDelay = &v.stdout, &v.stderr, 10*time.Second
 	v.stdin = must[io.WriteCloser](t)(v.cmd.StdinPipe())
 	check(t, v.cmd.Start())

@@ -285,7 +285,7 @@ func TestOnCommitRequests(t *testing.T) {
 		{name: "an index and an outbox", want: 5, byEmail: true, outbox: true},
 		{name: "an outbox", want: 4, outbox: true},
 		{name: "an asynchronous outbox", want: 3, outbox: true, async: true},
-		{name: "an ordered outbox", want: 4 + 3, outbox: true, options: &eventual.OutboxOptions{Ordered: true}},
+		{name: "an ordered outbox", want: 7, outbox: true, options: &eventual.OutboxOptions{Ordered: true}},
 	} {
 		s := storagetest.Simulator(t, nil)
 		var requests storagetest.RequestCounter

@@ -80,6 +80,12 @@ a worker, for a message, beside the polls |  | eventual.TestRequestsOfSend | {{"
 for one with a large body |  | eventual.TestRequestsOfSend | {"a", large, 2, «3»},
 an idle worker's first ten minutes, at least |  | eventual.TestIdlePolls | polls < «17»
 at most |  | eventual.TestIdlePolls | polls > «25»
+an Insert with an OnCommit that calls the handler |  | eventual.TestOnCommitRequests | {name: "an outbox", want: «4»,
+the same with patterns.Async |  | eventual.TestOnCommitRequests | {name: "an asynchronous outbox", want: «3»,
+with Ordered |  | eventual.TestOnCommitRequests | {name: "an ordered outbox", want: «7»,
+an Insert with an outside index and an OnCommit, as without the OnCommit |  | eventual.TestOnCommitRequests | {name: "an index", want: «5»,
+an Insert with an outside index and an OnCommit, as without the OnCommit |  | eventual.TestOnCommitRequests | {name: "an index and an outbox", want: «5»,
+a Delete with an OnCommit without Deletes, and nothing else outside |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
 Mover.Move |  | eventual/archive.TestMoverMoves | if n := counter.Reset(); n != «1» {
 the worker's part, to a repository or a container |  | eventual/archive.TestMoverMoves | n != «7»+emptyPolls
 the worker's part for a message that comes again after the move |  | eventual/archive.TestMoverRedelivery | counter.Count() - emptyPolls; n != «5» {

@@ -15,6 +15,7 @@ import (
 // of a suite on the simulator. A suite on Azurite runs them.
 var skipsAllowed = map[string]string{
 	"eventual/kill_test.go:TestKilledWorkers":                            "kills worker processes, which a simulator in memory cannot serve",
+	"eventual/outboxkill_test.go:TestKilledOutboxes":                     "kills processes, which a simulator in memory cannot serve",
 	"logdata/kill_test.go:TestKilledWriters":                             "kills writer processes, which a simulator in memory cannot serve",
 	"internal/chaos/check/chaos_test.go:TestChaos":                       "kills processes, which a simulator in memory cannot serve",
 	"storagetest/open.go:AzuriteOnly":                                    "skips only where the environment asks for the simulator",

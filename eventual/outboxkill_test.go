@@ -1,0 +1,251 @@
+package eventual_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+const (
+	// outboxKillVariable tells a run of this test binary to be a process to be killed: the names of its tables and store, and its series.
+	outboxKillVariable = "EVENTUAL_OUTBOX_KILL_CHILD"
+	outboxKillWriters  = 4
+	// changeBegun is the line that such a process writes before each change.
+	changeBegun = "begun\n"
+)
+
+// TestKilledOutboxes makes some thousand changes in two processes with an outbox, of which one after the other is killed in the middle
+// of its work. In the end the handler has had its effect exactly once for each change that was committed, since it is idempotent by
+// the ID, and none for those that were not.
+func TestKilledOutboxes(t *testing.T) {
+	if names := os.Getenv(outboxKillVariable); names != "" {
+		beOutbox(t, strings.Fields(names))
+		return
+	}
+	storagetest.AzuriteOnly(t)
+	n, each := 150, 25
+	if harness.Thorough() && os.Getenv(careless) == "" {
+		n, each = 10_000, 150
+	}
+	s := storagetest.Azurite(t)
+	names, effectsName := saleNames(t, s), s.TableName(t)
+	store, repo, err := salesOf(s, names, (&destination{}).outbox(nil, nil))
+	check(t, err)
+	store.Intents()
+	table := store.Table(effectsName)
+	check(t, store.Create(t.Context()))
+	for bucket := range killBuckets {
+		counter := &tables.Entity{Key: counterOf(bucketName(uint32(bucket)))}
+		counter.Set(countProperty, tables.Int64(0))
+		check(t, table.Entities().Insert(t.Context(), counter))
+	}
+
+	began := time.Now()
+	killed := killOutboxes(t, s, strings.Join([]string{names[0], names[1], effectsName}, " "), n, each)
+	took := time.Since(began)
+	changes, again, twice := 0, 0, 0
+	for _, v := range killed {
+		changes, again, twice = changes+v.said(changeBegun), again+v.said(redelivered), twice+v.said(duplicate)
+	}
+	committed, wrong := checkEffects(t, repo, table)
+	t.Logf("%d changes in %.1f s, %d of them committed; %d processes killed; %d calls that were not the first, or for an ID whose effect was there; %d entities wrong",
+		changes, took.Seconds(), committed, len(killed)-2, again+twice, wrong)
+	if len(killed) < 4 || changes < n || committed < n*9/10 {
+		t.Error("the kills did not meet changes under way, so the test has not tested anything")
+	}
+	if poisoned := must[int](t)(store.Intents().Poison().Length(t.Context())); poisoned != 0 {
+		t.Errorf("%d intents are poisoned; the first: %+v", poisoned, entries(t, store.Intents())[0])
+	}
+}
+
+// TestKilledOutboxesCanFail: a handler that does not use the ID has its effect twice for some changes. It takes some seconds, so only
+// thorough runs on Azurite have it.
+func TestKilledOutboxesCanFail(t *testing.T) {
+	if !harness.Thorough() || !harness.OnAzurite(t) {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), must[string](t)(os.Executable()), "-test.run=^TestKilledOutboxes$")
+	cmd.Env = append(os.Environ(), careless+"=1")
+	out, err := cmd.CombinedOutput()
+	if said := regexp.MustCompile(`sale [^\n]* effects after [^\n]*`).FindString(string(out)); err == nil || said == "" {
+		t.Fatalf("effects that are not idempotent were not caught: %v\n%s", err, out)
+	}
+}
+
+// killOutboxes runs two processes and kills them in turn, each after so many changes, until n are begun. It returns all of them.
+func killOutboxes(t *testing.T, s *storagetest.Service, names string, n, each int) (all []*victim) {
+	t.Helper()
+	var running []*victim
+	defer func() {
+		for _, v := range running { // those of a test that failed
+			v.cmd.Process.Kill()
+			v.cmd.Wait()
+		}
+	}()
+	begin := func() {
+		v := startChild(t, "TestKilledOutboxes", s.ConnectionString, outboxKillVariable+"="+fmt.Sprint(names, " s", len(all)))
+		all, running = append(all, v), append(running, v)
+	}
+	begin()
+	begin()
+	for begun := 0; begun < n; time.Sleep(10 * time.Millisecond) {
+		begun = 0
+		for _, v := range all {
+			begun += v.said(changeBegun)
+		}
+		if oldest := running[0]; oldest.said(changeBegun) >= each {
+			running = running[1:]
+			oldest.kill(t)
+			begin()
+		}
+	}
+	for _, v := range running {
+		v.stdin.Close() // all of them, since each waits until no intent is left
+	}
+	for _, v := range running {
+		v.end(t)
+	}
+	running = nil
+	return all
+}
+
+// checkEffects holds the effects against the sales: one for each change, which is as many as the sale's total. committed is the number
+// of changes, and wrong of sales with other effects.
+func checkEffects(t *testing.T, repo *patterns.Repository[sale], table *tables.Table) (committed, wrong int) {
+	t.Helper()
+	effects, rows, counted := map[string]int{}, 0, int64(0)
+	for row, err := range table.Entities().Query().AllowTableScan().All(t.Context()) {
+		check(t, err)
+		if row.Key == counterOf(row.Key.Partition) {
+			n, _ := row.Get(countProperty).Int()
+			counted += n
+			continue
+		}
+		id, _ := row.Get(numberProperty).Text()
+		effects[id]++
+		rows++
+	}
+	for v, err := range repo.Query().Partition("shop").All(t.Context()) {
+		check(t, err)
+		committed += v.Total
+		if effects[v.ID] != v.Total {
+			wrong++
+			t.Errorf("sale %s has %d effects after %d changes", v.ID, effects[v.ID], v.Total)
+		}
+		delete(effects, v.ID)
+	}
+	for id, n := range effects {
+		wrong++
+		t.Errorf("sale %s does not exist and has %d effects", id, n)
+	}
+	if int64(rows) != counted {
+		t.Errorf("%d effects, and the counters say %d", rows, counted)
+	}
+	return committed, wrong
+}
+
+// beOutbox inserts and replaces sales of its own series, and handles what others have left, until standard input ends. Then it handles
+// what there is.
+func beOutbox(t *testing.T, names []string) {
+	s := storagetest.Azurite(t)
+	account := must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := must[*patterns.Store](t)(patterns.NewStore(account, names[1], &patterns.StoreOptions{Intents: eventual.QueueOptions{VisibilityTimeout: killVisibility}}))
+	seen := saleEffects{effects: effects{table: account.Table(names[2]), told: os.Stdout}}
+	repo := must[*patterns.Repository[sale]](t)(patterns.NewRepository(store.Table(names[0]), patterns.Schema[sale]{Key: func(v *sale) tables.Key { return saleKey(v.ID) }},
+		eventual.OnCommit("calls", seen.count, nil)))
+	var over atomic.Bool
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		over.Store(true)
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	var worker, writers sync.WaitGroup
+	worker.Go(func() {
+		err := store.Run(ctx, &eventual.WorkerOptions{Concurrency: killConcurrency, MaxDequeues: killDequeues, MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: atOnce})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	var next atomic.Int64
+	for range outboxKillWriters {
+		writers.Go(func() {
+			for !over.Load() {
+				if err := sellTwice(ctx, repo, fmt.Sprintf("%s-%06d", names[3], next.Add(1))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	check(t, store.Close(ctx))
+	for must[int](t)(store.Intents().Length(ctx)) > 0 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	cancel()
+	worker.Wait()
+}
+
+// sellTwice inserts a sale and replaces it: its total is the number of its changes.
+func sellTwice(ctx context.Context, repo *patterns.Repository[sale], id string) error {
+	v := saleOf(id, 1)
+	io.WriteString(os.Stdout, changeBegun)
+	if err := repo.Insert(ctx, v); err != nil {
+		return err
+	}
+	io.WriteString(os.Stdout, changeBegun)
+	v.Total = 2
+	return repo.Replace(ctx, v)
+}
+
+// saleEffects has an effect for each change of a sale.
+type saleEffects struct {
+	effects
+	calls sync.Map // by Commit.ID
+}
+
+// count inserts the change's row and raises its bucket's counter, in one transaction: the row is refused the second time.
+func (e *saleEffects) count(ctx context.Context, c eventual.Commit[sale]) error {
+	if _, again := e.calls.LoadOrStore(c.ID, true); again {
+		io.WriteString(e.told, redelivered)
+	}
+	rows, bucket := e.table.Entities(), bucketOf(c.ID)
+	for {
+		counter, err := rows.Get(ctx, counterOf(bucket))
+		if err != nil {
+			return err
+		}
+		n, _ := counter.Get(countProperty).Int()
+		counter.Set(countProperty, tables.Int64(n+1))
+		row := &tables.Entity{Key: tables.Key{Partition: bucket, Row: c.ID}}
+		if os.Getenv(careless) != "" {
+			row.Key.Row += rand.Text() // not idempotent
+		}
+		row.Set(numberProperty, tables.String(c.Entity.ID))
+		x := e.table.NewTransaction()
+		x.Insert(row)
+		x.Replace(counter)
+		switch _, err := x.Commit(ctx); {
+		case errors.Is(err, tables.ErrExists):
+			io.WriteString(e.told, duplicate)
+			return nil
+		case !errors.Is(err, tables.ErrConflict):
+			return err
+		}
+	}
+}
