@@ -2,6 +2,7 @@ package patterns_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -75,4 +76,49 @@ func TestApplyBeside(t *testing.T) {
 	unowned.Beside.Owner = ""
 	harness.WantKind(t, patterns.HostOf(repo).Apply(ctx, driver.ChangeInsert, taken, unowned), tables.ErrInvalid)
 	harness.WantKind(t, unowned.Beside.Write(ctx, table), tables.ErrInvalid)
+}
+
+// TestApplyAlong: changes of several repositories and a row beside them are one transaction, with one write ID.
+func TestApplyAlong(t *testing.T) {
+	ctx := t.Context()
+	account := harness.Account(t)
+	table := harness.NewTable(t, account)
+	type note struct {
+		tables.Meta
+		PartitionKey, RowKey, Text string
+	}
+	open := func(table *tables.Table, name string) driver.Host[note] {
+		return patterns.HostOf(harness.Must[*patterns.Repository[note]](t)(patterns.NewRepository(table, patterns.Schema[note]{
+			Name: name, RowPrefix: name, Key: func(n *note) tables.Key { return tables.Key{Partition: n.PartitionKey, Row: n.RowKey} }})))
+	}
+	heads, rest, elsewhere := open(table, "head"), open(table, "rest"), open(account.Table("Elsewhere"), "elsewhere")
+	head, first, second := &note{PartitionKey: "p", RowKey: "head_1"}, &note{PartitionKey: "p", RowKey: "rest_1"}, &note{PartitionKey: "p", RowKey: "rest_2"}
+	along := func(all ...driver.Along) *driver.ApplyOptions { return &driver.ApplyOptions{Along: all} }
+	harness.Check(t, heads.Apply(ctx, driver.ChangeInsert, head, along(rest.Along(driver.ChangeInsert, first, "LIFE"), rest.Along(driver.ChangeInsert, second, ""))))
+	if first.Incarnation() != "LIFE" || head.WriteID() == "" || head.WriteID() != first.WriteID() || first.WriteID() != second.WriteID() {
+		t.Errorf("writes are %q, %q and %q, the incarnation %q", head.WriteID(), first.WriteID(), second.WriteID(), first.Incarnation())
+	}
+	stale := *second
+	second.Text = "changed"
+	harness.Check(t, rest.Apply(ctx, driver.ChangeReplace, second, nil))
+	var failed *tables.Error
+	if err := heads.Apply(ctx, driver.ChangeDelete, head, along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, &stale, ""))); !errors.Is(err, tables.ErrConflict) || !errors.As(err, &failed) || failed.Change != 3 {
+		t.Errorf("one of three has changed: %v", err)
+	}
+	away := &note{PartitionKey: "q", RowKey: "rest_1"}
+	for want, options := range map[string]*driver.ApplyOptions{
+		"zero value":    along(driver.Along{}),
+		"one table":     along(elsewhere.Along(driver.ChangeInsert, &note{PartitionKey: "p", RowKey: "elsewhere_1"}, "")),
+		"one partition": along(rest.Along(driver.ChangeInsert, away, "")),
+		"once":          along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, first, "")),
+	} {
+		err := heads.Apply(ctx, driver.ChangeDelete, head, options)
+		if harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	harness.Check(t, heads.Apply(ctx, driver.ChangeDelete, head, along(rest.Along(driver.ChangeDelete, first, ""), rest.Along(driver.ChangeDelete, second, ""))))
+	if n := harness.CountRows(t, table); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
 }

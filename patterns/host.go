@@ -2,10 +2,12 @@ package patterns
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -77,7 +79,19 @@ func (h host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, option
 	if options == nil {
 		options = &driver.ApplyOptions{}
 	}
-	return h.engine.Apply(ctx, kind, untyped(v), options.Incarnation, &options.Beside)
+	changes := []engine.Applied{{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: options.Incarnation}}
+	for _, a := range options.Along {
+		change, ok := a.Change(pass).(engine.Applied)
+		if !ok {
+			return h.engine.Invalid("Apply", tables.Key{}, errors.New("ApplyOptions.Along has the zero value; use what Host.Along returns"))
+		}
+		changes = append(changes, change)
+	}
+	return engine.Apply(ctx, changes, &options.Beside)
+}
+
+func (h host[T]) Along(kind driver.ChangeKind, v *T, incarnation string) driver.Along {
+	return driver.NewAlong(pass, engine.Applied{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: incarnation})
 }
 
 func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {

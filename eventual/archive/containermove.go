@@ -108,7 +108,7 @@ func (m *containerMove[T]) finish(ctx context.Context, entity *T, record *moverR
 	if err != nil {
 		return false, err
 	}
-	return m.commit(ctx, entity, beside)
+	return m.commit(ctx, entity, nil, beside)
 }
 
 // recheck finds out what other workers and users have changed. It reads the record before the entity, and the entity

@@ -28,8 +28,10 @@ type Destination[T any] interface {
 // rekey changes the copy so that the repository's schema gives it another key; nil changes nothing. The new key must depend only on
 // the entity's key or on properties that never change, and different entities must get different keys. rekey may assign fields, but
 // must not change what pointers, maps and slices point to, because the entity shares it.
-func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T)) Destination[T] {
-	d := toRepository[T]{rekey: rekey}
+//
+// along says what moves with the entity, such as the lines of an order: see Along.
+func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T), along ...Part[T]) Destination[T] {
+	d := toRepository[T]{rekey: rekey, along: along}
 	if repo != nil {
 		d.repo = patterns.HostOf(repo)
 	}
@@ -39,6 +41,7 @@ func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T)) Destinati
 type toRepository[T any] struct {
 	repo  driver.Host[T] // nil for no repository
 	rekey func(*T)
+	along []Part[T]
 }
 
 // check refuses a repository that would store in plaintext what the source encrypts, or hold references to blobs that go with the
@@ -54,6 +57,14 @@ func (d toRepository[T]) check(source driver.Host[T]) error {
 		}
 		if encrypts(p) && !slices.ContainsFunc(kept, encrypts[T]) {
 			return fmt.Errorf("pattern %q encrypts properties, and the destination has no such pattern; add it to the destination repository", p.Name)
+		}
+	}
+	for i, p := range d.along {
+		if p == nil {
+			return fmt.Errorf("part %d of ToRepository is nil; use Along", i+1)
+		}
+		if err := p.checkPart(source, d.repo); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -43,6 +43,10 @@
 // If the service refuses one of these requests because somebody else wrote first, the worker reads the mark or record, then the entity,
 // then the copy, and continues from there.
 //
+// With Along, the children of the entity are in the same two transactions: step 2 inserts the copies of all, and the mark holds their
+// number (Along) and, as Source, a hash of all keys and ETags; step 3 deletes all under the ETags that were read. What is said of the
+// entity and its copy below holds for all of them together: a change of a child is a change of the entity, at either end.
+//
 // # Guarantee
 //
 // An entity for which Move was called, and which nobody deletes, ends in exactly one place with its last content: at the destination
@@ -92,12 +96,13 @@
 //	a message handled                   7, to a repository and to a container
 //	  with a concurrent update          5 more for each: read the mark, the entity, the copy; replace; delete. To a container 6
 //	  with nothing to do                5
+//	  with children, to a repository    1 more for each page of children, and 1 more for each page whenever both ends are read again
 //
 // Inserts and deletes in a repository whose patterns have effects outside of the partition cost what that repository says.
 //
 // # When not to use it
 //
-// Between rows of one partition of one table: a transaction does that at once. If readers must never see an entity twice: for a moment
+// For an entity and children whose rows are more than a transaction has: with Along, 99 at either end. Between rows of one partition of one table: a transaction does that at once. If readers must never see an entity twice: for a moment
 // it is in both places. For whole periods of time: drop their tables. For entities of 100 rows: the mark or the trace is one row more
 // than a transaction holds.
 //

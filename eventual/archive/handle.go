@@ -81,10 +81,10 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	return entity, err
 }
 
-// commit deletes the entity as it was read, together with one of the move's rows. From then on the entity has moved.
-// done is false if another writer came first.
-func (w *moving[T]) commit(ctx context.Context, entity *T, beside driver.Beside) (done bool, err error) {
-	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &driver.ApplyOptions{Beside: beside}))
+// commit deletes the entity as it was read, together with what moves along with it and one of the move's rows. From then on the
+// entity has moved. done is false if another writer came first.
+func (w *moving[T]) commit(ctx context.Context, entity *T, rest []follower, beside driver.Beside) (done bool, err error) {
+	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &driver.ApplyOptions{Beside: beside, Along: deletesOf(rest)}))
 }
 
 func (w *moving[T]) failure(kind, err error) error {

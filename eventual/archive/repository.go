@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -28,7 +29,7 @@ func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
 	if m.refused {
 		return m.recheck(ctx)
 	}
-	entity, err := m.read(ctx)
+	entity, err := m.readSource(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -47,35 +48,60 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
 }
 
-// readCopy reads the entity under the copy's key, nil if there is none.
-func (m *repositoryMove[T]) readCopy(ctx context.Context) (*T, error) {
+// readSource reads the entity and what moves along with it, as moving.read does. They are not read at one moment; the transaction that
+// deletes them checks the ETags of all.
+func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) {
+	entity, err := m.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.familyOf(ctx, entity, true)
+}
+
+// readCopy reads the entity under the copy's key, and what belongs to it; nil if there is none.
+func (m *repositoryMove[T]) readCopy(ctx context.Context) (*family[T], error) {
 	there, err := m.repo.Get(ctx, m.copyKey())
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
-	return there, err
+	if err != nil {
+		return nil, err
+	}
+	return m.familyOf(ctx, there, false)
 }
-
-func (m *repositoryMove[T]) writeOf(copied *T) string { return m.repo.MetaOf(copied).WriteID() }
 
 // isCopy reports whether an entity at the destination is this move's copy, even if it was changed since.
-func (m *repositoryMove[T]) isCopy(there *T) bool {
-	return there != nil && m.repo.MetaOf(there).Incarnation() == movedIncarnation(m.incarnation)
+func (m *repositoryMove[T]) isCopy(there *family[T]) bool {
+	return there != nil && m.repo.MetaOf(there.head).Incarnation() == movedIncarnation(m.incarnation)
 }
 
-// copy writes the copy and its mark in one transaction, replacing there, the entity that was read at the destination;
-// nil for none. Then it calls finish.
-func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *moverRow) (done bool, err error) {
+// isAsCopied reports whether the copy, and what moved along with it, is as the write of the mark has left it.
+func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
+	if !m.isCopy(there) || m.repo.MetaOf(there.head).WriteID() != mark.WriteID() || len(there.rest) != int(mark.Along) {
+		return false
+	}
+	return !slices.ContainsFunc(there.rest, func(f follower) bool { return f.meta().WriteID() != mark.WriteID() })
+}
+
+// sourceVersion is the version of the family at the source for the mark.
+func (m *repositoryMove[T]) sourceVersion(f *family[T]) string {
+	return versionOf(m.source.MetaOf(f.head), f.rest)
+}
+
+// copy writes the copy, what moves along with it and its mark in one transaction, replacing there, what was read at the destination;
+// nil for nothing. Then it calls finish.
+func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], mark *moverRow) (done bool, err error) {
 	m.refused = true
-	copied, err := m.rekeyed(m.source, entity)
+	copied, err := m.rekeyed(m.source, entity.head)
 	if err != nil {
 		return false, err
 	}
+	var present []follower
 	next, verb, kind := m.row(markRow, m.to[0]), driver.InsertRow, driver.ChangeInsert
-	next.Source = string(m.source.MetaOf(entity).ETag)
+	next.Source, next.Along = m.sourceVersion(entity), int32(len(entity.rest))
 	if there != nil {
-		*m.repo.MetaOf(copied) = *m.repo.MetaOf(there)
-		kind = driver.ChangeReplace
+		*m.repo.MetaOf(copied) = *m.repo.MetaOf(there.head)
+		kind, present = driver.ChangeReplace, there.rest
 	}
 	if mark != nil {
 		next.ETag, verb = mark.ETag, driver.ReplaceRow
@@ -84,7 +110,11 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 	if err != nil {
 		return false, err
 	}
-	options := &driver.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside}
+	along, err := copiesOf(entity.rest, present)
+	if err != nil {
+		return false, err
+	}
+	options := &driver.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside, Along: along}
 	if done, err = unlessRefused(m.repo.Apply(ctx, kind, copied, options)); err != nil {
 		return false, err
 	}
@@ -92,11 +122,11 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *T, mark *mo
 		return m.recheck(ctx)
 	}
 	next.ETag = beside.Rows[0].Row.ETag
-	return m.finish(ctx, entity, next, m.writeOf(copied))
+	return m.finish(ctx, entity, next, m.repo.MetaOf(copied).WriteID())
 }
 
 // finish deletes the entity from which the mark was made, and then the move's rows. write is the mark's write ID.
-func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRow, write string) (done bool, err error) {
+func (m *repositoryMove[T]) finish(ctx context.Context, entity *family[T], mark *moverRow, write string) (done bool, err error) {
 	m.refused = true
 	trace := m.row(traceRow, m.key.Partition)
 	trace.Write = write
@@ -104,7 +134,7 @@ func (m *repositoryMove[T]) finish(ctx context.Context, entity *T, mark *moverRo
 	if err != nil {
 		return false, err
 	}
-	if done, err = m.commit(ctx, entity, beside); !done || err != nil {
+	if done, err = m.commit(ctx, entity.head, entity.rest, beside); !done || err != nil {
 		return false, err
 	}
 	if mark.ETag == "" {
@@ -131,21 +161,21 @@ func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) 
 	if mark == nil {
 		return m.unmarked(ctx)
 	}
-	entity, err := m.read(ctx)
+	entity, err := m.readSource(ctx)
 	if err != nil {
 		return false, err
 	}
 	if entity == nil {
 		return m.gone(ctx)
 	}
-	if mark.Source == string(m.source.MetaOf(entity).ETag) {
+	if mark.Source == m.sourceVersion(entity) {
 		return m.finish(ctx, entity, mark, mark.WriteID())
 	}
 	there, err := m.readCopy(ctx)
 	if err != nil {
 		return false, err
 	}
-	if m.isCopy(there) && m.writeOf(there) == mark.WriteID() {
+	if m.isAsCopied(there, mark) {
 		return m.copy(ctx, entity, there, mark)
 	}
 	what := "changed"
@@ -166,7 +196,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 		m.refused = false
 		return false, nil
 	}
-	entity, err := m.read(ctx)
+	entity, err := m.readSource(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -205,10 +235,10 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	switch {
 	case !m.isCopy(there):
 		done, err = writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark)
-	case m.writeOf(there) == mark.WriteID():
+	case m.isAsCopied(there, mark):
 		var beside driver.Beside
 		if beside, err = besideRow(driver.DeleteRow, m.repo.Table(), mark); err == nil {
-			done, err = unlessRefused(m.repo.Apply(ctx, driver.ChangeDelete, there, &driver.ApplyOptions{Beside: beside}))
+			done, err = unlessRefused(m.repo.Apply(ctx, driver.ChangeDelete, there.head, &driver.ApplyOptions{Beside: beside, Along: deletesOf(there.rest)}))
 		}
 	default:
 		return m.bothChanged(ctx, mark, "the entity was deleted at the source, and its copy was changed at the destination, while the move was under way; "+

@@ -46,6 +46,7 @@ type moverRow struct {
 	Source string `table:",omitempty"` // mark, record: the ETag of the entity that the copy was made of
 	Write  string `table:",omitempty"` // trace: the write id of copy and mark; record: that of the blob's content
 	Base   string `table:",omitempty"` // record: the ETag of the blob that the content replaces
+	Along  int32  `table:",omitempty"` // mark: how many children's copies were written with it
 	Round  int32  `table:",omitempty"` // record: 1, and 1 more each time the record is replaced
 }
 

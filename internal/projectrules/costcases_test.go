@@ -88,6 +88,7 @@ an Insert with an outside index and an OnCommit, as without the OnCommit |  | ev
 a Delete with an OnCommit without Deletes, and nothing else outside |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
 Mover.Move |  | eventual/archive.TestMoverMoves | if n := counter.Reset(); n != «1» {
 the worker's part, to a repository or a container |  | eventual/archive.TestMoverMoves | n != «7»+emptyPolls
+the worker's part for an order with lines |  | eventual/archive.TestMoverMovesAlong | 1+«8»+emptyPolls
 the worker's part for a message that comes again after the move |  | eventual/archive.TestMoverRedelivery | counter.Count() - emptyPolls; n != «5» {
 # Lists, and copies of other entities' properties
 a write with indexentities.NewInPartition | list that the entity is in or enters=1 | indexentities.TestRequestCounts | {world{option: inPartition}, «2», 2, 3, 3, 2},

@@ -58,6 +58,8 @@ type Host[T any] interface {
 	// v is the ID of this write, which the rows of ApplyOptions.Beside also have. Requests: as many
 	// as Insert, Replace or Delete makes.
 	Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error
+	// Along returns a change for ApplyOptions.Along. incarnation is as in ApplyOptions.
+	Along(kind ChangeKind, v *T, incarnation string) Along
 	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see
 	// Repository.StageInsert. In Companions, the companions of the staged change get ctx, and a ChangeReplace of the value
 	// that GetIn has returned edits the transaction's change of that entity, if it has one. An error in the change is one of
@@ -82,7 +84,19 @@ type ApplyOptions struct {
 	// Beside are rows that are written in the entity's transaction. If one of them has changed, nothing is written,
 	// and the error is the same as for a changed entity: ErrConflict, ErrExists or ErrNotFound.
 	Beside Beside
+	// Along are changes of further entities of the same partition and table, of any repositories, which are made in the same
+	// transaction. All of them, and the rows Beside, get one write ID. Errors name a change by Error.Change, from 1 for v.
+	Along []Along
 }
+
+// Along is a change that Host.Apply makes in the transaction of another one; Host.Along returns it.
+type Along struct{ change any }
+
+// NewAlong is called by package patterns.
+func NewAlong(_ rows.Pass, change any) Along { return Along{change} }
+
+// Change is called by package patterns.
+func (a Along) Change(rows.Pass) any { return a.change }
 
 // Binding gives a pattern access to its repository after NewRepository has succeeded. Keep one in an unexported field
 // of the pattern's type, and set Implementation.Binding to it: a pattern belongs to one repository. The zero value is

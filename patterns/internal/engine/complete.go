@@ -32,9 +32,12 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	w.Change.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
-	before, err := r.givenOf(w, v)
-	if err != nil {
-		return err
+	var before tables.Properties // of a merge; other kinds of change send all properties
+	if w.Change.Kind == driver.ChangeMerge {
+		var err error
+		if before, err = r.Codec.Encode(v); err != nil {
+			return err
+		}
 	}
 	for _, p := range completers {
 		if err := p.Complete(ctx, &w.Change); err != nil {
@@ -52,14 +55,6 @@ func (r *Engine) handBack(w *Work) {
 	if w.given != nil {
 		r.Codec.Assign(w.given, w.Entity)
 	}
-}
-
-// givenOf returns the properties of an entity that is merged, nil for the other kinds of change, which send all properties.
-func (r *Engine) givenOf(w *Work, v any) (tables.Properties, error) {
-	if w.Change.Kind != driver.ChangeMerge {
-		return nil, nil
-	}
-	return r.Codec.Encode(v)
 }
 
 // mergeCompleted adds the properties that patterns have changed to those that a merge sends.

@@ -1,0 +1,203 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Part says which entities of another type move along with an entity, such as the lines of an order: see Along.
+type Part[T any] interface {
+	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
+	checkPart(source, destination driver.Host[T]) error
+	// at returns the entities that belong to v, where v is.
+	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
+}
+
+// Along moves the children of an entity with it, in the same two transactions. of restricts a query of all children to those of an
+// entity; it must not leave the entity's partition, and find the children at the destination by the entity's copy. to stores them, in
+// the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its children, and all rows that their
+// patterns write, has at most 99 rows at either end; otherwise the move is tables.ErrTooLarge.
+//
+// A child that is inserted while its entity moves must change the entity, or it stays behind: give children a
+// relationships.ParentCount. At the destination, a ParentCount adds to the number that the copy has; let rekey of the entity set it
+// to 0.
+func Along[T, C any](children *patterns.Repository[C], of func(children tables.Query[C], v *T) tables.Query[C], to *patterns.Repository[C], rekey func(*C)) Part[T] {
+	p := &childrenOf[T, C]{of: of, toRepository: toRepository[C]{rekey: rekey}}
+	if children != nil {
+		p.source = patterns.HostOf(children)
+	}
+	if to != nil {
+		p.repo = patterns.HostOf(to)
+	}
+	return p
+}
+
+// childrenOf is the Part that Along returns.
+type childrenOf[T, C any] struct {
+	source driver.Host[C]
+	of     func(tables.Query[C], *T) tables.Query[C]
+	toRepository[C]
+}
+
+func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
+	switch {
+	case p.source == nil || p.repo == nil || p.of == nil:
+		return errors.New("Along was given a nil repository or function; give both repositories and the function that finds the children")
+	case !p.source.Table().Same(source.Table()):
+		return fmt.Errorf("the children that move along are in table %s, and the entities in table %s; one transaction deletes both, so keep them in one table", p.source.Table().Name(), source.Table().Name())
+	case !p.repo.Table().Same(destination.Table()):
+		return fmt.Errorf("the children would move to table %s, and the entities to table %s; one transaction inserts both, so give repositories on one table", p.repo.Table().Name(), destination.Table().Name())
+	case sharesMeta(p.source):
+		return errors.New("the children embed tables.Meta through a pointer, so a child and its copy would share it; embed the struct itself")
+	}
+	return p.check(p.source)
+}
+
+// most bounds the children that are read: a transaction has 100 rows, one of them the mark or the trace, and one the entity's.
+const mostFollowers = 98
+
+func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follower, error) {
+	host := p.repo
+	if atSource {
+		host = p.source
+	}
+	var all []follower
+	for child, err := range p.of(host.Query(), v).Top(mostFollowers + 1).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, &childOf[T, C]{p, host, child}); len(all) > mostFollowers {
+			return nil, &tables.Error{Op: "Move", Table: host.Table().Name(), Kind: tables.ErrTooLarge,
+				Err: fmt.Errorf("more than %d children belong to the entity, and one transaction has 100 rows; move some of them before", mostFollowers)}
+		}
+	}
+	return all, nil
+}
+
+// follower is an entity that moves along with another one.
+type follower interface {
+	meta() *tables.Meta
+	deletes() driver.Along
+	// copies returns the change that writes the copy: a replacement of there, or an insert if there is nil.
+	copies(there follower) (driver.Along, error)
+	// copyKey returns the key of the copy.
+	copyKey() (tables.Key, error)
+}
+
+// childOf is a child, at the source or at the destination.
+type childOf[T, C any] struct {
+	part  *childrenOf[T, C]
+	host  driver.Host[C]
+	child *C
+}
+
+func (c *childOf[T, C]) meta() *tables.Meta { return c.host.MetaOf(c.child) }
+
+func (c *childOf[T, C]) deletes() driver.Along {
+	return c.host.Along(driver.ChangeDelete, c.child, "")
+}
+
+func (c *childOf[T, C]) copyKey() (tables.Key, error) {
+	copied, err := c.part.rekeyed(c.host, c.child)
+	if err != nil {
+		return tables.Key{}, err
+	}
+	return c.part.repo.KeyOf(copied), nil
+}
+
+func (c *childOf[T, C]) copies(there follower) (driver.Along, error) {
+	incarnation := c.meta().Incarnation()
+	if incarnation == "" {
+		return driver.Along{}, &tables.Error{Op: "Move", Table: c.host.Table().Name(), Key: c.meta().Key(), Kind: tables.ErrInvalid,
+			Err: errors.New("the child has no incarnation, because a program without repository wrote it; Replace it with the repository, then requeue this message")}
+	}
+	copied, err := c.part.rekeyed(c.host, c.child)
+	if err != nil {
+		return driver.Along{}, err
+	}
+	kind := driver.ChangeInsert
+	if there != nil {
+		*c.part.repo.MetaOf(copied) = *there.meta()
+		kind = driver.ChangeReplace
+	}
+	return c.part.repo.Along(kind, copied, movedIncarnation(incarnation)), nil
+}
+
+// family is an entity with what moves along with it.
+type family[T any] struct {
+	head *T
+	rest []follower
+}
+
+// familyOf reads what belongs to an entity; nil for nil.
+func (d toRepository[T]) familyOf(ctx context.Context, v *T, atSource bool) (*family[T], error) {
+	if v == nil {
+		return nil, nil
+	}
+	f := &family[T]{head: v}
+	for _, p := range d.along {
+		rest, err := p.at(ctx, v, atSource)
+		if err != nil {
+			return nil, err
+		}
+		f.rest = append(f.rest, rest...)
+	}
+	return f, nil
+}
+
+// versionOf names what a family was when it was read: the entity's ETag or, with children, a hash of all keys and ETags.
+func versionOf(head *tables.Meta, rest []follower) string {
+	if len(rest) == 0 {
+		return string(head.ETag)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", head.ETag)
+	for _, f := range rest {
+		fmt.Fprintf(h, " %q %q %q", f.meta().Key().Partition, f.meta().Key().Row, f.meta().ETag)
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// deletesOf returns the changes that delete a family's children.
+func deletesOf(rest []follower) []driver.Along {
+	var changes []driver.Along
+	for _, f := range rest {
+		changes = append(changes, f.deletes())
+	}
+	return changes
+}
+
+// copiesOf returns the changes that make the children at the destination, there, copies of those at the source: they insert, replace
+// and delete.
+func copiesOf(source, there []follower) ([]driver.Along, error) {
+	present := map[tables.Key]follower{}
+	for _, f := range there {
+		present[f.meta().Key()] = f
+	}
+	var changes []driver.Along
+	for _, f := range source {
+		key, err := f.copyKey()
+		if err != nil {
+			return nil, err
+		}
+		change, err := f.copies(present[key])
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, change)
+		delete(present, key)
+	}
+	for _, f := range there {
+		if present[f.meta().Key()] != nil {
+			changes = append(changes, f.deletes())
+		}
+	}
+	return changes, nil
+}
