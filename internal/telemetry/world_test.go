@@ -67,18 +67,20 @@ func (l *log) String() string {
 type watch struct {
 	spans  *tracetest.SpanRecorder
 	reader *metric.ManualReader
+	meters *metric.MeterProvider
 	log    *log
 }
 
 func newWatch() *watch {
-	return &watch{tracetest.NewSpanRecorder(), metric.NewManualReader(), &log{}}
+	reader := metric.NewManualReader()
+	return &watch{tracetest.NewSpanRecorder(), reader, metric.NewMeterProvider(metric.WithReader(reader)), &log{}}
 }
 
 // account opens an account of the service with everything configured.
 func (w *watch) account(t testing.TB, s *storagetest.Service) *tables.Account {
 	t.Helper()
 	return harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions,
-		MeterProvider: metric.NewMeterProvider(metric.WithReader(w.reader)), TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(w.spans)),
+		MeterProvider: w.meters, TracerProvider: trace.NewTracerProvider(trace.WithSpanProcessor(w.spans)),
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 }
 

@@ -1,0 +1,399 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// labelled has an index outside of its partition that is left to workers.
+type labelled struct {
+	tables.Meta
+	ID int
+}
+
+// everything does what emits every span and metric.
+func everything(t *testing.T, w *watch) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	x := newShop(t, w.account(t, s), false)
+	harness.Check(t, x.store.Create(ctx), x.place(ctx, 1, "june"))
+	stale := harness.Must[*order](t)(x.orders.Get(ctx, x.orders.KeyOf(newOrder(1, ""))))
+	found := harness.Must[*order](t)(x.byEmail.Get(ctx, interpartition.Global, compoundkey.String(secretKey+"june")))
+	_, err := found.Invoice.Download(ctx, discard{}, nil)
+	harness.Check(t, err)
+	for _, err := range x.orders.Query().Partition(secretKey).All(ctx) {
+		harness.Check(t, err)
+	}
+	found.Status = "sent"
+	harness.Check(t, x.orders.Replace(ctx, found))
+	harness.WantKind(t, x.orders.Replace(ctx, stale), tables.ErrConflict)
+	harness.WantKind(t, x.place(ctx, 1, "june"), tables.ErrExists)
+	harness.Check(t, harness.Clean(ctx, x.orders.Verify, nil))
+	harness.Check(t, x.store.Close(ctx))
+	refusedTogether(t, w, s)
+	messages(t, w, s)
+	faults(t, w, s)
+	failedEffect(t, w, s)
+}
+
+// failedEffect inserts an entity whose index's table is missing.
+func failedEffect(t *testing.T, w *watch, s *storagetest.Service) {
+	ctx := t.Context()
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
+	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
+		&interpartition.Options[labelled]{Group: func(*labelled) string { return interpartition.Global }, Table: store.Table("Missing")})
+	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
+		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
+	harness.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
+	if w.sum(t, "tablepatterns.effects.failed", telemetry.AttrTable, "Missing", telemetry.AttrOutcome, "missing_resource") != 1 || !strings.Contains(w.log.String(), "event=effect_failed") {
+		t.Errorf("the effect that failed is not told: %s", w.log)
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// refusedTogether inserts entities together whose copies a worker writes.
+func refusedTogether(t *testing.T, w *watch, s *storagetest.Service) {
+	ctx := t.Context()
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "labels", nil))
+	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
+		&interpartition.Options[labelled]{Group: func(*labelled) string { return interpartition.Global }})
+	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), patterns.Schema[labelled]{
+		Key: func(l *labelled) tables.Key { return tables.Key{Partition: "p", Row: fmt.Sprint("row", l.ID)} }}, patterns.Async(index)))
+	harness.Check(t, store.Create(ctx))
+	tx := repo.Table().NewTransaction()
+	for id := range 20 {
+		repo.StageInsert(tx, &labelled{ID: id})
+	}
+	_, err := tx.Commit(ctx)
+	harness.Check(t, err, store.Close(ctx))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(store.Intents(), nil, nil))
+	harness.Must[int](t)(worker.Drain(ctx))
+}
+
+// messages sends messages, handles one, loses the lease of another, and polls a queue that is gone.
+func messages(t *testing.T, w *watch, s *storagetest.Service) {
+	q := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account(t, s), "work", nil))
+	harness.Check(t, q.Create(t.Context()))
+	harness.Must[string](t)(q.Send(t.Context(), "fine", secretValue, nil))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(q, map[string]eventual.Handler{
+		"fine": func(context.Context, *eventual.Message) error { return nil },
+		"lost": func(ctx context.Context, m *eventual.Message) error {
+			return m.Steps(ctx, eventual.Step{Name: "clear", Do: func(ctx context.Context) error { // the message is gone when the step is to be noted
+				_, err := q.Account().Queue("work").ClearMessages(ctx, nil)
+				return err
+			}}, eventual.Step{Name: "never", Do: func(context.Context) error { return nil }})
+		},
+	}, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until) && (w.metrics(t)["tablepatterns.queue.poisoned"].Data == nil || worker.Stats().Handled == 0); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	harness.Check(t, <-ended)
+	harness.Must[string](t)(q.Send(t.Context(), "lost", nil, nil))
+	_, err := worker.Drain(t.Context())
+	harness.Check(t, err, q.Drop(t.Context()))
+	if _, err := worker.Drain(t.Context()); err == nil {
+		t.Error("a poll of a queue that is gone has no error")
+	}
+}
+
+// faults throttles a request, and loses the response to another.
+func faults(t *testing.T, w *watch, s *storagetest.Service) {
+	for _, fault := range []storagetest.Mode{storagetest.Throttled, storagetest.LostAnswer} {
+		faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.InsertEntity, storagetest.Once(fault)))
+		bags := w.account(t, faulty).Table(ordersTable).Entities()
+		harness.Check(t, bags.Insert(t.Context(), harness.Bag(secretKey, fmt.Sprint(fault), secretValue)))
+	}
+}
+
+// TestAllSignals: what a scenario emits is declared, and all that is declared is emitted by it. No signal holds a key or a value.
+func TestAllSignals(t *testing.T) {
+	w := newWatch()
+	everything(t, w)
+	emitted := w.metrics(t)
+	for _, m := range telemetry.Metrics() {
+		got, ok := emitted[m.Name]
+		if !ok {
+			t.Errorf("metric %s is not emitted", m.Name)
+			continue
+		}
+		if got.Unit != m.Unit || got.Description != m.Description {
+			t.Errorf("metric %s: %q, %q", m.Name, got.Unit, got.Description)
+		}
+		delete(emitted, m.Name)
+	}
+	for name := range emitted {
+		t.Errorf("metric %s is not declared", name)
+	}
+	declared := map[string]bool{}
+	for _, span := range telemetry.Spans() {
+		declared[span.Name+" "+span.Kind] = false
+	}
+	for _, span := range w.spans.Ended() {
+		form := ""
+		switch {
+		case attributeOf(span, telemetry.AttrService) != "":
+			form = "{method} {resource}"
+		case attributeOf(span, telemetry.AttrContainer) != "":
+			form = "{verb} {container}"
+		case attributeOf(span, telemetry.AttrQueue) != "":
+			form = attributeOf(span, telemetry.AttrQueueVerb) + " {queue}"
+		case attributeOf(span, telemetry.AttrTable) != "":
+			form = "{verb} {table}"
+		}
+		form += " " + span.SpanKind().String()
+		if _, ok := declared[form]; !ok {
+			t.Errorf("span %s is not declared as %q", span.Name(), form)
+		}
+		declared[form] = true
+	}
+	for form, seen := range declared {
+		if !seen {
+			t.Errorf("no span %s", form)
+		}
+	}
+	for _, want := range []struct {
+		metric string
+		pairs  []string
+	}{
+		{"db.client.operation.duration", []string{telemetry.AttrTable, ordersTable, telemetry.AttrVerb, "Replace", telemetry.AttrOutcome, "conflict"}},
+		{"tablepatterns.request.retries", []string{telemetry.AttrService, "tables"}},
+		{"tablepatterns.resources.missing", []string{telemetry.AttrResource, "Missing"}},
+	} {
+		if w.sum(t, want.metric, want.pairs...) == 0 {
+			t.Errorf("%s has nothing for %v", want.metric, want.pairs)
+		}
+	}
+	noSecrets(t, w)
+}
+
+// noSecrets looks for the known key and value in all that was emitted.
+func noSecrets(t *testing.T, w *watch) {
+	t.Helper()
+	texts := []string{w.log.String()}
+	for _, span := range w.spans.Ended() {
+		texts = append(texts, fmt.Sprint(span.Name(), span.Attributes(), span.Events(), span.Status()))
+	}
+	for name, m := range w.metrics(t) {
+		texts = append(texts, name+series(m))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, secretKey) || strings.Contains(text, secretValue) {
+			t.Errorf("a key or a value is in: %.500s", text)
+		}
+	}
+	if len(texts) < 50 || len(texts[0]) == 0 {
+		t.Errorf("%d texts, %d characters of log: nothing was watched", len(texts), len(texts[0]))
+	}
+}
+
+func series(m metricdata.Metrics) string {
+	text := ""
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			text += " " + p.Attributes.Encoded(nil)
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			text += " " + p.Attributes.Encoded(nil)
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			text += " " + p.Attributes.Encoded(nil)
+		}
+	}
+	return text
+}
+
+// TestMissingTableIsTold: an index whose table nobody has created is an error of Ready, and a line and a metric at the first write, which
+// name the index's table and not the repository's.
+func TestMissingTableIsTold(t *testing.T) {
+	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
+	x := newShop(t, w.account(t, s), false)
+	harness.Check(t, x.store.Create(ctx), x.store.Table(emailsTable).Drop(ctx))
+	if err := x.store.Ready(ctx); !errors.Is(err, tables.ErrMissingResource) && (err == nil || !strings.Contains(err.Error(), emailsTable)) {
+		t.Errorf("Ready: %v", err)
+	}
+	before := w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable)
+	err := x.place(ctx, 1, "june")
+	harness.Check(t, x.store.Close(ctx))
+	t.Log(err)
+	if w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, emailsTable) <= before || w.sum(t, "tablepatterns.resources.missing", telemetry.AttrResource, ordersTable) != 0 {
+		t.Error("the metric does not name the index's table")
+	}
+	line := regexp.MustCompile(`level=ERROR msg=.*event=resource_missing .*resource=` + emailsTable + `\b`)
+	if !line.MatchString(w.log.String()) || strings.Contains(w.log.String(), "resource="+ordersTable+"\n") {
+		t.Errorf("log: %s", w.log)
+	}
+	noKeys := regexp.MustCompile(secretKey + "|" + secretValue)
+	if noKeys.MatchString(w.log.String()) {
+		t.Errorf("a key or value is logged: %s", w.log)
+	}
+}
+
+// TestLinesAreLimited: a line that repeats is written 20 times, and the next one tells how many were left out.
+func TestLinesAreLimited(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		w := newWatch()
+		bags := w.account(t, s).Table("Nowhere").Entities()
+		for range 100 {
+			_, err := bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
+			harness.WantKind(t, err, tables.ErrMissingResource)
+		}
+		if n := strings.Count(w.log.String(), "resource_missing"); n != 20 {
+			t.Errorf("%d lines", n)
+		}
+		time.Sleep(time.Second)
+		_, err := bags.Get(t.Context(), tables.Key{Partition: "p", Row: "r"})
+		harness.WantKind(t, err, tables.ErrMissingResource)
+		if !strings.Contains(w.log.String(), "suppressed=80") {
+			t.Error("the number of suppressed lines is missing")
+		}
+	})
+}
+
+// TestNothingConfiguredAllocatesNothing: without providers, what operations call allocates nothing.
+func TestNothingConfiguredAllocatesNothing(t *testing.T) {
+	off := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{}))
+	ctx, err := t.Context(), errors.New("failed")
+	if n := testing.AllocsPerRun(100, func() {
+		inner, op := off.Begin(ctx, telemetry.Tables, "Insert", "Orders")
+		op.Pause()
+		op.Resume()
+		off.Rows(inner, "Orders", 1000, 10)
+		off.Count(inner, telemetry.Conflicts, 1)
+		_ = off.Traceparent(inner)
+		op.End(err)
+		_, process := off.Process(inner, "work", 1, "")
+		process.End("work", "handled", true, time.Time{}, nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestConventions: names without a prefix of ours are those of the semantic conventions.
+func TestConventions(t *testing.T) {
+	for name, want := range map[string]string{
+		telemetry.AttrSystem: string(semconv.DBSystemNameKey), telemetry.AttrTable: string(semconv.DBCollectionNameKey), telemetry.AttrVerb: string(semconv.DBOperationNameKey),
+		telemetry.AttrCode: string(semconv.DBResponseStatusCodeKey), telemetry.AttrMessaging: string(semconv.MessagingSystemKey), telemetry.AttrQueue: string(semconv.MessagingDestinationNameKey),
+		telemetry.AttrQueueVerb: string(semconv.MessagingOperationNameKey), telemetry.AttrQueueType: string(semconv.MessagingOperationTypeKey), telemetry.AttrError: string(semconv.ErrorTypeKey),
+		telemetry.AttrMethod: string(semconv.HTTPRequestMethodKey), telemetry.AttrStatus: string(semconv.HTTPResponseStatusCodeKey), telemetry.AttrResend: string(semconv.HTTPRequestResendCountKey),
+		telemetry.AttrServer: string(semconv.ServerAddressKey), telemetry.AttrPort: string(semconv.ServerPortKey), telemetry.AttrRequest: string(semconv.AzureServiceRequestIDKey),
+	} {
+		if name != want {
+			t.Errorf("%s is %s in the conventions", name, want)
+		}
+	}
+	if !strings.HasSuffix(semconv.SchemaURL, "/"+telemetry.SemanticConventions) {
+		t.Error(semconv.SchemaURL)
+	}
+}
+
+// TestPageHasAllSignals: docs/howto/observability.md has each span, metric and line as it is declared, and no metric that is not.
+func TestPageHasAllSignals(t *testing.T) {
+	page := string(harness.Must[[]byte](t)(os.ReadFile("../../docs/howto/observability.md")))
+	var rows []string
+	for _, s := range telemetry.Spans() {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Kind, s.Description))
+	}
+	for _, m := range telemetry.Metrics() {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s, `%s` | `%s` | %s |\n", m.Name, m.Kind, m.Unit, strings.Join(m.Attributes, "`, `"), m.Description))
+	}
+	for _, l := range telemetry.Lines() {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", l.Event, l.Level, l.Text, l.Description))
+	}
+	for _, row := range rows {
+		if !strings.Contains(page, row) {
+			t.Errorf("the page lacks:\n%s", row)
+		}
+	}
+	known, labels := prometheusNames(), prometheusLabels()
+	for _, name := range metricName.FindAllString(page[strings.Index(page, "## Alert rules"):], -1) {
+		if !known[name] && !labels[name] {
+			t.Errorf("the alert rules use %s", name)
+		}
+	}
+}
+
+// TestDashboardNames: the dashboard uses declared metrics only, and each of them.
+func TestDashboardNames(t *testing.T) {
+	raw := harness.Must[[]byte](t)(os.ReadFile("../../docs/howto/observability-dashboard.json"))
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	harness.Check(t, json.Unmarshal(raw, &dashboard))
+	known, labels, text := prometheusNames(), prometheusLabels(), ""
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			text += target.Expr + "\n"
+		}
+	}
+	for _, name := range metricName.FindAllString(text, -1) {
+		if !known[name] && !labels[name] {
+			t.Errorf("the dashboard uses %s", name)
+		}
+	}
+	for _, m := range telemetry.Metrics() {
+		if !strings.Contains(text, strings.ReplaceAll(m.Name, ".", "_")) {
+			t.Errorf("the dashboard does not show %s", m.Name)
+		}
+	}
+}
+
+var metricName = regexp.MustCompile(`\b(?:db|messaging|tablepatterns)_[a-z_]+`)
+
+// prometheusLabels are the names of the metrics' attributes in Prometheus.
+func prometheusLabels() map[string]bool {
+	labels := map[string]bool{}
+	for _, m := range telemetry.Metrics() {
+		for _, a := range m.Attributes {
+			labels[strings.ReplaceAll(a, ".", "_")] = true
+		}
+	}
+	return labels
+}
+
+// prometheusNames are the names of the metrics' series in Prometheus.
+func prometheusNames() map[string]bool {
+	names := map[string]bool{}
+	for _, m := range telemetry.Metrics() {
+		name := strings.ReplaceAll(m.Name, ".", "_")
+		if m.Unit == "s" {
+			name += "_seconds"
+		}
+		switch m.Kind {
+		case telemetry.Counter:
+			names[name+"_total"] = true
+		case telemetry.Histogram:
+			names[name+"_bucket"], names[name+"_count"], names[name+"_sum"] = true, true, true
+		default:
+			names[name] = true
+		}
+	}
+	return names
+}
