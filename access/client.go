@@ -19,7 +19,7 @@ type Client struct {
 }
 
 // Open opens the table of a token, which Parse reads. The options are those of the account. The zero Token is
-// tables.ErrInvalid. It makes no request.
+// tables.ErrWiring. It makes no request.
 //
 // The table, and all that you open with it, such as repositories, checks each request before it sends it. Another table,
 // or an operation without its permission, is ErrNotPermitted. A key outside of the range, also in a transaction, or a
@@ -29,7 +29,7 @@ type Client struct {
 func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	const op = "Open"
 	if token.IsZero() {
-		return nil, tables.InvalidIn(op, "", "the token is the zero Token; make it with Parse or Signer.Sign")
+		return nil, tables.Wiringf(op, "", "the token is the zero Token; make it with Parse or Signer.Sign")
 	}
 	endpoint, err := url.Parse(token.endpoint)
 	if err != nil {

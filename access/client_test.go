@@ -230,7 +230,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	_, err := access.Open(access.Token{}, nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 }
 
 // TestTimeIsTheServices: expiry, start, and a clock that is behind.

@@ -75,14 +75,14 @@ type flight struct {
 // IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
-		return nil, tables.InvalidIn("NewIssuer", "", "the signer or grants is nil; both are needed")
+		return nil, tables.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
 	}
 	i := &Issuer{signer: signer, grants: grants, users: map[string]*list.Element{}, order: list.New(), flights: map[string]*flight{}}
 	if options != nil {
 		i.options = *options
 	}
 	if o := i.options; o.RenewBefore < 0 || o.MaxAge < 0 || o.Capacity < 0 || o.Timeout < 0 {
-		return nil, tables.InvalidIn("NewIssuer", "", "IssuerOptions.RenewBefore is %v, MaxAge %v, Capacity %d and Timeout %v; each must be 0 (meaning the default) or more", o.RenewBefore, o.MaxAge, o.Capacity, o.Timeout)
+		return nil, tables.Wiringf("NewIssuer", "", "IssuerOptions.RenewBefore is %v, MaxAge %v, Capacity %d and Timeout %v; each must be 0 (meaning the default) or more", o.RenewBefore, o.MaxAge, o.Capacity, o.Timeout)
 	}
 	i.options.Capacity = cmp.Or(i.options.Capacity, DefaultCapacity)
 	i.options.Timeout = cmp.Or(i.options.Timeout, DefaultTimeout)

@@ -133,11 +133,11 @@ func TestIssuerOptions(t *testing.T) {
 	policy.wantAsked(t, "June", 2)
 
 	_, err := access.NewIssuer(nil, nil, nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	s := storagetest.Simulator(t, nil)
 	signer := harness.Must[*access.Signer](t)(access.NewSigner(accountOf(t, s), s.AccountKey, nil))
 	_, err = access.NewIssuer(signer, policy.grants, &access.IssuerOptions{MaxAge: -1})
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 }
 
 // TestIssuerIsBounded: the user who was not asked for longest goes first.

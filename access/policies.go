@@ -50,21 +50,21 @@ type Policies struct {
 	settle time.Duration
 }
 
-// NewPolicies returns the policies of a table. A nil table, or one with an illegal name, is tables.ErrInvalid. It makes
+// NewPolicies returns the policies of a table. A nil table, or one with an illegal name, is tables.ErrWiring. It makes
 // no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
-		return nil, tables.InvalidIn("NewPolicies", "", "the table is nil; make it with Account.Table")
+		return nil, tables.Wiringf("NewPolicies", "", "the table is nil; make it with Account.Table")
 	}
 	if rows.CheckTableName(table.Name()) != nil {
-		return nil, tables.InvalidIn("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
+		return nil, tables.Wiringf("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}
 	if options != nil && options.UnsafeSettle != 0 {
 		p.settle = options.UnsafeSettle
 	}
 	if p.settle < 0 {
-		return nil, tables.InvalidIn("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
+		return nil, tables.Wiringf("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
 	}
 	return p, nil
 }

@@ -139,9 +139,9 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 	}
 	wantIs(t, policies.Revoke(t.Context(), ""), tables.ErrInvalid)
 	_, err := access.NewPolicies(nil, nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	_, err = access.NewPolicies(o.table, &access.PoliciesOptions{UnsafeSettle: -1})
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	if counter.Count() != 0 {
 		t.Errorf("%d requests", counter.Count())
 	}

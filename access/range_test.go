@@ -52,10 +52,10 @@ func TestRangesSayWhatTheyAre(t *testing.T) {
 	if (access.Token{}).RevealAddress() != "" || (access.Token{}).RevealQuery() != "" {
 		t.Error("no token has a text")
 	}
-	if _, err := access.NewSigner(nil, "a2V5", nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := access.NewSigner(nil, "a2V5", nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a signer of no account: %v", err)
 	}
-	if _, err := access.NewPolicies(o.table.Account().Table("a b"), nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := access.NewPolicies(o.table.Account().Table("a b"), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("policies of a table that there cannot be: %v", err)
 	}
 }

@@ -185,24 +185,24 @@ func TestWhoCannotSign(t *testing.T) {
 	entra := harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("contoso"), credential{}, nil))
 	for name, account := range map[string]*tables.Account{"Entra ID": entra, "a token": openToken(t, s, token).Account()} {
 		_, err := access.NewSigner(account, "", nil)
-		wantIs(t, err, access.ErrNoSharedKey, tables.ErrInvalid)
+		wantIs(t, err, access.ErrNoSharedKey, tables.ErrWiring)
 		if err == nil || !strings.Contains(err.Error(), "user delegation") {
 			t.Errorf("%s: %v", name, err)
 		}
 		_, err = access.NewSigner(account, "a2V5", nil)
-		wantIs(t, err, tables.ErrInvalid)
+		wantIs(t, err, tables.ErrWiring)
 	}
 	_, err := access.NewSigner(nil, "a2V5", nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	const noBase64 = "not&base64&at&all"
 	_, err = access.NewSigner(accountOf(t, s), noBase64, nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	if strings.Contains(fmt.Sprint(err), noBase64) {
 		t.Error("the key is in the error")
 	}
 	cosmos := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5", nil))
 	_, err = access.NewSigner(cosmos, "a2V5", nil)
-	wantIs(t, err, tables.ErrInvalid)
+	wantIs(t, err, tables.ErrWiring)
 	for _, connection := range []string{"UseDevelopmentStorage=true", " usedevelopmentstorage = TRUE ;", "AccountName=abc; accountkey = a2V5 ;EndpointSuffix=core.chinacloudapi.cn"} {
 		if _, err := access.NewSignerFromConnectionString(connection, nil); err != nil {
 			t.Errorf("%s: %v", connection, err)

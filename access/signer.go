@@ -76,17 +76,17 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	const op = "NewSigner"
 	switch {
 	case account == nil:
-		return nil, tables.InvalidIn(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
+		return nil, tables.Wiringf(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
 	case key == "":
-		return nil, tables.InvalidIn(op, "", "%w", ErrNoSharedKey)
+		return nil, tables.Wiringf(op, "", "%w", ErrNoSharedKey)
 	case account.Name() == "":
-		return nil, tables.InvalidIn(op, "", "the account was made without its name, which a signature contains; make it with tables.NewAccountWithSharedKey or from a connection string")
+		return nil, tables.Wiringf(op, "", "the account was made without its name, which a signature contains; make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
-		return nil, tables.InvalidIn(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so it has no ranges of keys; use Azure Storage")
+		return nil, tables.Wiringf(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so it has no ranges of keys; use Azure Storage")
 	}
 	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
 	if err != nil {
-		return nil, tables.InvalidIn(op, "", "the key of account %q is not base64; give it as the portal shows it", account.Name())
+		return nil, tables.Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", account.Name())
 	}
 	s := &Signer{account: account, now: time.Now, skew: DefaultSkew,
 		sign: func(v aztables.SASSignatureValues) (string, error) { return v.Sign(credential) }}

@@ -92,11 +92,11 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	rows, ok := c.shelf.(*rowShelf)
 	switch {
 	case !ok:
-		return false, c.failed(op, key, tables.Invalidf("", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
+		return false, c.failed(op, key, tables.Wiringf("", "", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
 	case x == nil || x.Table() == nil:
-		return false, c.failed(op, key, tables.Invalidf("", "the transaction is nil or the zero value; make it with Table().NewTransaction"))
+		return false, c.failed(op, key, tables.Wiringf("", "", "the transaction is nil or the zero value; make it with Table().NewTransaction"))
 	case !x.Table().Same(c.Table()):
-		return false, c.failed(op, key, tables.Invalidf("", "the transaction is on another table; make it with Table().NewTransaction"))
+		return false, c.failed(op, key, tables.Wiringf("", "", "the transaction is on another table; make it with Table().NewTransaction"))
 	}
 	known, _, err := rows.known(ctx, m)
 	if err != nil || known {

@@ -155,7 +155,7 @@ func TestStageAddOnce(t *testing.T) {
 			}
 			// A transaction on another table, where nobody would find the count.
 			other := harness.Must[*dataseries.Counter[int64]](t)((&world{place: p}).open(t, s).start(s)).Table()
-			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, tables.ErrInvalid) {
+			if _, err := c.StageAddOnce(ctx, other.NewTransaction(), today, 9, 1, "4"); !errors.Is(err, tables.ErrWiring) {
 				t.Errorf("another table: %v", err)
 			}
 			// Two that were staged at the same time.
@@ -229,7 +229,7 @@ func TestClientWithoutPolicies(t *testing.T) {
 	w := (&world{place: inBlob}).open(t, s)
 	account := harness.Must[*tables.Account](t)(accountOf(s))
 	c := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](account.Table(w.table), "A", 9, &dataseries.Options{Container: bareContainer(t, s, w.container)}))
-	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrInvalid) {
+	if err := c.Add(ctx, today, 0, 1); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("error is %v", err)
 	}
 }

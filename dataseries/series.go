@@ -47,7 +47,7 @@ type Series[V any] struct {
 
 // New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last
 // one needs. There are 1 to MaxSlots slots, and without SlotsPerRow and Container at most MaxSlotsPerRow. V is a type
-// that is stored as one property (see tables.Codec). Inconsistent arguments are tables.ErrInvalid. Requests: 0.
+// that is stored as one property (see tables.Codec). Inconsistent arguments are tables.ErrWiring. Requests: 0.
 //
 // Guide: "Data series pattern".
 func New[V any](table *tables.Table, prefix string, slots int, options *Options) (*Series[V], error) {
@@ -55,7 +55,7 @@ func New[V any](table *tables.Table, prefix string, slots int, options *Options)
 		options = &Options{}
 	}
 	refuse := func(err error) (*Series[V], error) {
-		return nil, &tables.Error{Op: "New", Kind: tables.ErrInvalid, Err: err}
+		return nil, &tables.Error{Op: "New", Kind: tables.ErrWiring, Err: err}
 	}
 	if table == nil {
 		return refuse(errors.New("the table is nil; make it with Account.Table"))

@@ -216,7 +216,7 @@ func TestRefused(t *testing.T) {
 		"no value type":   func() error { _, err := dataseries.New[struct{}](table, "A", 9, nil); return err },
 		"no value type 2": func() error { _, err := dataseries.New[[]int](table, "A", 9, nil); return err },
 	} {
-		if err := make(); !errors.Is(err, tables.ErrInvalid) {
+		if err := make(); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestRefused(t *testing.T) {
 			"no transaction": staged(nil, "a"), "no staged operation": staged(table.NewTransaction(), ""),
 			"no age": swept(0, nil), "too short an age": swept(time.Hour, nil), "no partition": swept(age, &dataseries.SweepOptions{Partitions: []string{"a?"}}), "no token": swept(age, &dataseries.SweepOptions{Resume: "e30"}),
 		} {
-			if !errors.Is(err, tables.ErrInvalid) {
+			if !errors.Is(err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[name == "no transaction"]) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -268,7 +268,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a key without room for a number: %v", err)
 	}
 	inBlobs := harness.Must[*dataseries.Counter[int]](t)(dataseries.NewCounter[int](table, "A", 9, &dataseries.Options{Container: blobs}))
-	if _, err := inBlobs.StageAddOnce(ctx, table.NewTransaction(), today, 0, 1, "a"); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := inBlobs.StageAddOnce(ctx, table.NewTransaction(), today, 0, 1, "a"); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a blob in a transaction: %v", err)
 	}
 	texts := harness.Must[*dataseries.Series[string]](t)(dataseries.New[string](table, "A", 9, nil))

@@ -28,9 +28,9 @@ func linked(p *process, copies *denormalization.Copies[employee, department], at
 	return employees, departments, err
 }
 
-func wantInvalid(t testing.TB, err error, want string) {
+func wantWiring(t testing.TB, err error, want string) {
 	t.Helper()
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
@@ -67,7 +67,7 @@ func TestRefusedLinks(t *testing.T) {
 				made = denormalization.NewInPartition[employee, department]
 			}
 			_, _, err := linked(p, made("other", l, c.options))
-			wantInvalid(t, err, c.want)
+			wantWiring(t, err, c.want)
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 	} {
 		source := &seen[employee]{pattern: made("other", managing(), nil).Source()}
 		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), p.queue), patterns.Schema[employee]{Key: patterns.HostOf(p.employees).KeyOf}, source))
-		wantInvalid(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
+		wantWiring(t, employees.Insert(ctx, jones()), "give Copies.Holder to NewRepository")
 		_, err := source.Audit.Expected(jones())
 		if err == nil {
 			t.Error("an audit of half a link")
@@ -89,7 +89,7 @@ func TestBothEndsAreNeeded(t *testing.T) {
 		_, queue, err := connect(s, p.queue.Name())
 		harness.Check(t, err)
 		departments := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(harness.In(p.departments.Table(), queue), patterns.Schema[department]{Key: patterns.HostOf(p.departments).KeyOf}, made("other", managing(), nil).Holder()))
-		wantInvalid(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
+		wantWiring(t, departments.Insert(ctx, &department{Site: "Sales", Name: "X"}), "give Copies.Source to NewRepository")
 		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }
@@ -101,13 +101,13 @@ func TestLinkOfOneRepository(t *testing.T) {
 	for _, made := range []*denormalization.Copies[employee, department]{denormalization.New("other", managing(), nil), denormalization.NewInPartition("other", managing(), nil)} {
 		departments := patterns.Schema[department]{Name: "strangers", Key: patterns.HostOf(p.departments).KeyOf}
 		_, err := patterns.NewRepository(p.departments.Table(), departments, made.Holder(), &broken{})
-		wantInvalid(t, err, "broken")
+		wantWiring(t, err, "broken")
 		employees, _, err := linked(p, made)
 		harness.Check(t, err)
 		_, err = patterns.NewRepository(p.departments.Table(), departments, made.Holder())
-		wantInvalid(t, err, "already")
+		wantWiring(t, err, "already")
 		_, err = patterns.NewRepository(harness.In(employees.Table(), &recorder{}), patterns.Schema[employee]{Name: "third", Key: patterns.HostOf(p.employees).KeyOf}, made.Source())
-		wantInvalid(t, err, "already")
+		wantWiring(t, err, "already")
 		p = harness.Must[*process](t)(newWorld(t, s, anywhere).start(s))
 	}
 }

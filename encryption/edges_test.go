@@ -29,11 +29,11 @@ func TestAttaching(t *testing.T) {
 		return second(patterns.NewRepository(w.account.Table("Employees"), patterns.Schema[employee]{Key: func(*employee) tables.Key { return aKey }}, e))
 	}
 	harness.Check(t, repository(e))
-	if err := repository(e); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "belongs to") {
+	if err := repository(e); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("a second repository: %v", err)
 	}
 	for what, registry := range map[string]*encryption.Registry{"none": nil, "one that was not made": {}} {
-		if err := repository(encryption.New[employee]("encryption", registry, nil)); !errors.Is(err, tables.ErrInvalid) {
+		if err := repository(encryption.New[employee]("encryption", registry, nil)); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("registry: %s: %v", what, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestAttaching(t *testing.T) {
 		Seal   []byte `table:"_encryptionSeal"`
 	}
 	_, err := patterns.NewRepository(w.account.Table("Stamps"), patterns.Schema[stamp]{Key: func(*stamp) tables.Key { return aKey }}, encryption.New[stamp]("encryption", w.registry, nil))
-	if !errors.Is(err, tables.ErrInvalid) {
+	if !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a field by the seal's name: %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func TestPadding(t *testing.T) {
 	if len(sizes) != 1 {
 		t.Errorf("lengths 0 to 62 have %d sizes", len(sizes))
 	}
-	if _, err := employeesOf(padded.table, padded.registry, &encryption.Options{Padding: 1 << 20}); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := employeesOf(padded.table, padded.registry, &encryption.Options{Padding: 1 << 20}); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a padding of 1 MiB: %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func TestRefusals(t *testing.T) {
 	}
 	empty := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
 	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
-	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "CreateDataKey") {
+	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "CreateDataKey") {
 		t.Errorf("an insert without any data key: %v", err)
 	}
 }

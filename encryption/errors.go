@@ -25,5 +25,5 @@ var errMerge = errors.New("an encrypted entity cannot be merged, because its old
 // unreadable reports whether err means that the stored rows yield no data key, as opposed to a temporary failure. A
 // read must report it like any other sign of tampering.
 func unreadable(err error) bool {
-	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid)
+	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring)
 }

@@ -102,7 +102,7 @@ func FuzzRegistryRow(f *testing.F) {
 			t.Fatalf("the registry hands out %s", handed)
 		case err != nil && same:
 			t.Fatal(err)
-		case err != nil && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrGarbled):
+		case err != nil && !errors.Is(err, tables.ErrWiring) && !errors.Is(err, tables.ErrGarbled):
 			t.Fatalf("%v is neither invalid nor garbled", err)
 		}
 	})

@@ -114,7 +114,7 @@ func goldenIsRead(t *testing.T, file string) {
 		put(t, w.keys, &tables.Entity{Key: tables.Key{Partition: "golden", Row: row}, Properties: p})
 	}
 	if file == golden1 {
-		if err := w.registry.Check(t.Context()); !errors.Is(err, tables.ErrInvalid) || strings.Count(err.Error(), "AcceptUnbound") != 2 {
+		if err := w.registry.Check(t.Context()); !errors.Is(err, tables.ErrWiring) || strings.Count(err.Error(), "AcceptUnbound") != 2 {
 			t.Errorf("Check of rows that are bound to no registry: %v", err)
 		}
 		unbound := w.open(t, w.wrapper, &encryption.RegistryOptions{Name: "golden", AcceptUnbound: true})

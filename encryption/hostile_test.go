@@ -96,7 +96,7 @@ func TestVaultThatAnswersWrong(t *testing.T) {
 		reader := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), wrong, nil))
 		_, err := reader.Get(t.Context(), employeeKey("Sales", 1))
 		refusedBy(t, err, what)
-		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
+		if err := reader.Insert(t.Context(), june("Sales", 2)); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		if err := wrong.Check(t.Context()); !errors.Is(err, tables.ErrGarbled) {
@@ -169,7 +169,7 @@ func TestRegistryThatWasDamaged(t *testing.T) {
 	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
 	for what, id := range map[string]string{"no id": "xyz", "half an id": "00112233", "a key that is not there": strings.Repeat("0", 32)} {
 		put(t, w.keys, &tables.Entity{Key: current.Key, Properties: with(current.Properties, "DataKey", tables.String(id))})
-		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+		if err := writer().Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		harness.Check(t, second(writer().Get(ctx, employeeKey("Sales", 1))))
@@ -192,15 +192,15 @@ func TestWrappersThatWereNotMade(t *testing.T) {
 		"a chain": encryption.Chain{}, "a chain of nothing": encryption.NewChain(nil), "a chain with nothing": encryption.NewChain(nil, localKey(t, "x", 1), nil)} {
 		_, err := wrapper.Wrap(t.Context(), key)
 		_, err2 := wrapper.Unwrap(t.Context(), encryption.WrappedKey{KeyID: "y", Algorithm: encryption.AlgorithmA256KW})
-		if !errors.Is(err, tables.ErrInvalid) || !errors.Is(err2, tables.ErrInvalid) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
+		if !errors.Is(err, tables.ErrWiring) || !errors.Is(err2, tables.ErrWiring) || wrapper.Holds("y", encryption.AlgorithmA256KW) {
 			t.Errorf("%s: %v, %v", what, err, err2)
 		}
-		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := w.open(t, wrapper, nil).CreateDataKey(t.Context()); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s makes a data key: %v", what, err)
 		}
 	}
 	for _, o := range []*encryption.RegistryOptions{{TTL: -1}, {MaxUses: -1}, {Name: "a/b"}} {
-		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := encryption.NewRegistry(w.keys, w.wrapper, o); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -92,7 +92,7 @@ func TestLocalWrappers(t *testing.T) {
 			}
 		}
 		for _, other := range []encryption.KeyWrapper{localKey(t, "other", 1), encryption.NewChain(localKey(t, "other", 1)), encryption.LocalKey{}, encryption.LocalRSAKey{}} {
-			if _, err := other.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrInvalid) || other.Holds(wrapped.KeyID, wrapped.Algorithm) {
+			if _, err := other.Unwrap(ctx, wrapped); !errors.Is(err, tables.ErrWiring) || other.Holds(wrapped.KeyID, wrapped.Algorithm) {
 				t.Errorf("a wrapper without the key %s: %v", wrapped.KeyID, err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestLocalWrappers(t *testing.T) {
 		"no table":    second(encryption.NewRegistry(nil, local, nil)),
 		"no registry": second(encryption.NewStream(nil, nil)),
 	} {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

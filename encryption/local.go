@@ -35,9 +35,9 @@ type LocalKey struct {
 func NewLocalKey(id string, key []byte) (LocalKey, error) {
 	switch {
 	case id == "":
-		return LocalKey{}, tables.Invalidf("NewLocalKey", "the id of the wrapping key is empty; give one")
+		return LocalKey{}, tables.Wiringf("NewLocalKey", "", "the id of the wrapping key is empty; give one")
 	case len(key) != 16 && len(key) != 24 && len(key) != 32:
-		return LocalKey{}, tables.Invalidf("NewLocalKey", "a wrapping key of %d bytes; it must have 16, 24 or 32", len(key))
+		return LocalKey{}, tables.Wiringf("NewLocalKey", "", "a wrapping key of %d bytes; it must have 16, 24 or 32", len(key))
 	}
 	return LocalKey{id: id, algorithm: "A" + strconv.Itoa(8*len(key)) + "KW", key: newSecret(key)}, nil
 }
@@ -45,7 +45,7 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.id == "" {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalKey is the zero value; make it with NewLocalKey")
+		return WrappedKey{}, tables.Wiringf("Wrap", "", "the LocalKey is the zero value; make it with NewLocalKey")
 	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
@@ -76,9 +76,9 @@ type LocalRSAKey struct {
 func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 	switch {
 	case id == "" || key == nil || key.N == nil:
-		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "the id is empty or the key nil; give both")
+		return LocalRSAKey{}, tables.Wiringf("NewLocalRSAKey", "", "the id is empty or the key nil; give both")
 	case key.N.BitLen() < 2048:
-		return LocalRSAKey{}, tables.Invalidf("NewLocalRSAKey", "an RSA key of %d bits; it must have at least 2,048", key.N.BitLen())
+		return LocalRSAKey{}, tables.Wiringf("NewLocalRSAKey", "", "an RSA key of %d bits; it must have at least 2,048", key.N.BitLen())
 	}
 	return LocalRSAKey{id: id, key: &key}, nil
 }
@@ -86,7 +86,7 @@ func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.key == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the LocalRSAKey is the zero value; make it with NewLocalRSAKey")
+		return WrappedKey{}, tables.Wiringf("Wrap", "", "the LocalRSAKey is the zero value; make it with NewLocalRSAKey")
 	}
 	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
 	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err

@@ -132,7 +132,7 @@ func TestStreamsThatBreakOff(t *testing.T) {
 	c := sealed(t, s, content(3*chunk))
 	var none encryption.Stream
 	for what, err := range map[string]error{"Seal": second(none.Seal(ctx, nil, bytes.NewReader(nil))), "Open": second(none.Open(ctx, nil, bytes.NewReader(c)))} {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s of no stream: %v", what, err)
 		}
 	}

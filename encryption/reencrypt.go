@@ -20,7 +20,7 @@ import (
 //
 // An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its page, as Undecodable
 // if it cannot be read or decrypted and Different otherwise, with the error in Finding.Err. Reencrypt does not use Patterns, Lag,
-// Rows and DryRun, which are ErrInvalid. The Report counts Read, Written, Unchanged, Conflicts, Failed and Findings of this run,
+// Rows and DryRun, which are ErrWiring. The Report counts Read, Written, Unchanged, Conflicts, Failed and Findings of this run,
 // without the runs that it resumes.
 //
 // Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12 for 1,000 old
@@ -29,7 +29,7 @@ import (
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if repository == nil {
-		return tables.Report{}, tables.Invalidf(op, "the repository is nil; give one")
+		return tables.Report{}, tables.Wiringf(op, "", "the repository is nil; give one")
 	}
 	var e *rowCipher
 	var name string
@@ -40,7 +40,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil {
-		return tables.Report{}, tables.Invalidf(op, "the repository has no Encryption among its patterns; give it to NewRepository")
+		return tables.Report{}, tables.Wiringf(op, "", "the repository has no Encryption among its patterns; give it to NewRepository")
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {

@@ -95,11 +95,11 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	uses = cmp.Or(uses, defaultUses)
 	switch {
 	case table == nil || wrapper == nil:
-		return nil, tables.Invalidf(op, "the table or the KeyWrapper is nil; give both")
+		return nil, tables.Wiringf(op, "", "the table or the KeyWrapper is nil; give both")
 	case r.ttl < 0 || r.ttl > maxTTL || uses < 0:
-		return nil, tables.Invalidf(op, "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
+		return nil, tables.Wiringf(op, "", "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
-		return nil, tables.Invalidf(op, "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
+		return nil, tables.Wiringf(op, "", "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
 	}
 	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
 	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
@@ -202,9 +202,9 @@ func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
 
-// errNotTrusted is a tables.ErrInvalid: the options do not accept the key, or nothing shows who made its row.
+// errNotTrusted is a tables.ErrWiring: the options do not accept the key, or nothing shows who made its row.
 func errNotTrusted(id DataKeyID) error {
-	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrInvalid, id)
+	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrWiring, id)
 }
 
 // fetch reads and unwraps the key in a row.
@@ -271,14 +271,14 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, tables.Invalidf("Store", "the registry has no data key; create the first one with Registry.CreateDataKey")
+		return id, nil, tables.Wiringf("Store", "", "the registry has no data key; create the first one with Registry.CreateDataKey")
 	}
 	var key []byte
 	if err == nil {
 		key, err = r.dataKey(ctx, id)
 	}
 	if err != nil && unreadable(err) {
-		return id, nil, &tables.Error{Op: "Store", Kind: tables.ErrInvalid, Err: errUnusableKey}
+		return id, nil, &tables.Error{Op: "Store", Kind: tables.ErrWiring, Err: errUnusableKey}
 	}
 	return id, key, err
 }

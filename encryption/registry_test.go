@@ -164,13 +164,13 @@ func TestRewrap(t *testing.T) {
 	reader = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), old, nil))
 	_, err := reader.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "without the wrapping key")
-	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+	if err := reader.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 		t.Errorf("a write without the wrapping key: %v", err)
 	}
-	if err := old.Check(ctx); !errors.Is(err, tables.ErrInvalid) || strings.Count(err.Error(), vaultKeyID+"/v2") != 3 {
+	if err := old.Check(ctx); !errors.Is(err, tables.ErrWiring) || strings.Count(err.Error(), vaultKeyID+"/v2") != 3 {
 		t.Errorf("Check: %v", err)
 	}
-	if _, err := old.Rewrap(ctx); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := old.Rewrap(ctx); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("Rewrap without the wrapping key: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestSwappedDataKeys(t *testing.T) {
 	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
 	_, err := r.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a swapped data key")
-	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrInvalid) {
+	if err := r.Insert(ctx, june("Sales", 2)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a write under %v, which was swapped: %v", second, err)
 	}
 	if _, err := fresh.Beacon(ctx, "number", 0); !errors.Is(err, tables.ErrGarbled) {

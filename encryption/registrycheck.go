@@ -89,14 +89,14 @@ func (r *registry) admits(row *keyRow) error {
 		return fmt.Errorf("%w: the row's State must be %q or %q; restore the row from a backup", tables.ErrGarbled, stateActive, stateRetired)
 	case len(r.trusted) > 0:
 	case !isSymmetric(row.Algorithm) && !r.accepts.anyWrapping:
-		return fmt.Errorf("%w: the key is wrapped with %q, which needs only a public key, so anybody may have made it; add its id to RegistryOptions.Trusted, or set TrustTable", tables.ErrInvalid, row.Algorithm)
+		return fmt.Errorf("%w: the key is wrapped with %q, which needs only a public key, so anybody may have made it; add its id to RegistryOptions.Trusted, or set TrustTable", tables.ErrWiring, row.Algorithm)
 	case row.State == "" && !r.accepts.unbound:
 		return errUnbound
 	}
 	return nil
 }
 
-var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrInvalid)
+var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrWiring)
 
 // isSymmetric reports whether only a holder of the wrapping key can wrap by an algorithm.
 func isSymmetric(algorithm string) bool {

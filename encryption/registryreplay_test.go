@@ -40,14 +40,14 @@ func TestRegistryReplay(t *testing.T) {
 		}
 		r := harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), w.open(t, w.wrapper, nil), nil))
 		harness.Check(t, r.Table().CreateIfMissing(ctx))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: a write under their key: %v", what, err)
 		}
 		forged := map[string]any{"DataKey": theirs, "Since": ours["Since"], "Since@odata.type": "Edm.DateTime", "Check": ours["Check"], "Check@odata.type": "Edm.Binary"}
 		to.put(t, tables.Key{Partition: "datakeys", Row: "current"}, forged)
 		fresh := w.open(t, w.wrapper, nil)
 		r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(w.account.Table("Employees"), fresh, nil))
-		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrInvalid) {
+		if err := r.Insert(ctx, june("Sales", 1)); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: a write under their key, with our own row: %v", what, err)
 		}
 		if _, err := fresh.Beacon(ctx, "theirs", 0); !errors.Is(err, tables.ErrGarbled) {
@@ -83,7 +83,7 @@ func TestRetiredDataKeys(t *testing.T) {
 	refuses := func(what string, registry *encryption.Registry) {
 		t.Helper()
 		writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), registry, nil))
-		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Check") {
+		if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Check") {
 			t.Errorf("%s: a write: %v", what, err)
 		}
 		if err := registry.Check(ctx); !errors.Is(err, tables.ErrGarbled) {
@@ -99,7 +99,7 @@ func TestRetiredDataKeys(t *testing.T) {
 	rows.put(t, old, forged)
 	fresh := w.open(t, w.wrapper, nil)
 	writer := harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), fresh, nil))
-	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
+	if err := writer.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a state that was changed: %v", err)
 	}
 	refusedBy(t, second(writer.Get(ctx, employeeKey("Sales", 1))), "a state that was changed")
@@ -167,13 +167,13 @@ func TestPublicWrappingKeys(t *testing.T) {
 	refusedBy(t, second(employees(strict).Get(ctx, employeeKey("Sales", 1))), "a read")
 	for what, err := range map[string]error{"a write": employees(strict).Insert(ctx, june("Sales", 3)), "a beacon": second(strict.Beacon(ctx, "number", 0)),
 		"Rewrap": second(strict.Rewrap(ctx)), "Check": strict.Check(ctx)} {
-		if !errors.Is(err, tables.ErrInvalid) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
+		if !errors.Is(err, tables.ErrWiring) || what != "a write" && !strings.Contains(err.Error(), "RegistryOptions.Trusted") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	unknown := w.open(t, renamed{w.wrapper}, &encryption.RegistryOptions{Name: "unknown"})
 	harness.Check(t, second(unknown.CreateDataKey(ctx)))
-	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrInvalid) {
+	if err := employees(unknown).Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a wrapper of an unknown algorithm: %v", err)
 	}
 }

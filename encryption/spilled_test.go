@@ -40,7 +40,7 @@ func TestSpilledIsRefused(t *testing.T) {
 				both[0], both[1] = both[1], both[0]
 			}
 			_, err := patterns.NewRepository(harness.In(w.account.Table("People"), queue), patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", p.ID) }}, both...)
-			if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), property) {
+			if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), property) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -39,7 +39,7 @@ type StreamOptions struct {
 // NewStream makes a Stream with the registry's data keys. It makes no request.
 func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
-		return Stream{}, tables.Invalidf("NewStream", "the registry is nil; give a Registry")
+		return Stream{}, tables.Wiringf("NewStream", "", "the registry is nil; give a Registry")
 	}
 	if options == nil {
 		options = &StreamOptions{}
@@ -102,7 +102,7 @@ func chunkNonce(number uint32, last bool) []byte {
 // error of plaintext is returned unchanged; Open refuses the incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
-		return nil, tables.Invalidf("Seal", "the Stream is the zero value; make it with NewStream")
+		return nil, tables.Wiringf("Seal", "", "the Stream is the zero value; make it with NewStream")
 	}
 	id, key, err := s.registry.state.writeKey(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 // openChunks makes the cipher of a stream, given its beginning.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
-		return chunks{}, tables.Invalidf("Open", "the Stream is the zero value; make it with NewStream")
+		return chunks{}, tables.Wiringf("Open", "", "the Stream is the zero value; make it with NewStream")
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {

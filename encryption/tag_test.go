@@ -115,7 +115,7 @@ func TestTagsWithoutEffect(t *testing.T) {
 		"a tag and Plain":          second(attachTo[flat](t, &encryption.Options{Plain: []string{"Other"}})),
 	}
 	for what, err := range refused {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestForgottenPattern(t *testing.T) {
 	s := *storagetest.Simulator(t, nil)
 	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, counter)
 	_, err := patterns.NewRepository(open(t, &s).Table("Employees"), patterns.Schema[flat]{Key: func(*flat) tables.Key { return tables.Key{} }})
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Secret") || counter.Count() != 0 {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Secret") || counter.Count() != 0 {
 		t.Errorf("after %d requests: %v", counter.Count(), err)
 	}
 }

@@ -89,7 +89,7 @@ func TestTrusted(t *testing.T) {
 	_, err = strict.Get(ctx, employeeKey("Sales", 1))
 	refusedBy(t, err, "a key of theirs in the row of ours")
 	for what, err := range map[string]error{"a write": strict.Insert(ctx, june("Sales", 4)), "a beacon": second(w.registry.Beacon(ctx, "number", 0)), "Rewrap": second(w.registry.Rewrap(ctx))} {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

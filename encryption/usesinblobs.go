@@ -24,7 +24,7 @@ const blobsAtOnce = 16
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
-		return nil, tables.Invalidf(op, "the container is nil; give one of Account.Container")
+		return nil, tables.Wiringf(op, "", "the container is nil; give one of Account.Container")
 	}
 	uses := map[DataKeyID]int64{}
 	for pager := blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {

@@ -48,7 +48,7 @@ func TestUsesInBlobs(t *testing.T) {
 	if total != 43 {
 		t.Errorf("%d in the whole container", total)
 	}
-	if err := second(encryption.UsesInBlobs(ctx, nil, "")); !errors.Is(err, tables.ErrInvalid) {
+	if err := second(encryption.UsesInBlobs(ctx, nil, "")); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no container: %v", err)
 	}
 	if err := second(encryption.UsesInBlobs(ctx, w.account.Container("not-there"), "")); !errors.Is(err, tables.ErrMissingResource) {

@@ -41,11 +41,11 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 	k.algorithm = cmp.Or(k.algorithm, AlgorithmRSAOAEP256)
 	switch {
 	case client == nil:
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "the client is nil; give an azkeys.Client")
+		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "the client is nil; give an azkeys.Client")
 	case !found || name == "" || strings.Contains(name, "/"):
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "%q is not the id of a key without a version; it must look like https://contoso.vault.azure.net/keys/tables", keyID)
+		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "%q is not the id of a key without a version; it must look like https://contoso.vault.azure.net/keys/tables", keyID)
 	case k.algorithm != AlgorithmRSAOAEP256 && k.algorithm != AlgorithmA256KW:
-		return VaultKey{}, tables.Invalidf("NewVaultKey", "VaultOptions.Algorithm is %q; it must be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
+		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "VaultOptions.Algorithm is %q; it must be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
 	}
 	return k, nil
 }
@@ -53,7 +53,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 // Wrap implements KeyWrapper.
 func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if k.client == nil {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the VaultKey is the zero value; make it with NewVaultKey")
+		return WrappedKey{}, tables.Wiringf("Wrap", "", "the VaultKey is the zero value; make it with NewVaultKey")
 	}
 	algorithm := azkeys.EncryptionAlgorithm(k.algorithm)
 	answer, err := k.client.WrapKey(ctx, k.name, "", azkeys.KeyOperationParameters{Algorithm: &algorithm, Value: key}, nil)

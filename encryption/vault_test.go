@@ -126,7 +126,7 @@ func TestVaultKey(t *testing.T) {
 	}
 	for _, id := range []string{"https://evil.vault.azure.net/keys/tables/v1", vaultKeyID, vaultKeyID + "/v1/x", vaultKeyID + "2/v1", ""} {
 		n := v.unwrapped
-		if _, err := w.Unwrap(ctx, encryption.WrappedKey{KeyID: id, Algorithm: first.Algorithm, Bytes: first.Bytes}); !errors.Is(err, tables.ErrInvalid) || v.unwrapped != n {
+		if _, err := w.Unwrap(ctx, encryption.WrappedKey{KeyID: id, Algorithm: first.Algorithm, Bytes: first.Bytes}); !errors.Is(err, tables.ErrWiring) || v.unwrapped != n {
 			t.Errorf("key id %q: %v", id, err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestVaultKey(t *testing.T) {
 		"no key":         second(encryption.NewVaultKey(&azkeys.Client{}, "https://contoso.vault.azure.net", nil)),
 		"RSA-OAEP":       second(encryption.NewVaultKey(&azkeys.Client{}, vaultKeyID, &encryption.VaultOptions{Algorithm: encryption.AlgorithmRSAOAEP})),
 	} {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

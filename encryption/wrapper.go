@@ -42,7 +42,7 @@ func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 // Wrap implements KeyWrapper.
 func (c Chain) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if len(c.wrappers) == 0 || slices.Contains(c.wrappers, nil) {
-		return WrappedKey{}, tables.Invalidf("Wrap", "the Chain has no wrappers, or a nil one; give NewChain at least one")
+		return WrappedKey{}, tables.Wiringf("Wrap", "", "the Chain has no wrappers, or a nil one; give NewChain at least one")
 	}
 	return c.wrappers[0].Wrap(ctx, key)
 }
@@ -69,7 +69,7 @@ func (c Chain) Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error) {
 
 // errNoWrapper names the key, so that an operator can provide it.
 func errNoWrapper(wrapped WrappedKey) error {
-	return fmt.Errorf("%w: no KeyWrapper holds wrapping key %q with algorithm %q; add one to the registry's Chain", tables.ErrInvalid, wrapped.KeyID, wrapped.Algorithm)
+	return fmt.Errorf("%w: no KeyWrapper holds wrapping key %q with algorithm %q; add one to the registry's Chain", tables.ErrWiring, wrapped.KeyID, wrapped.Algorithm)
 }
 
 // errNotWrapped means that the bytes are not a key wrapped under this wrapper's key.

@@ -218,7 +218,7 @@ func TestWithoutBlobs(t *testing.T) {
 	_, err := q.Send(t.Context(), "big", large, nil)
 	wantKind(t, err, tables.ErrTooLarge)
 	_, err = q.SweepClaims(t.Context(), nil)
-	wantKind(t, err, tables.ErrInvalid)
+	wantKind(t, err, tables.ErrWiring)
 
 	// One that nearly fills a message leaves no room for a reason beside it, and is not lost for that.
 	body := strings.Repeat("x", 48_900)

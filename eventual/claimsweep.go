@@ -49,7 +49,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
-		return report, tables.InvalidIn(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
+		return report, tables.Wiringf(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
 	}
 	prefix := claimPrefix
 	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})

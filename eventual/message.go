@@ -49,15 +49,15 @@ type Step struct {
 // end. Do not call Steps concurrently. Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	if m.queue == nil || m.envelope == nil || m.holding == nil {
-		return tables.InvalidIn("Steps", m.queueName(), "the message did not come from a queue, so finished steps cannot be stored; call Steps on the Message that a Worker gives to its handler")
+		return tables.Wiringf("Steps", m.queueName(), "the message did not come from a queue, so finished steps cannot be stored; call Steps on the Message that a Worker gives to its handler")
 	}
 	seen := map[string]bool{}
 	for i, step := range steps {
 		switch {
 		case step.Name == "" || step.Do == nil:
-			return tables.InvalidIn("Steps", m.queueName(), "step %d has no Name or no Do; set both", i)
+			return tables.Wiringf("Steps", m.queueName(), "step %d has no Name or no Do; set both", i)
 		case seen[step.Name]:
-			return tables.InvalidIn("Steps", m.queueName(), "two steps have the name %q; give each step its own name", step.Name)
+			return tables.Wiringf("Steps", m.queueName(), "two steps have the name %q; give each step its own name", step.Name)
 		}
 		seen[step.Name] = true
 	}

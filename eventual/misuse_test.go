@@ -196,7 +196,7 @@ func TestRollingDeploy(t *testing.T) {
 // TestQueuesThatNobodyMade: a queue that is nil or the zero one is refused by NewWorker, not by a panic.
 func TestQueuesThatNobodyMade(t *testing.T) {
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
-		t.Run(what, func(t *testing.T) { wantKind(t, second(eventual.NewWorker(q, nil, nil)), tables.ErrInvalid) })
+		t.Run(what, func(t *testing.T) { wantKind(t, second(eventual.NewWorker(q, nil, nil)), tables.ErrWiring) })
 	}
 }
 

@@ -15,15 +15,15 @@ import (
 // internal type. Programs give handlers to NewWorker. Errors name the operation op.
 func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
 	if err := checkType(messageType); err != nil {
-		return tables.InvalidIn(op, q.name, "%w", err)
+		return tables.Wiringf(op, q.name, "%w", err)
 	}
 	if !strings.HasPrefix(messageType, ownTypes) {
-		return tables.InvalidIn(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
+		return tables.Wiringf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.internal[messageType] != nil {
-		return tables.InvalidIn(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
+		return tables.Wiringf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
 	}
 	q.internal[messageType] = h
 	return nil

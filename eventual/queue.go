@@ -78,15 +78,15 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	switch {
 	case account == nil:
-		return nil, tables.InvalidIn(op, name, "the account is nil; make one with tables.NewAccount")
+		return nil, tables.Wiringf(op, name, "the account is nil; make one with tables.NewAccount")
 	case account.QueueService() == nil:
-		return nil, tables.InvalidIn(op, name, "the account has no queue endpoint; set Endpoints.Queue")
+		return nil, tables.Wiringf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
 	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
-		return nil, tables.InvalidIn(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
+		return nil, tables.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
 	case o.Shards < 0 || o.Shards > maxShards:
-		return nil, tables.InvalidIn(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
+		return nil, tables.Wiringf(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
-		return nil, tables.InvalidIn(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
+		return nil, tables.Wiringf(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
 	}
 	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
 		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
@@ -100,7 +100,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	for _, each := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
 		if err := resource.CheckName(each); err != nil {
-			return nil, tables.InvalidIn(op, name, "%w", err)
+			return nil, tables.Wiringf(op, name, "%w", err)
 		}
 	}
 	return q, nil

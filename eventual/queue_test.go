@@ -108,7 +108,7 @@ func TestRefusedQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openQueue(s, tc.name, tc.o)
-			wantKind(t, err, tables.ErrInvalid)
+			wantKind(t, err, tables.ErrWiring)
 			if !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%v; want %q", err, tc.says)
 			}
@@ -116,9 +116,9 @@ func TestRefusedQueues(t *testing.T) {
 	}
 	account := must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", nil))
 	_, err := eventual.NewQueue(account, "orders", nil)
-	wantKind(t, err, tables.ErrInvalid)
+	wantKind(t, err, tables.ErrWiring)
 	_, err = eventual.NewQueue(nil, "orders", nil)
-	wantKind(t, err, tables.ErrInvalid)
+	wantKind(t, err, tables.ErrWiring)
 }
 
 // TestDecodeShowsNoValue: errors go to logs.

@@ -32,7 +32,7 @@ type session struct {
 
 func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
 	if !w.running.CompareAndSwap(false, true) {
-		return nil, tables.InvalidIn(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
+		return nil, tables.Wiringf(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
 	}
 	s := &session{Worker: w, ctx: ctx, slots: newSlots(w.options.Concurrency), over: make(chan struct{})}
 	s.handling, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

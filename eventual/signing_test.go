@@ -118,13 +118,13 @@ func TestSignedForOneQueue(t *testing.T) {
 func TestSigningKeys(t *testing.T) {
 	for name, keys := range map[string][][]byte{"none": nil, "short": {[]byte("15 bytes, no 16")}, "one is short": {newKey, nil}, "many": slices.Repeat([][]byte{newKey}, 17)} {
 		_, err := eventual.NewSigningKeys(keys...)
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 		if strings.Contains(fmt.Sprint(err), "15 bytes, no 16") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := openQueue(storagetest.Simulator(t, nil), "orders", &eventual.QueueOptions{SigningKeys: &eventual.SigningKeys{}})
-	wantKind(t, err, tables.ErrInvalid)
+	wantKind(t, err, tables.ErrWiring)
 	secret := bytes.Clone(newKey)
 	keys := signingKeys(t, secret, oldKey)
 	secret[0] ^= 1 // the caller's slice is the caller's

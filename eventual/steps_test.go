@@ -96,7 +96,7 @@ func TestRefusedSteps(t *testing.T) {
 	do := func(context.Context) error { t.Error("done"); return nil }
 	stats := drain(t, q, map[string]eventual.Handler{"steps": func(ctx context.Context, m *eventual.Message) error {
 		for _, steps := range [][]eventual.Step{{{Name: "", Do: do}}, {{Name: "a", Do: do}, {Name: "a", Do: do}}, {{Name: "a", Do: do}, {Name: "b"}}} {
-			wantKind(t, m.Steps(ctx, steps...), tables.ErrInvalid)
+			wantKind(t, m.Steps(ctx, steps...), tables.ErrWiring)
 		}
 		return nil
 	}})

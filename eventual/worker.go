@@ -76,17 +76,17 @@ type Worker struct {
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
 	if q == nil || q.account == nil {
-		return nil, tables.InvalidIn(op, "", "the queue is nil, or was not made by NewQueue")
+		return nil, tables.Wiringf(op, "", "the queue is nil, or was not made by NewQueue")
 	}
 	for messageType, h := range handlers {
 		if err := checkType(messageType); err != nil {
-			return nil, tables.InvalidIn(op, q.name, "%w", err)
+			return nil, tables.Wiringf(op, q.name, "%w", err)
 		}
 		switch {
 		case strings.HasPrefix(messageType, ownTypes):
-			return nil, tables.InvalidIn(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
+			return nil, tables.Wiringf(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 		case h == nil:
-			return nil, tables.InvalidIn(op, q.name, "the handler of message type %q is nil; give a function", messageType)
+			return nil, tables.Wiringf(op, q.name, "the handler of message type %q is nil; give a function", messageType)
 		}
 	}
 	var o WorkerOptions
@@ -94,7 +94,7 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 		o = *options
 	}
 	if err := o.setDefaults(); err != nil {
-		return nil, tables.InvalidIn(op, q.name, "%w", err)
+		return nil, tables.Wiringf(op, q.name, "%w", err)
 	}
 	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, signals: q.signals()}, nil
 }

@@ -260,7 +260,7 @@ func TestRefusedWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := make()
-			wantKind(t, err, tables.ErrInvalid)
+			wantKind(t, err, tables.ErrWiring)
 		})
 	}
 }
@@ -271,9 +271,9 @@ func TestRunsOnceAtATime(t *testing.T) {
 		q := newQueue(t, s, nil)
 		r := start(t, q, nil, nil)
 		time.Sleep(time.Second)
-		wantKind(t, r.Run(t.Context()), tables.ErrInvalid)
+		wantKind(t, r.Run(t.Context()), tables.ErrWiring)
 		_, err := r.Drain(t.Context())
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 		r.stop(t)
 		must[int](t)(r.Drain(t.Context()))
 	})

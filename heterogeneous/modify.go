@@ -26,7 +26,7 @@ const attempts = 10
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
-		return tables.Invalidf(op, "the change function is nil; give one")
+		return tables.Wiringf(op, "", "the change function is nil; give one")
 	}
 	entities := r.table.Entities()
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -89,7 +89,7 @@ func (r *Registry) Delete(ctx context.Context, v any) error {
 	}
 	t := r.typeOf(v)
 	if t == nil {
-		return tables.Invalidf("Delete", "a %T is not of a type of this registry; give its type to NewRegistry", v)
+		return tables.Wiringf("Delete", "", "a %T is not of a type of this registry; give its type to NewRegistry", v)
 	}
 	return t.remove(ctx, v)
 }

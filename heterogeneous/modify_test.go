@@ -73,7 +73,7 @@ func TestModify(t *testing.T) {
 			if err := p.registry.Modify(ctx, tables.Key{Partition: "Sales", Row: "none"}, visit); !errors.Is(err, tables.ErrNotFound) {
 				t.Errorf("an entity that is not there is %v", err)
 			}
-			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, tables.ErrInvalid) {
+			if err := p.registry.Modify(ctx, keys[0], nil); !errors.Is(err, tables.ErrWiring) {
 				t.Errorf("no change is %v", err)
 			}
 		})

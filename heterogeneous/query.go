@@ -53,7 +53,7 @@ type Page struct {
 // each entity that its repository must read.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
-		return Page{}, tables.Invalidf("Query", "the query was not made by Registry.Query")
+		return Page{}, tables.Wiringf("Query", "", "the query was not made by Registry.Query")
 	}
 	page, err := q.inner.Page(ctx, token)
 	if err != nil {

@@ -43,11 +43,11 @@ type Registry struct {
 }
 
 // NewRegistry returns a registry of types, each of which must have been given to a repository on the table before. Two types
-// with the same version name, the same keys, or the same Go type are tables.ErrInvalid. Requests: 0.
+// with the same version name, the same keys, or the same Go type are tables.ErrWiring. Requests: 0.
 func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
-		return nil, tables.Invalid("NewRegistry", err)
+		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
 	if r.rows, err = patterns.NewRepository(table, patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {

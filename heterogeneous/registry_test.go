@@ -130,7 +130,7 @@ func TestWritesOfWhatWasRead(t *testing.T) {
 	if err := p.registry.Delete(ctx, bag); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("deleting an entity with copies as a bag is %v", err)
 	}
-	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, tables.ErrInvalid) {
+	if err := p.registry.Delete(ctx, &employeeV1{}); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("deleting a type that is not registered is %v", err)
 	}
 }
@@ -290,11 +290,11 @@ func TestRegistryIsRefused(t *testing.T) {
 		"a nil type":           {none},
 		"the same value twice": {other, other},
 	} {
-		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := heterogeneous.NewRegistry(table, types...); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := heterogeneous.NewRegistry(nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no table: %v", err)
 	}
 	r := harness.Must[*heterogeneous.Registry](t)(heterogeneous.NewRegistry(table, typeOf("Employee", 2, "b", nil), other))
@@ -336,23 +336,23 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		"by key, no prefix":   heterogeneous.NewType[employee]("A", 1, &heterogeneous.TypeOptions{ByKey: true}),
 		"by key, version 2":   heterogeneous.NewType[employee]("A", 2, &heterogeneous.TypeOptions{ByKey: true}),
 	} {
-		if err := attach(typ); !errors.Is(err, tables.ErrInvalid) {
+		if err := attach(typ); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := reports(table, widentities.New[report](nil)); !errors.Is(err, tables.ErrInvalid) {
+	if _, _, err := reports(table, widentities.New[report](nil)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a layout that does not keep EntityType in the first row: %v", err)
 	}
 	typ := heterogeneous.NewType[employee]("A", 3, versions())
 	lean := intrapartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) }, &intrapartition.Options{Project: []string{"Visits"}})
-	if err := attach(typ, lean); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
+	if err := attach(typ, lean); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), `"lean" stores a projection`) {
 		t.Errorf("copies without a version: %v", err)
 	}
 	harness.Check(t, attach(rot[employee]{}, typ))
-	if err := attach(typ); !errors.Is(err, tables.ErrInvalid) {
+	if err := attach(typ); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("attached twice: %v", err)
 	}
-	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := heterogeneous.NewType[employee]("A", 1, nil).Upgrade(t.Context(), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("Upgrade without a repository: %v", err)
 	}
 	if fmt.Sprint(typ) != "A@3" {

@@ -16,7 +16,7 @@ import (
 //
 // An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as Undecodable if a step
 // refuses it and Different otherwise, with the error in Finding.Err. Upgrade does not use Patterns, Lag, Rows and DryRun, which are
-// ErrInvalid. The Report counts, also beside an error, as Read the entities that were not of the current version, as Written
+// ErrWiring. The Report counts, also beside an error, as Read the entities that were not of the current version, as Written
 // those of them that this run wrote as the current version, and as Failed those that it passed over; concurrent writers wrote
 // or deleted the others. The counts are of this run, without the runs that it resumes. When it is complete, with nothing
 // failed, and no program writes older versions any more, you can remove the steps.

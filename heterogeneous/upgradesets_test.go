@@ -125,11 +125,11 @@ func TestUpgradeResumes(t *testing.T) {
 		"Patterns": {Patterns: []string{}}, "DryRun": {DryRun: true}, "Lag is": {Lag: 1}, "Rows is": {Rows: 1}, "Concurrency": {Concurrency: -1}, "RowsPerSecond": {RowsPerSecond: -1},
 		"other options": {Resume: options.Resume}, "not Report.Resume of an earlier Upgrade": {Resume: "x"},
 	} {
-		if _, err := p.employee.Upgrade(ctx, o); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
+		if _, err := p.employee.Upgrade(ctx, o); !errors.Is(err, map[bool]error{true: tables.ErrInvalid, false: tables.ErrWiring}[o.Resume != ""]) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if report, err := heterogeneous.NewType[employee]("Employee", 3, nil).Upgrade(ctx, nil); !errors.Is(err, tables.ErrInvalid) {
+	if report, err := heterogeneous.NewType[employee]("Employee", 3, nil).Upgrade(ctx, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a type without a repository: %+v, %v", report, err)
 	}
 }

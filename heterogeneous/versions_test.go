@@ -92,7 +92,7 @@ func TestOtherTypesAreNotMisread(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	_, p := newTable(t, s)
 	typ := heterogeneous.NewType[place]("Place", 1, nil)
-	if _, err := patterns.NewRepository(p.table, patterns.Schema[place]{Key: func(*place) tables.Key { return tables.Key{} }}, typ); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := patterns.NewRepository(p.table, patterns.Schema[place]{Key: func(*place) tables.Key { return tables.Key{} }}, typ); !errors.Is(err, tables.ErrWiring) {
 		t.Fatal("a repository without Meta")
 	}
 	plain := heterogeneous.NewType[employee]("Employee", 1, nil)
@@ -142,7 +142,7 @@ func TestUpgrade(t *testing.T) {
 	if err := harness.Clean(ctx, p.employees.Verify, nil); err != nil {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := p.employee.Upgrade(ctx, &patterns.JobOptions{Concurrency: -1}); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a negative Concurrency: %v", err)
 	}
 	dead, cancel := context.WithCancel(ctx)

@@ -142,16 +142,16 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema := schemaOf("Logins", nil)
 		change(&schema)
-		if _, err := start(s, schema); !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		if _, err := start(s, schema); !errors.Is(err, tables.ErrWiring) {
+			t.Errorf("%s: %v, want ErrWiring", name, err)
 		}
 	}
 	schema := schemaOf("Logins", nil)
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return openLogins(table.Account().Table("Another"))
 	}
-	if err := mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("Open with another table: %v, want ErrInvalid", err)
+	if err := mustStart(t, s, schema).Insert(t.Context(), &login{At: time.Now()}); !errors.Is(err, tables.ErrWiring) {
+		t.Errorf("Open with another table: %v, want ErrWiring", err)
 	}
 	if err := mustStart(t, s, schemaOf("Logins", nil)).Insert(t.Context(), nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("Insert(nil): %v, want ErrInvalid", err)

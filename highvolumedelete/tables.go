@@ -37,7 +37,7 @@ type Schema[T any] struct {
 	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
 	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
-	// list, copy or blob elsewhere is tables.ErrInvalid, since Drop would not remove it. It must make no request, and
+	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request, and
 	// is called once for each table in use.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
 	// Late is how long after the end of its period an entity is accepted; 0 means as long as the period is not below
@@ -65,19 +65,19 @@ type Tables[T any] struct {
 	known mark // as read last
 }
 
-// New prepares the tables. It makes no request, and creates none. An invalid schema is tables.ErrInvalid.
+// New prepares the tables. It makes no request, and creates none. An invalid schema is tables.ErrWiring.
 func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
 	case account == nil || schema.Time == nil || schema.Open == nil:
-		return nil, tables.InvalidIn(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
+		return nil, tables.Wiringf(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
 	case int(schema.Unit) >= len(layouts):
-		return nil, tables.InvalidIn(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
+		return nil, tables.Wiringf(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
 	case schema.RowOrder > NewestFirst:
-		return nil, tables.InvalidIn(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
+		return nil, tables.Wiringf(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
 	}
 	if err := checkName(schema.Name); err != nil {
-		return nil, tables.InvalidIn(op, "", "%w", err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if schema.Location == nil {
 		schema.Location = time.UTC
@@ -146,11 +146,11 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	case err != nil:
 		return nil, err
 	case repo == nil || repo.Table().Name() != name:
-		return nil, tables.InvalidIn("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
+		return nil, tables.Wiringf("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
 	}
 	o := opened[T]{repo: repo}
 	if err := staysWithin(repo); err != nil {
-		o = opened[T]{refused: tables.InvalidIn("Open", name, "%w", err)}
+		o = opened[T]{refused: tables.Wiringf("Open", name, "%w", err)}
 	}
 	s.open[p] = o
 	return o.repo, o.refused

@@ -224,7 +224,7 @@ func TestAttach(t *testing.T) {
 		"last_name":           {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
 		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
-		if _, err := patterns.NewRepository(harness.In(account.Table("Employees"), c.intents), schema, c.x); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := patterns.NewRepository(harness.In(account.Table("Employees"), c.intents), schema, c.x); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 			errs["Values"] = append(errs["Values"], err)
 		}
 		for _, read := range []string{"Keys", "Page", "Find", "Values"} {
-			if got := errs[read]; len(got) != 1 || !errors.Is(got[0], tables.ErrInvalid) {
+			if got := errs[read]; len(got) != 1 || !errors.Is(got[0], tables.ErrWiring) {
 				t.Errorf("%s, %s: %v", where, read, got)
 			}
 		}

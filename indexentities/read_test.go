@@ -173,7 +173,7 @@ func TestForeignClients(t *testing.T) {
 	if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
-	if _, err := x.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := x.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("error is %v", err)
 	}
 }

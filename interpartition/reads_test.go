@@ -31,7 +31,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 		"Verified.Get": func() error { _, err := x.Verified().Get(ctx, "Sales", key); return err },
 	}
 	for name, read := range reads {
-		if err := read(); !errors.Is(err, tables.ErrInvalid) {
+		if err := read(); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 		"Range":          errorsOf(x.Range(ctx, "Sales", compoundkey.All())),
 		"Verified.Range": errorsOf(x.Verified().Range(ctx, "Sales", compoundkey.All())),
 	} {
-		if len(err) != 1 || !errors.Is(err[0], tables.ErrInvalid) {
+		if len(err) != 1 || !errors.Is(err[0], tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		"property PartitionKey,": intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
 	} {
 		_, err := attach(t, x)
-		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "pattern \"") {
+		if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "pattern \"") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	if _, err := attach(t, x); err != nil {
 		t.Errorf("the second try: %v", err)
 	}
-	if _, err := attach(t, x); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := attach(t, x); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a second repository: %v", err)
 	}
 	if _, err := x.GetFull(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
@@ -94,7 +94,7 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	}
 }
 
-// checkUnattached: whatever is read through an index without a repository is ErrInvalid.
+// checkUnattached: whatever is read through an index without a repository is ErrWiring.
 func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	t.Helper()
 	ctx := context.Background()
@@ -102,13 +102,13 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	_, full := x.GetFull(ctx, "Sales", compoundkey.String("x"))
 	_, query := x.Query(compoundkey.All())
 	for name, err := range map[string]error{"Get": get, "GetFull": full, "Query": query} {
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s without a repository: %v", name, err)
 		}
 	}
 	n := 0
 	for _, err := range x.Range(ctx, "Sales", compoundkey.All()) {
-		if n++; n > 1 || !errors.Is(err, tables.ErrInvalid) {
+		if n++; n > 1 || !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("Range without a repository: %v", err)
 		}
 	}

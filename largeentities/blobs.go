@@ -49,7 +49,7 @@ func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Co
 	err := send(wire.With(ctx, &ex))
 	switch {
 	case err == nil && ex.Header == nil:
-		return fault(op, p.name, tables.ErrInvalid, errForeignClient)
+		return fault(op, p.name, tables.ErrWiring, errForeignClient)
 	case err == nil:
 		return nil
 	case !ex.Lost() && !ex.EarlierUnknown() && !isRefused(err):
@@ -76,7 +76,7 @@ func (b *blobs) remove(ctx context.Context, op, name string, etag azcore.ETag) e
 	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{DeleteSnapshots: &snapshots, AccessConditions: ifMatch(etag)})
 	switch {
 	case (err == nil || blobio.IsGone(err)) && ex.Header == nil:
-		return fault(op, name, tables.ErrInvalid, errForeignClient)
+		return fault(op, name, tables.ErrWiring, errForeignClient)
 	case err == nil, blobio.IsGone(err):
 		return nil
 	}

@@ -112,7 +112,7 @@ func TestArchiveOfStreams(t *testing.T) {
 	w := (&world{}).open(t, s)
 	p := harness.Must[*process](t)(w.start(s))
 	to := archive.ToContainer(p.blobs, func(e *employee) string { return keyOf(e).Row })
-	if _, err := archive.New(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Video") {
+	if _, err := archive.New(p.queue, "archive", p.repo, to, nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Video") {
 		t.Errorf("%v", err)
 	}
 	type badge struct {

@@ -20,7 +20,7 @@ import (
 // []byte and string in a blob, and those of a Replace if a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
-		return nil, tables.Invalidf("Discard", "the repository is nil; give one")
+		return nil, tables.Wiringf("Discard", "", "the repository is nil; give one")
 	}
 	lost := &salvage{key: key}
 	v, err := repo.Get(context.WithValue(ctx, salvageKey{}, lost), key)

@@ -25,8 +25,7 @@ func failure(op, blob string, err error) error {
 	}
 	e := tables.ServiceError(op, blob, err)
 	switch {
-	case wire.HasCode(err, "ContainerNotFound"):
-		e.Kind = tables.ErrInvalid // ErrNotFound is for entities only
+	case wire.HasCode(err, "ContainerNotFound"): // ErrMissingResource
 	case wire.IsStatus(err, http.StatusNotFound):
 		e.Kind = tables.ErrConflict
 	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):

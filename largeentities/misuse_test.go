@@ -66,7 +66,7 @@ func TestMisuse(t *testing.T) {
 		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
 	} {
 		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"}, attached...)
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestForeignClient(t *testing.T) {
 		ok(t, err)
 		e := with(1)
 		e.Photo = large("a")
-		if err := repo.Insert(ctx, e); !errors.Is(err, tables.ErrInvalid) {
+		if err := repo.Insert(ctx, e); !errors.Is(err, map[string]error{"foreign": tables.ErrWiring, "missing": tables.ErrMissingResource}[name]) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrNotFound) {
@@ -134,7 +134,7 @@ func TestDelegatedURL(t *testing.T) {
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
 		if name != "service" {
-			if !errors.Is(err, tables.ErrInvalid) {
+			if !errors.Is(err, tables.ErrWiring) {
 				t.Errorf("%s signs: %v", name, err)
 			}
 			continue

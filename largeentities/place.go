@@ -179,7 +179,7 @@ func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind str
 // upload stores a value in its blob. The change must point at the blob before the deadline.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, tables.Invalidf("Store", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
+		return nil, tables.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {

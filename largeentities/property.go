@@ -67,7 +67,7 @@ func (p *Property[T]) Of(v *T) *Stream {
 	return stream
 }
 
-// spill returns the state of the property in its repository, or tables.ErrInvalid if it was not given to one.
+// spill returns the state of the property in its repository, or tables.ErrWiring if it was not given to one.
 func (p *Property[T]) spill(op string) (*spill[T], error) {
 	host, err := p.repository.Host(op, p.name)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 			return s, nil
 		}
 	}
-	return nil, tables.Invalidf(op, "property %s was not given to a repository; give the Property to NewRepository", p.name)
+	return nil, tables.Wiringf(op, "", "property %s was not given to a repository; give the Property to NewRepository", p.name)
 }
 
 // spill is the state of a Property in its repository: it stores the large values in blobs.

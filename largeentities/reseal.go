@@ -19,7 +19,7 @@ func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 		return err
 	}
 	if s.blobs.sealing == nil {
-		return tables.Invalidf(op, "property %s has no Options.Sealer; give it one", p.name)
+		return tables.Wiringf(op, "", "property %s has no Options.Sealer; give it one", p.name)
 	}
 	_, err = s.host.Update(context.WithValue(ctx, resealKey{}, s), key, func(*T) error { return nil })
 	return err

@@ -28,7 +28,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	}
 	parts, err := sas.ParseURL(x.blobs.container.URL())
 	if err != nil || !sameHost(x.blobs.container.URL(), account.Endpoints().Blob) {
-		return "", tables.Invalidf(op, "the container belongs to another account than the one that signs; give the container's account as Options.Account")
+		return "", tables.Wiringf(op, "", "the container belongs to another account than the one that signs; give the container's account as Options.Account")
 	}
 	ptr, found, err := x.probeRow(ctx, key)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 			Err: errors.New("the value has no blob: it is missing or stored in the entity's row; read it with the Repository")}
 	}
 	if ptr.sealed {
-		return "", tables.Invalidf(op, "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
+		return "", tables.Wiringf(op, "", "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
 	}
 	return account.SignBlob(ctx, parts.ContainerName, ptr.name, expiry)
 }

@@ -114,7 +114,7 @@ func TestSealed(t *testing.T) {
 	if len(contents) != 6 {
 		t.Errorf("six values that are equal are stored as %d", len(contents))
 	}
-	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := p.photo.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("an address of a sealed blob: %v", err)
 	}
 	harness.Must[map[tables.Key]string](t)(w.check(ctx, s))
@@ -164,7 +164,7 @@ func TestSealedRanges(t *testing.T) {
 				t.Errorf("downloaded %d of %d, told %d, %v", n, size, told, err)
 			}
 		}
-		if _, err := read.Download(ctx, io.Discard, &largeentities.DownloadOptions{Concurrency: -1}); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := read.Download(ctx, io.Discard, &largeentities.DownloadOptions{Concurrency: -1}); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("a Concurrency of -1: %v", err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestReseal(t *testing.T) {
 	if _, err := unsealed.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a program without a sealer reads: %v", err)
 	}
-	if err := unsealed.photo.Reseal(ctx, at(1)); !errors.Is(err, tables.ErrInvalid) {
+	if err := unsealed.photo.Reseal(ctx, at(1)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("Reseal without a sealer: %v", err)
 	}
 	if err := p.photo.Reseal(context.Background(), at(7)); !errors.Is(err, tables.ErrNotFound) {

@@ -161,7 +161,7 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 		o = *options
 	}
 	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
-		return 0, tables.Invalidf(op, "DownloadOptions.Concurrency is %d; it must be 0 to %d", o.Concurrency, maxConcurrent)
+		return 0, tables.Wiringf(op, "", "DownloadOptions.Concurrency is %d; it must be 0 to %d", o.Concurrency, maxConcurrent)
 	}
 	told := &toldWriter{w: w, report: o.Progress}
 	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {

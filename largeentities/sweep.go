@@ -87,7 +87,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	}
 	o.Grace = cmp.Or(o.Grace, standardGrace)
 	if o.Grace < 0 {
-		return report, tables.Invalidf(op, "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
+		return report, tables.Wiringf(op, "", "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
 	if err := pace.Check("SweepOptions", o.RowsPerSecond); err != nil {
 		return report, tables.Invalid(op, err)

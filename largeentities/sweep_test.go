@@ -84,8 +84,8 @@ func TestSweepMisuse(t *testing.T) {
 	_, unattached := free.Sweep(t.Context(), nil)
 	_, negative := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Grace: -1})
 	_, token := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{Resume: "bm9uc2Vuc2U"})
-	for _, err := range []error{unattached, negative, token} {
-		if !errors.Is(err, tables.ErrInvalid) {
+	for err, kind := range map[error]error{unattached: tables.ErrWiring, negative: tables.ErrWiring, token: tables.ErrInvalid} {
+		if !errors.Is(err, kind) {
 			t.Errorf("%v", err)
 		}
 	}

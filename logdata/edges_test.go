@@ -122,7 +122,7 @@ func TestCloseUnderLoad(t *testing.T) {
 						text := fmt.Sprintf("%d/%d", source, n)
 						err := w.Write(t.Context(), record(noon().Add(time.Duration(n)), text))
 						if err != nil {
-							if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "closed") {
+							if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "closed") {
 								t.Errorf("Write: %v", err)
 							}
 							return
@@ -151,7 +151,7 @@ func TestCloseUnderLoad(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			harness.Check(t, w.Close(ended))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrInvalid)
+			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 		})
 	}
 }

@@ -90,7 +90,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 // flush, it is written again. insist returns that error, and whether the record was accepted.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
-	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || ctx.Err() != nil {
+	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || ctx.Err() != nil {
 		return err == nil, err
 	}
 	again := w.Write(ctx, r)

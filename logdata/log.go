@@ -43,13 +43,13 @@ func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 		period = options.Period
 	}
 	if c == nil {
-		return nil, tables.InvalidIn(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
+		return nil, tables.Wiringf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
 	}
 	if err := checkPrefix(prefix); err != nil {
-		return nil, tables.InvalidIn(op, "", "%w", err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if period < time.Minute || period%time.Minute != 0 || time.Hour%period != 0 {
-		return nil, tables.InvalidIn(op, "", "Options.Period is %v; it must be in whole minutes and divide an hour, such as 5m or 10m", period)
+		return nil, tables.Wiringf(op, "", "Options.Period is %v; it must be in whole minutes and divide an hour, such as 5m or 10m", period)
 	}
 	return &Log{container: c, prefix: prefix, period: period}, nil
 }

@@ -45,7 +45,7 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptio
 			}
 		}
 		if q.concurrency < 0 {
-			yield(Record{}, tables.InvalidIn("Query", l.prefix, "QueryOptions.Concurrency is %d; it must be 0 (meaning 8) or more", q.concurrency))
+			yield(Record{}, tables.Wiringf("Query", l.prefix, "QueryOptions.Concurrency is %d; it must be 0 (meaning 8) or more", q.concurrency))
 			return
 		}
 		if err := q.run(ctx, yield); err != nil {

@@ -125,7 +125,7 @@ type flush struct {
 func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 	complete, err := options.withDefaults()
 	if err != nil {
-		return nil, tables.InvalidIn("NewWriter", l.prefix, "%w", err)
+		return nil, tables.Wiringf("NewWriter", l.prefix, "%w", err)
 	}
 	return &Writer{log: l, options: complete, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
@@ -185,7 +185,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 			return failure("Write", w.log.prefix, err, false)
 		}
 		if w.closed {
-			return tables.InvalidIn("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
+			return tables.Wiringf("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
 		}
 		if err := w.err; err != nil {
 			w.err = nil
@@ -272,7 +272,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	if w.closed {
 		w.mu.Unlock()
-		return tables.InvalidIn("Flush", w.log.prefix, "the writer is closed; call Close again to send what is left")
+		return tables.Wiringf("Flush", w.log.prefix, "the writer is closed; call Close again to send what is left")
 	}
 	f := flush{w.seq, make(chan error, 1)}
 	w.flushes = append(w.flushes, f)

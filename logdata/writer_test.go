@@ -42,7 +42,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 				t.Errorf("times %v", times)
 			}
 			harness.Check(t, w.Close(t.Context()), w.Close(t.Context()))
-			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrInvalid)
+			wantKind(t, w.Write(t.Context(), record(noon(), "late")), tables.ErrWiring)
 			blobs := blobsOf(t, l)
 			if len(blobs) != 1 || blobs[0].Name != "web/2026/11/20/1200/000001.log" || !blobs[0].Final || blobs[0].Records != int64(len(texts)) ||
 				!blobs[0].First.Equal(noon()) || !blobs[0].Last.Equal(noon().Add(time.Duration(len(texts)-1))) || blobs[0].End != noon().Add(10*time.Minute) {
@@ -193,18 +193,18 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 	harness.Check(t, err)
 	for _, prefix := range []string{"", "/a", "a/", "a//b", "a\x00", `a\b`, "a.", "./a", "\xff", strings.Repeat("a", 901)} {
 		_, err := logdata.New(c, prefix, nil)
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 	}
 	_, err = logdata.New(nil, "a", nil)
-	wantKind(t, err, tables.ErrInvalid)
+	wantKind(t, err, tables.ErrWiring)
 	for _, period := range []time.Duration{-time.Minute, time.Second, 7 * time.Minute, 2 * time.Hour, 90 * time.Second} {
 		_, err := logdata.New(c, "a", &logdata.Options{Period: period})
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 	}
 	l := harness.Must[*logdata.Log](t)(logdata.New(c, "a", &logdata.Options{Period: time.Minute}))
 	for _, o := range []logdata.WriterOptions{{BufferBytes: -1}, {BufferRecords: -1}, {Interval: -1}, {BlobBytes: -1}, {BlobAppends: 50_001}, {BlockBytes: 100<<20 + 1}} {
 		_, err := l.NewWriter(&o)
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 	}
 	w := newWriter(t, l, nil)
 	wantKind(t, w.Write(t.Context(), logdata.Record{Data: make([]byte, 4<<20)}), tables.ErrTooLarge)
@@ -220,7 +220,7 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 		wantKind(t, err, tables.ErrInvalid)
 	}
 	for _, err := range l.Query(t.Context(), noon(), noon().Add(1), &logdata.QueryOptions{Concurrency: -1}) {
-		wantKind(t, err, tables.ErrInvalid)
+		wantKind(t, err, tables.ErrWiring)
 	}
 	for _, err := range l.Blobs(t.Context(), noon().Add(1), noon()) {
 		wantKind(t, err, tables.ErrInvalid)

@@ -228,8 +228,8 @@ func TestNewRefuses(t *testing.T) {
 		},
 		"Cosmos DB": func() error { _, err := logtail.New(cosmos.Table("Claims"), schemaAt(nil)); return err },
 	} {
-		if err := f(); !errors.Is(err, tables.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		if err := f(); !errors.Is(err, tables.ErrWiring) {
+			t.Errorf("%s: %v, want ErrWiring", name, err)
 		}
 	}
 }

@@ -99,8 +99,8 @@ func TestNothingIsAppended(t *testing.T) {
 		tables.Meta
 		*logtail.Entry
 	}
-	if _, err := logtail.New(l.Table(), logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("a pointer to Entry: %v, want ErrInvalid", err)
+	if _, err := logtail.New(l.Table(), logtail.Schema[pointing]{Partition: func(*pointing) string { return "" }}); !errors.Is(err, tables.ErrWiring) {
+		t.Errorf("a pointer to Entry: %v, want ErrWiring", err)
 	}
 	c := &claim{Employee: "223"}
 	if err := l.Append(t.Context(), c); err != nil || l.Key(c) != c.Key() {

@@ -281,8 +281,8 @@ func TestCursorsAreChecked(t *testing.T) {
 	if _, err := l.Follower("224", good, nil); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("the cursor of another partition: %v, want ErrInvalid", err)
 	}
-	if _, err := l.Follower("223", "", &logtail.FollowOptions{Interval: -1}); !errors.Is(err, tables.ErrInvalid) {
-		t.Errorf("a negative interval: %v, want ErrInvalid", err)
+	if _, err := l.Follower("223", "", &logtail.FollowOptions{Interval: -1}); !errors.Is(err, tables.ErrWiring) {
+		t.Errorf("a negative interval: %v, want ErrWiring", err)
 	}
 	if _, err := l.Follower("223", "", &logtail.FollowOptions{From: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("from the year 10001: %v, want ErrInvalid", err)

@@ -38,7 +38,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 		options = &FollowOptions{}
 	}
 	if options.Interval < 0 {
-		return nil, tables.InvalidIn(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
+		return nil, tables.Wiringf(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
 	}
 	f := &Follower[T]{log: l, partition: partition, interval: options.Interval}
 	f.interval = cmp.Or(f.interval, time.Second)

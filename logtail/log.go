@@ -58,19 +58,19 @@ type Log[T any] struct {
 }
 
 // New opens a log in the table, with the patterns attached to its entries. It makes no request. It returns
-// tables.ErrInvalid if the type, schema or patterns do not fit together, and for a table of Azure Cosmos DB: its
+// tables.ErrWiring if the type, schema or patterns do not fit together, and for a table of Azure Cosmos DB: its
 // queries have no order, so the first rows of a query are not the newest.
 func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Pattern[T]) (*Log[T], error) {
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
-		return nil, tables.InvalidIn(op, "", "the table or Schema.Partition is nil; give both")
+		return nil, tables.Wiringf(op, "", "the table or Schema.Partition is nil; give both")
 	case table.Account().IsCosmos():
-		return nil, tables.InvalidIn(op, table.Name(), "the table is in Azure Cosmos DB, whose queries have no key order, so the newest entries cannot be found; use Azure Storage")
+		return nil, tables.Wiringf(op, table.Name(), "the table is in Azure Cosmos DB, whose queries have no key order, so the newest entries cannot be found; use Azure Storage")
 	case schema.Window < 0:
-		return nil, tables.InvalidIn(op, table.Name(), "Schema.Window is %v; it must be 0 (meaning 1m) or more", schema.Window)
+		return nil, tables.Wiringf(op, table.Name(), "Schema.Window is %v; it must be 0 (meaning 1m) or more", schema.Window)
 	case entryOf(new(T)) == nil:
-		return nil, tables.InvalidIn(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
+		return nil, tables.Wiringf(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
 	}
 	schema.Prefix = cmp.Or(schema.Prefix, DefaultPrefix)
 	schema.Window = cmp.Or(schema.Window, DefaultWindow)

@@ -171,10 +171,10 @@ func TestAsyncByPattern(t *testing.T) {
 	}
 
 	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), patterns.Async(within{}))
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "without Async") {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "without Async") {
 		t.Errorf("a pattern of the partition: %v", err)
 	}
-	if _, err := patterns.NewRepository(store.Table("Others"), personSchema(), patterns.Async[person](nil)); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := patterns.NewRepository(store.Table("Others"), personSchema(), patterns.Async[person](nil)); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("nil: %v", err)
 	}
 }

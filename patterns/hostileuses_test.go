@@ -47,7 +47,7 @@ func TestUsesThatLackSomething(t *testing.T) {
 		}
 	}
 	for what, f := range uses {
-		t.Run(what, func(t *testing.T) { harness.RefusedUnsent(t, requests, tables.ErrInvalid, what, f) })
+		t.Run(what, func(t *testing.T) { harness.RefusedUnsent(t, requests, tables.ErrWiring, what, f) })
 	}
 }
 
@@ -69,7 +69,7 @@ func TestTagWithoutEffect(t *testing.T) {
 		name string `table:"Name"` //lint:ignore U1000 it is the tag that counts
 	}
 	_, err := tables.NewCodec[tagged]()
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 	type left struct {
 		tables.Meta
 		name string `table:"-"` //lint:ignore U1000 it is the tag that counts

@@ -13,7 +13,7 @@ import (
 )
 
 // JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild, RemoveUnattached,
-// encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A job returns ErrInvalid if a field is
+// encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A job returns ErrWiring if a field is
 // set that it does not use.
 type JobOptions struct {
 	// Partitions are the partitions of the entities to process; nil is the whole table. No option to allow a table scan

@@ -160,7 +160,7 @@ func TestJobsRefuseWhatTheyDoNotUse(t *testing.T) {
 		{d.repo.Rebuild, "Rows", patterns.JobOptions{Rows: 1}},
 	} {
 		report, err := tc.job(t.Context(), &tc.options)
-		harness.WantKind(t, err, tables.ErrInvalid)
+		harness.WantKind(t, err, tables.ErrWiring)
 		if !strings.Contains(err.Error(), "JobOptions."+tc.field+" is") || report != (tables.Report{}) {
 			t.Errorf("%s: %+v, %v", tc.field, report, err)
 		}

@@ -95,7 +95,7 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 		case p.Rows != nil || p.Companions != nil:
 			b.always = true
 		case named && p.Copies == nil && p.Outside == nil:
-			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name))
+			return nil, tables.Wiringf(op, r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
 		}
 	}
 	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}
@@ -267,7 +267,7 @@ func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	switch {
 	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), sets.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
 		kind = Missing
-	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
+	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err
 	}
 	b.problem(Finding{Kind: kind, Pattern: e.Pattern, Table: b.r.Table.Name(), Entity: x.row.Key, Err: err})

@@ -54,7 +54,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 func removeUnattached(ctx context.Context, r *engine.Engine, patterns []removing.Unattached, options *JobOptions) (tables.Report, error) {
 	o, err := options.checked(opRemove, r.Patterns)
 	if err != nil {
-		return tables.Report{}, r.Invalid(opRemove, tables.Key{}, err)
+		return tables.Report{}, tables.Wiringf(opRemove, r.Table.Name(), "%w", err)
 	}
 	run := &removing.Removal{Engine: r, Patterns: patterns, Partitions: o.Partitions, Concurrency: o.Concurrency, DryRun: o.DryRun}
 	pages := o.pages(opRemove, r)

@@ -42,14 +42,14 @@ type Pattern[T any] interface {
 
 // NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to one
 // repository. If a pattern has effects outside of the entity's partition, table is one that Store.Table has returned: the
-// store's queue carries their intents. An invalid schema, or patterns that cannot be combined, are ErrInvalid. Requests: 0.
+// store's queue carries their intents. An invalid schema, or patterns that cannot be combined, are ErrWiring. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil || s.Key == nil {
-		return nil, tables.Invalidf(op, "the table or Schema.Key is nil; give both")
+		return nil, tables.Wiringf(op, "", "the table or Schema.Key is nil; give both")
 	}
 	if table.Account() == nil {
-		return nil, tables.Invalid(op, engine.Raw(table).Usable())
+		return nil, tables.Wiringf(op, "", "%w", engine.Raw(table).Usable())
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
@@ -58,20 +58,20 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
 		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
-		return nil, tables.Invalidf(op, "%s does not embed tables.Meta", reflect.TypeFor[T]())
+		return nil, tables.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
 	if err := r.attach(attached); err != nil {
-		return nil, tables.Invalid(op, err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Compose(); err != nil {
-		return nil, tables.Invalid(op, err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if err := r.bind(); err != nil {
-		return nil, tables.Invalid(op, err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Register(); err != nil { // last, since from here on a queue worker can call the patterns
 		r.release(len(r.patterns))
-		return nil, tables.Invalid(op, err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	r.knowAll()
 	return r, nil

@@ -179,7 +179,7 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	}
 	repo.StageReplace(x, e)
 	_, err := x.Commit(ctx)
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 }
 
 func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
@@ -247,7 +247,7 @@ func TestRepositoryRefusesWhatDoesNotFit(t *testing.T) {
 	_, twoLayouts := patterns.NewRepository(table, schema, halved{}, halvedAgain{})
 	for name, err := range map[string]error{"no Meta": noMeta, "field": badField, "no Key": noKey, "two names": twoNames, "twice": twice,
 		"own prefix": ownPrefix, "bad name": badName, "no intents": noIntents, "two layouts": twoLayouts} {
-		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrInvalid) })
+		t.Run(name, func(t *testing.T) { harness.WantKind(t, err, tables.ErrWiring) })
 	}
 }
 

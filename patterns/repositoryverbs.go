@@ -241,7 +241,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // that still has a pattern attached goes on to write its rows, and a read through it finds less.
 //
 // It removes copies in the partition, copies in other partitions or tables with their claims, and rows that entities share, such as
-// lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrInvalid, and so
+// lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrWiring, and so
 // is one whose name is attached. An index of another type under the same name, in the same table, keeps its copies; rows that
 // entities share name no type, so give such a pattern only if no repository on the table has one of that name. If the
 // repository has no RowPrefix, entities are of its type if Schema.Key returns their keys.
@@ -253,7 +253,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // Table.Drop.
 //
 // JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that was passed over, with Err.
-// With DryRun, nothing is written, and Found gets the rows that would be removed. Patterns, Lag and Rows are ErrInvalid. The
+// With DryRun, nothing is written, and Found gets the rows that would be removed. Patterns, Lag and Rows are ErrWiring. The
 // Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
 //
 // Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the patterns; 1 for each
@@ -262,7 +262,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
 	patterns, err := r.unattachedIn(unattached)
 	if err != nil {
-		return tables.Report{}, r.engine.Invalid(opRemove, tables.Key{}, err)
+		return tables.Report{}, tables.Wiringf(opRemove, r.engine.Table.Name(), "%w", err)
 	}
 	return removeUnattached(ctx, r.engine, patterns, options)
 }

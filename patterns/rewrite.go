@@ -36,12 +36,12 @@ type RewriteJob struct {
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(host[T])
 	if !ok {
-		return tables.Report{}, tables.Invalidf(job.Op, "the host is a %T; give the one of a Repository", of)
+		return tables.Report{}, tables.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
 	r := own.engine
 	o, err := options.checked(job.Op, r.Patterns)
 	if err != nil {
-		return tables.Report{}, r.Invalid(job.Op, tables.Key{}, err)
+		return tables.Report{}, tables.Wiringf(job.Op, r.Table.Name(), "%w", err)
 	}
 	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
 		Outdated: func(row *engine.StoredRow, whole bool) (outdated, known bool) {

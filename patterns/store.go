@@ -75,17 +75,17 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	s := &Store{account: account, prefix: options.Prefix, checkReady: options.CheckReady}
 	switch {
 	case account == nil || account.TableService() == nil:
-		return nil, tables.Invalidf(op, "the account is nil, or was not made by tables.NewAccount")
+		return nil, tables.Wiringf(op, "", "the account is nil, or was not made by tables.NewAccount")
 	case name == "":
-		return nil, tables.Invalidf(op, "the store's name is empty; give the program's name, such as \"contoso\"")
+		return nil, tables.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
-		return nil, tables.Invalidf(op, "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
+		return nil, tables.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
 	case account.QueueService() == nil:
 		return s, nil
 	}
 	queue, err := eventual.NewQueue(account, s.lower(name+"-intents"), &options.Intents)
 	if err != nil {
-		return nil, tables.Invalid(op, err)
+		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
@@ -104,7 +104,7 @@ func (s *Store) Account() *tables.Account {
 }
 
 // Table returns a handle for a table of the store; give it to NewRepository and to patterns. With an illegal name every operation
-// returns tables.ErrInvalid. Requests: 0.
+// returns tables.ErrWiring. Requests: 0.
 func (s *Store) Table(name string) *tables.Table {
 	if s.Account() == nil {
 		return s.Account().Table(name) // whose operations say that it has no account
@@ -175,13 +175,13 @@ func (s *Store) Create(ctx context.Context) error {
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
 // effects of patterns attached with Async. At least one process must run it. Call Create before, or set StoreOptions.CheckReady:
 // while the queue does not exist, Run logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
-// tables.ErrInvalid.
+// tables.ErrWiring.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
-		return tables.Invalidf("Run", "the store has no queue of intents; set Endpoints.Queue of its account")
+		return tables.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
 	}
 	if !s.uses.Has(queueID(s.intents)) {
-		return tables.Invalidf("Run", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
+		return tables.Wiringf("Run", "", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
 	if err == nil && s.checkReady {

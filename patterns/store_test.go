@@ -105,13 +105,13 @@ func TestStoreCreateGoesOn(t *testing.T) {
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, s), "contoso", nil))
 	bad, good := store.Table("no-table"), store.Table("Good")
 	err := store.Create(t.Context())
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "create table no-table") {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "create table no-table") {
 		t.Errorf("Create returned %v", err)
 	}
 	if err := good.Create(t.Context()); !errors.Is(err, tables.ErrExists) {
 		t.Errorf("the other table: %v, want ErrExists", err)
 	}
-	harness.WantKind(t, bad.Create(t.Context()), tables.ErrInvalid)
+	harness.WantKind(t, bad.Create(t.Context()), tables.ErrWiring)
 }
 
 // TestStoreRunFinishes: what a process has left that died after its commit, another one with the same store finishes.
@@ -156,18 +156,18 @@ func TestStoreRefuses(t *testing.T) {
 			return patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: eventual.QueueOptions{VisibilityTimeout: time.Millisecond}})
 		},
 	} {
-		if _, err := open(); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), name) {
+		if _, err := open(); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), outside)
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "Store.Table") {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
 		t.Errorf("an index outside on a table of no store: %v", err)
 	}
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
 	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema()))
-	harness.WantKind(t, store.Run(t.Context(), nil), tables.ErrInvalid) // nothing has effects outside
+	harness.WantKind(t, store.Run(t.Context(), nil), tables.ErrWiring) // nothing has effects outside
 }
 
 // TestStoreWithoutQueues: an account without a queue endpoint serves repositories whose patterns stay in the partition.
@@ -183,7 +183,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 	}
 	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), outside)
-	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), "queue endpoint") {
+	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "queue endpoint") {
 		t.Errorf("an index outside: %v", err)
 	}
 }
@@ -208,11 +208,11 @@ func TestRunTimeTable(t *testing.T) {
 func TestStoreThatNobodyMade(t *testing.T) {
 	for name, store := range map[string]*patterns.Store{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {
-			harness.WantKind(t, store.Table("Persons").Create(t.Context()), tables.ErrInvalid)
+			harness.WantKind(t, store.Table("Persons").Create(t.Context()), tables.ErrWiring)
 			_, err := patterns.NewRepository(store.Table("Persons"), personSchema())
-			harness.WantKind(t, err, tables.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrWiring)
 			_, err = store.Queue("letters", nil)
-			harness.WantKind(t, err, tables.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrWiring)
 			if store.Container("photos") != nil {
 				t.Error("a container without an account")
 			}

@@ -12,7 +12,7 @@ import (
 
 // Verify is Repository.Verify for all repositories of the store, one after another, with one report: the sum of theirs. Found gets the
 // findings of all; Finding.Table and Finding.Entity say whose. Resume continues an earlier run of the same store. JobOptions.Partitions,
-// Patterns and Rows are ErrInvalid, since they belong to one repository. It leaves out repositories on a RunTimeTable. Report.Estimate and
+// Patterns and Rows are ErrWiring, since they belong to one repository. It leaves out repositories on a RunTimeTable. Report.Estimate and
 // ETA are 0.
 func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
@@ -39,7 +39,7 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 		o = *options
 	}
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
-		return tables.Report{}, tables.Invalidf(op, "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
+		return tables.Report{}, tables.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
 	s.mu.Lock()
 	all := slices.SortedFunc(slices.Values(s.engines), func(a, b *engine.Engine) int { return cmp.Compare(a.Name(), b.Name()) })

@@ -43,7 +43,7 @@ type verifier struct {
 func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
 	options, err := o.checked(op, r.Patterns)
 	if err != nil {
-		return nil, r.Invalid(op, tables.Key{}, err)
+		return nil, tables.Wiringf(op, r.Table.Name(), "%w", err)
 	}
 	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.Table}}, began: time.Now()}
 	if options.Partitions != nil {

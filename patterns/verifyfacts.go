@@ -170,7 +170,7 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	case errors.Is(err, tables.ErrConflict):
 		e.value, e.busy = nil, err
 		return e, nil
-	case !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid):
+	case !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring):
 		return nil, v.r.Primary.DecodeError(v.op, row.Key, err)
 	}
 	e.value, e.bad = nil, err

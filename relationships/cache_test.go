@@ -183,11 +183,11 @@ func TestCacheReadsOnce(t *testing.T) {
 		c.Close()
 		c.Close()
 		for _, err := range c.All(t.Context()) {
-			if !errors.Is(err, tables.ErrInvalid) {
+			if !errors.Is(err, tables.ErrWiring) {
 				t.Errorf("a closed cache: %v", err)
 			}
 		}
-		if err := c.Refresh(t.Context()); !errors.Is(err, tables.ErrInvalid) {
+		if err := c.Refresh(t.Context()); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("a closed cache: %v", err)
 		}
 	})
@@ -233,14 +233,14 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	query := c.stored.Query().Partition("Sales")
 	for what, o := range map[string]*relationships.CacheOptions{"TTL": {TTL: -1}, "Limit": {Limit: -1}, "Timeout": {Timeout: -1}} {
-		if _, err := relationships.NewCache(c.stored, query, o); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := relationships.NewCache(c.stored, query, o); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("a negative %s: %v", what, err)
 		}
 	}
-	if _, err := relationships.NewCache(c.stored, query.Select("Name"), nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := relationships.NewCache(c.stored, query.Select("Name"), nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a projection: %v", err)
 	}
-	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := relationships.NewCache[department](nil, query, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no repository: %v", err)
 	}
 	scanning := harness.Must[*relationships.Cache[department]](t)(relationships.NewCache(c.stored, c.stored.Query(), nil))

@@ -303,7 +303,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		"members with a bad name":     relationships.NewMembers("a_b", nil, projectOf),
 		"members as the prefix":       relationships.NewMembers("empid", nil, projectOf),
 	} {
-		if err := attach(kept); !errors.Is(err, tables.ErrInvalid) {
+		if err := attach(kept); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		errs = append(errs, err)
 	}
 	for _, err := range errs {
-		if !errors.Is(err, tables.ErrInvalid) || len(errs) != 7 {
+		if !errors.Is(err, tables.ErrWiring) || len(errs) != 7 {
 			t.Errorf("without a repository: %v", err)
 		}
 	}

@@ -25,9 +25,9 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	const op = "NewPair"
 	switch {
 	case as == nil || bs == nil || partner == nil:
-		return nil, tables.Invalidf(op, "a repository or the partner function is nil; give all three")
+		return nil, tables.Wiringf(op, "", "a repository or the partner function is nil; give all three")
 	case !as.Table().Same(bs.Table()):
-		return nil, tables.Invalidf(op, "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
+		return nil, tables.Wiringf(op, "", "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
 }

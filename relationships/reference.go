@@ -29,7 +29,7 @@ type fromRepository[P any] struct {
 
 func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
-		return nil, tables.Invalidf("Lookup", "FromRepository was given a nil repository; give one")
+		return nil, tables.Wiringf("Lookup", "", "FromRepository was given a nil repository; give one")
 	}
 	found := make(map[tables.Key]*P, len(keys))
 	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
@@ -75,9 +75,9 @@ func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 func (r *Reference[C, P]) check(op string) error {
 	switch {
 	case r.Source == nil || r.Key == nil:
-		return tables.Invalidf(op, "Reference.Source or Reference.Key is nil; set both")
+		return tables.Wiringf(op, "", "Reference.Source or Reference.Key is nil; set both")
 	case r.Batch < 0:
-		return tables.Invalidf(op, "Reference.Batch is %d; it must be 0 (the default) or more", r.Batch)
+		return tables.Wiringf(op, "", "Reference.Batch is %d; it must be 0 (the default) or more", r.Batch)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			return
 		}
 		if children == nil {
-			yield(Joined[C, P]{}, tables.Invalidf("Join", "the sequence of entities is nil; give one, such as of Query.All"))
+			yield(Joined[C, P]{}, tables.Wiringf("Join", "", "the sequence of entities is nil; give one, such as of Query.All"))
 			return
 		}
 		size := cmp.Or(r.Batch, defaultBatch)

@@ -78,10 +78,10 @@ func TestJoin(t *testing.T) {
 		t.Errorf("an error of the children: %q, %v", found, err)
 	}
 	for _, bad := range []relationships.Reference[employee, department]{{}, {Source: cache}, {Source: cache, Key: groupOf, Batch: -1}} {
-		if _, err := read(bad, all, 0); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := read(bad, all, 0); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("a bad reference: %v", err)
 		}
-		if _, err := bad.Get(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := bad.Get(ctx, jones()); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("a bad reference: %v", err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestGet(t *testing.T) {
 		}
 	}
 	r.Source = relationships.FromRepository[department](nil, 0)
-	if _, err := r.Get(ctx, jones()); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := r.Get(ctx, jones()); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no repository: %v", err)
 	}
 }
@@ -160,10 +160,10 @@ func TestPair(t *testing.T) {
 		}
 	}
 	elsewhere := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.other, schema))
-	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := relationships.NewPair(p.employees, elsewhere, photoKey); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("two tables: %v", err)
 	}
-	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := relationships.NewPair(p.employees, photos, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no convention: %v", err)
 	}
 	// On two tables the convention is a reference.

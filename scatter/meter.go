@@ -52,14 +52,14 @@ type Load struct {
 	Share     float64 // of the target, in the busiest second
 }
 
-// NewMeter makes a meter. Invalid options are tables.ErrInvalid.
+// NewMeter makes a meter. Invalid options are tables.ErrWiring.
 func NewMeter(options *MeterOptions) (*Meter, error) {
 	var o MeterOptions
 	if options != nil {
 		o = *options
 	}
 	if o.Target < 0 || o.Hot < 0 || o.Seconds < 0 || o.Partitions < 0 {
-		return nil, invalid("NewMeter", nil, fmt.Errorf("MeterOptions.Target is %d, Hot %v, Seconds %d and Partitions %d; each must be 0 (meaning the default) or more", o.Target, o.Hot, o.Seconds, o.Partitions))
+		return nil, miswired("NewMeter", nil, fmt.Errorf("MeterOptions.Target is %d, Hot %v, Seconds %d and Partitions %d; each must be 0 (meaning the default) or more", o.Target, o.Hot, o.Seconds, o.Partitions))
 	}
 	o.Target, o.Hot = cmp.Or(o.Target, PartitionTarget), cmp.Or(o.Hot, 0.8)
 	o.Seconds, o.Partitions = cmp.Or(o.Seconds, 10), cmp.Or(o.Partitions, 1024)

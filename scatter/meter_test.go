@@ -65,7 +65,7 @@ func TestMeter(t *testing.T) {
 	if loads := m.Loads(); len(loads) != 0 || m.Enough() != 1 {
 		t.Errorf("all is past, and there is %v", loads)
 	}
-	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := scatter.NewMeter(&scatter.MeterOptions{Hot: -1}); !errors.Is(err, tables.ErrWiring) {
 		t.Error(err)
 	}
 }

@@ -37,14 +37,14 @@ type Natural[T any] struct {
 }
 
 // NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It makes no
-// request. An inconsistent schema or pattern is tables.ErrInvalid.
+// request. An inconsistent schema or pattern is tables.ErrWiring.
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
-		return nil, invalid(op, table, errors.New("the table is nil, or NaturalSchema lacks Name, RowPrefix, Partition or Row; give all of them"))
+		return nil, miswired(op, table, errors.New("the table is nil, or NaturalSchema lacks Name, RowPrefix, Partition or Row; give all of them"))
 	}
 	if _, err := compoundkey.Encode(schema.Name); err != nil {
-		return nil, invalid(op, table, err)
+		return nil, miswired(op, table, err)
 	}
 	if options == nil {
 		options = &Options{}

@@ -96,7 +96,7 @@ func TestNaturalRefuses(t *testing.T) {
 		"no row":       {Name: "a", RowPrefix: "a", Partition: part},
 		"a bad name":   {Name: "a_b", RowPrefix: "a", Partition: part, Row: row},
 	} {
-		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

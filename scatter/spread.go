@@ -61,7 +61,7 @@ type Spread[T any] struct {
 }
 
 // New opens the spread entities of a table, with their patterns. It makes no request. An inconsistent schema or
-// pattern is tables.ErrInvalid.
+// pattern is tables.ErrWiring.
 func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern[T]) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {
@@ -70,7 +70,7 @@ func New[T any](table *tables.Table, schema Schema[T], options *Options, attache
 	s := &Spread[T]{name: schema.Name, order: schema.Order, row: schema.Row, first: schema.Partitions, attempts: schema.MaxAttempts,
 		now: options.Now, ahead: options.Ahead, moving: make(chan struct{}, 1)}
 	if err := s.check(table); err != nil {
-		return nil, invalid(op, table, err)
+		return nil, miswired(op, table, err)
 	}
 	var err error
 	if s.records, err = tables.RowsOf[record](table); err != nil {
@@ -157,6 +157,11 @@ func poisoned(message string) string { return "\x00scatter: " + message + "\x00"
 
 func invalid(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrInvalid, err)
+}
+
+// miswired is the error of a wrong program.
+func miswired(op string, table *tables.Table, err error) error {
+	return failure(op, table, tables.ErrWiring, err)
 }
 
 func failure(op string, table *tables.Table, kind, err error) error {

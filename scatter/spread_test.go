@@ -232,14 +232,14 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		schema, options := good, &scatter.Options{}
 		change(&schema, options)
-		if _, err := open(s, "Events", schema, options); !errors.Is(err, tables.ErrInvalid) {
+		if _, err := open(s, "Events", schema, options); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := scatter.New(nil, good, nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := scatter.New(nil, good, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no table: %v", err)
 	}
-	if _, err := scatter.New(harness.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := scatter.New(harness.Must[*tables.Account](t)(account(s)).Table("Events"), scatter.Schema[struct{}]{Order: good.Order, Row: func(*struct{}) string { return "" }}, nil); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("no Meta: %v", err)
 	}
 }

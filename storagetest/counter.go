@@ -1,8 +1,12 @@
 package storagetest
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,7 +22,13 @@ import (
 type RequestCounter struct {
 	mu    sync.Mutex
 	total int
-	kinds map[Kind]int
+	calls map[counted]int
+}
+
+// counted is what calls are counted by.
+type counted struct {
+	service StorageService
+	kind    Kind
 }
 
 // Do counts a request and passes it on.
@@ -32,15 +42,31 @@ func (c *RequestCounter) Inject(call Call) Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total++
-	if c.kinds == nil {
-		c.kinds = map[Kind]int{}
+	if c.calls == nil {
+		c.calls = map[counted]int{}
 	}
-	c.kinds[call.Kind]++
+	c.calls[counted{call.Service, call.Kind}]++
 	return nil
 }
 
-// String returns a fixed text.
-func (c *RequestCounter) String() string { return "(RequestCounter)" }
+// String lists the counts by service and operation, in the order of their names: "3 requests: table GetEntity 1, table InsertEntity 2".
+func (c *RequestCounter) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	parts := make([]string, 0, len(c.calls))
+	for _, of := range slices.SortedFunc(maps.Keys(c.calls), func(a, b counted) int {
+		return cmp.Or(cmp.Compare(a.service, b.service), cmp.Compare(a.kind, b.kind))
+	}) {
+		parts = append(parts, fmt.Sprintf("%s %s %d", cmp.Or(of.service, "unknown"), of.kind, c.calls[of]))
+	}
+	switch c.total {
+	case 0:
+		return "no requests"
+	case 1:
+		return "1 request: " + parts[0]
+	}
+	return fmt.Sprintf("%d requests: %s", c.total, strings.Join(parts, ", "))
+}
 
 // Count returns the number of requests so far.
 func (c *RequestCounter) Count() int {
@@ -53,16 +79,22 @@ func (c *RequestCounter) Count() int {
 func (c *RequestCounter) CountOf(kind Kind) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.kinds[kind]
+	n := 0
+	for of, calls := range c.calls {
+		if of.kind == kind {
+			n += calls
+		}
+	}
+	return n
 }
 
 // Kinds returns the number of requests of each kind so far.
 func (c *RequestCounter) Kinds() map[Kind]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kinds := maps.Clone(c.kinds)
-	if kinds == nil {
-		kinds = map[Kind]int{}
+	kinds := map[Kind]int{}
+	for of, n := range c.calls {
+		kinds[of.kind] += n
 	}
 	return kinds
 }
@@ -72,7 +104,7 @@ func (c *RequestCounter) Reset() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.total
-	c.total, c.kinds = 0, nil
+	c.total, c.calls = 0, nil
 	return n
 }
 

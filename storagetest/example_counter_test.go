@@ -45,6 +45,8 @@ func ExampleRequestCounter() {
 		cents += float64(n) * prices[kind] / 10_000
 	}
 	fmt.Printf("%d requests, %.2f cents for a million of these\n", counter.Count(), cents*1_000_000)
+	fmt.Println(&counter)
 	// Output:
 	// 10 requests, 36.00 cents for a million of these
+	// 10 requests: table GetEntity 9, table InsertEntity 1
 }

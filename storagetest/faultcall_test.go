@@ -230,7 +230,7 @@ func TestRequestCounterCountsKinds(t *testing.T) {
 	s, _ = newToy()
 	faulty, _ := s.WithRetries(3).Faulty(First(&counter, Times(2, NotSent)))
 	must(t, put(t.Context(), faulty, "a", "x"))
-	if counter.Count() != 3 || !slices.Equal(struck(&counter, GetEntity), nil) || counter.String() != "(RequestCounter)" {
-		t.Errorf("%v", counter.Kinds())
+	if counter.Count() != 3 || !slices.Equal(struck(&counter, GetEntity), nil) || counter.String() != "4 requests: unknown GetEntity 1, table ReplaceEntity 3" {
+		t.Errorf("%v", &counter)
 	}
 }

@@ -71,7 +71,7 @@ type Account struct {
 func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options *AccountOptions) (*Account, error) {
 	token, ok := connection.Token(credential)
 	if !ok {
-		return nil, Invalidf("NewAccount", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
+		return nil, Wiringf("NewAccount", "", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
 	}
 	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, token)
 }
@@ -80,11 +80,11 @@ func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options 
 func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSharedKey"
 	if !connection.IsAccountName(name) {
-		return nil, Invalidf(op, "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
+		return nil, Wiringf(op, "", "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
 	}
 	credential, signer, err := connection.SharedKey(name, key)
 	if err != nil {
-		return nil, Invalidf(op, "the key of account %q is not base64; give it as the portal shows it", name)
+		return nil, Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", name)
 	}
 	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signer}, options, credential)
 }
@@ -95,21 +95,21 @@ func NewAccountWithSAS(endpoints Endpoints, sas string, options *AccountOptions)
 	const op = "NewAccountWithSAS"
 	credential, ok := connection.SAS(sas)
 	if !ok {
-		return nil, Invalidf(op, "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
+		return nil, Wiringf(op, "", "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
 	}
 	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, credential)
 }
 
 func build(op string, a Account, options *AccountOptions, credential connection.Credential) (*Account, error) {
 	if a.endpoints.Table == "" {
-		return nil, Invalidf(op, "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
+		return nil, Wiringf(op, "", "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
 	}
 	for service, endpoint := range map[string]*string{"table": &a.endpoints.Table, "queue": &a.endpoints.Queue, "blob": &a.endpoints.Blob} {
 		if *endpoint == "" {
 			continue
 		}
 		if err := connection.CheckEndpoint(service, *endpoint); err != nil {
-			return nil, Invalid(op, err)
+			return nil, Wiringf(op, "", "%w", err)
 		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
@@ -133,7 +133,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	}
 	clients, err := credential.Clients(connection.Endpoints(a.endpoints), options.ClientOptions, a.telemetry)
 	if err != nil {
-		return nil, Invalid(op, err)
+		return nil, Wiringf(op, "", "%w", err)
 	}
 	a.tables, a.queues, a.blobs = clients.Tables, clients.Queues, clients.Blobs
 	return &a, nil

@@ -57,7 +57,7 @@ func TestAccountFromEnv(t *testing.T) {
 			t.Errorf("%q is accepted as %v", tc.set, a)
 			continue
 		}
-		if e := harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(e.Error(), tc.names) || strings.Contains(e.Error(), "topsecret") || strings.Contains(e.Error(), someKey) {
+		if e := harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(e.Error(), tc.names) || strings.Contains(e.Error(), "topsecret") || strings.Contains(e.Error(), someKey) {
 			t.Errorf("%q: %v does not name %s, or says too much", tc.set, e, tc.names)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAccountFromEnvErrors(t *testing.T) {
 	}
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=contoso;AccountKey=topsecret!")
 	_, err := tables.NewAccountFromEnv(nil)
-	if e := harness.WantKind(t, err, tables.ErrInvalid); strings.Contains(e.Error(), "topsecret") {
+	if e := harness.WantKind(t, err, tables.ErrWiring); strings.Contains(e.Error(), "topsecret") {
 		t.Error(e)
 	}
 }

@@ -24,9 +24,9 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	now := time.Now()
 	switch {
 	case a.blobs == nil:
-		return "", Invalidf(op, "the account has no blob endpoint; give one in Endpoints")
+		return "", Wiringf(op, "", "the account has no blob endpoint; give one in Endpoints")
 	case a.signs == nil && !a.token:
-		return "", Invalidf(op, "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
+		return "", Wiringf(op, "", "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
 	case container == "" || blob == "":
 		return "", Invalidf(op, "the name of the container or of the blob is empty; both are needed")
 	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):

@@ -196,7 +196,7 @@ type bulk struct {
 // Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows: at most maxRows in one transaction.
 func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (_ Report, err error) {
 	if entities == nil {
-		return Report{}, relabel(op, t, Invalidf("", "the sequence of entities is nil; give one"))
+		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	defer func() { span.End(err) }()

@@ -46,11 +46,11 @@ func NewCodec[T any]() (*Codec[T], error) {
 		return &Codec[T]{c}, nil
 	}
 	if c.typ.Kind() != reflect.Struct {
-		return nil, Invalidf("NewCodec", "%s is not a struct; use a struct or Entity", c.typ)
+		return nil, Wiringf("NewCodec", "", "%s is not a struct; use a struct or Entity", c.typ)
 	}
 	plan, err := fields.New(c.typ, storedTypes)
 	if err != nil {
-		return nil, Invalid("NewCodec", err)
+		return nil, Wiringf("NewCodec", "", "%w", err)
 	}
 	c.plan = plan
 	if plan.HasMeta() {

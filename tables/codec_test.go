@@ -178,7 +178,7 @@ func codecError[T any](t *testing.T, mentions ...string) {
 		t.Errorf("%s was accepted", reflect.TypeFor[T]())
 		return
 	}
-	e := harness.WantKind(t, err, tables.ErrInvalid)
+	e := harness.WantKind(t, err, tables.ErrWiring)
 	for _, text := range mentions {
 		if !strings.Contains(e.Error(), text) {
 			t.Errorf("error %q does not mention %q", e, text)

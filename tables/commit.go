@@ -61,7 +61,7 @@ func (t *Table) failed(ctx context.Context, err error) {
 
 func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string) ([]azcore.ETag, *Error) {
 	if err := t.usable(); err != nil {
-		return nil, Invalid("", err)
+		return nil, Wiringf("", "", "%w", err)
 	}
 	if e := CheckWrites(rows.Open, writes); e != nil {
 		return nil, e

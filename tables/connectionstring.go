@@ -17,7 +17,7 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 	const op = "NewAccountFromConnectionString"
 	parsed, err := connection.Parse(connectionString)
 	if err != nil {
-		return nil, Invalid(op, err)
+		return nil, Wiringf(op, "", "%w", err)
 	}
 	if parsed.Key != "" {
 		return NewAccountWithSharedKey(Endpoints(parsed.Endpoints), parsed.Name, parsed.Key, options)
@@ -51,13 +51,13 @@ func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	}
 	switch {
 	case len(ways) == 0:
-		return nil, Invalidf(op, "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
+		return nil, Wiringf(op, "", "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
 	case len(ways) > 1:
-		return nil, Invalidf(op, "%s are set; only one may be", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
+		return nil, Wiringf(op, "", "%s are set; only one may be", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
 	case text != "" && name != "":
-		return nil, Invalidf(op, "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; only one may be")
+		return nil, Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; only one may be")
 	case text == "" && name == "":
-		return nil, Invalidf(op, "%s needs AZURE_STORAGE_ACCOUNT", ways[0])
+		return nil, Wiringf(op, "", "%s needs AZURE_STORAGE_ACCOUNT", ways[0])
 	}
 	account, err := accountFromEnv(text, name, key, sas, options)
 	if err != nil {
@@ -83,7 +83,7 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 	}
 	credential, err := azidentity.NewDefaultAzureCredential(&credentialOptions)
 	if err != nil {
-		return nil, Invalid("NewAccountFromEnv", err)
+		return nil, Wiringf("NewAccountFromEnv", "", "%w", err)
 	}
 	return NewAccount(AccountEndpoints(name), credential, options)
 }

@@ -40,8 +40,8 @@ var (
 	// ErrInvalid: the input (an entity, a key, a condition, a token) breaks a rule, or the service would not return it as it was
 	// written. If this package found that, nothing was sent. Correct the input; a repetition fails in the same way.
 	ErrInvalid = kinds.ErrInvalid
-	// ErrWiring: the program is wrong, whatever its input: a nil handle, an option out of range, a pattern attached twice. Nothing
-	// was sent. Correct the program; its users cannot help it.
+	// ErrWiring: the program or its configuration is wrong, whatever its input: a nil handle, a malformed connection string, an option
+	// out of range, a pattern attached twice. Nothing was sent. Correct the program; its callers cannot help it.
 	ErrWiring = kinds.ErrWiring
 	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
 	ErrTableScan = kinds.ErrTableScan
@@ -151,6 +151,12 @@ func InvalidIn(op, resource, format string, args ...any) *Error {
 	e := Invalidf(op, format, args...)
 	e.Table = resource
 	return e
+}
+
+// Wiringf is the error of a wrong program or configuration, before any request: ErrWiring, whatever the cause. resource is a table, queue,
+// container or blob, or "".
+func Wiringf(op, resource, format string, args ...any) *Error {
+	return &Error{Op: op, Table: resource, Kind: ErrWiring, Err: fmt.Errorf(format, args...)}
 }
 
 var (

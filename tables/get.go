@@ -16,7 +16,7 @@ import (
 // fetch makes the point read of one row. Requests: 1.
 func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
 	if err := t.usable(); err != nil {
-		return nil, Invalid(op, err)
+		return nil, Wiringf(op, "", "%w", err)
 	}
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		return nil, Invalid(op, err)

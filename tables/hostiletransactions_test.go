@@ -43,7 +43,7 @@ func TestHostileTransactionsAreRefused(t *testing.T) {
 		{"two partitions", tables.ErrInvalid, 4, add(4, func(i int) *tables.Entity { return harness.Row(fmt.Sprint(i/3), fmt.Sprint(i)) })},
 		{"partitions that differ in case", tables.ErrInvalid, 2, add(2, func(i int) *tables.Entity { return harness.Row([]string{"p", "P"}[i], "r") })},
 		{"an operation without ETag", tables.ErrInvalid, 2, unread},
-		{"a second commit", tables.ErrInvalid, 0, committed},
+		{"a second commit", tables.ErrWiring, 0, committed},
 		{"a bad row among good ones", tables.ErrInvalid, 2, add(3, func(i int) *tables.Entity { return harness.Row("p", []string{"a", "b/c", "d"}[i]) })},
 		{"a reserved name", tables.ErrInvalid, 1, add(2, func(i int) *tables.Entity { return harness.Row("p", fmt.Sprint(i), property("_tpX", tables.Int32(1))) })},
 		{"a large row among small ones", tables.ErrTooLarge, 2, add(3, func(i int) *tables.Entity {

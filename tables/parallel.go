@@ -59,9 +59,9 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 	switch {
 	case err != nil:
 	case o.Order != nil:
-		err = Invalidf(op, "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
+		err = Wiringf(op, "", "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
 	case cosmos && o.Resume != "":
-		err = Invalidf(op, "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
+		err = Wiringf(op, "", "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
 	}
 	whole := rangescan.Range{}
 	switch {
@@ -84,7 +84,7 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	const op = "AllPartitions"
 	if q.partition != nil {
-		return streams.Failed[*T](Invalidf(op, "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
+		return streams.Failed[*T](Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
 	}
 	o := cmp.Or(options, &ParallelOptions[T]{})
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
@@ -104,7 +104,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	}
 	concurrency := streams.Concurrency(o.Concurrency, defaultConcurrency)
 	if ordered && o.Resume != "" {
-		return streams.Failed[*T](Invalidf(op, "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
+		return streams.Failed[*T](Wiringf(op, "", "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
 	}
 	if ordered || len(keys) == 0 {
 		return func(yield func(*T, error) bool) {

@@ -162,7 +162,7 @@ func TestAllParallelResumes(t *testing.T) {
 	}
 	for name, o := range map[string]tables.ParallelOptions[tables.Entity]{"no token": {Resume: "x"}, "order": {Order: byRow}} {
 		_, err := keysOf(rows.Query().AllowTableScan().AllParallel(t.Context(), &o))
-		if !errors.Is(err, tables.ErrInvalid) {
+		if !errors.Is(err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[o.Order != nil]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

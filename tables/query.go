@@ -132,10 +132,10 @@ func (q *query) plan() (_ Plan, err error) {
 		}
 	}()
 	if q.src == nil {
-		return Plan{}, Invalidf("Query", "the query has no table; make it with Query of Rows or a repository")
+		return Plan{}, Wiringf("Query", "", "the query has no table; make it with Query of Rows or a repository")
 	}
 	if err := q.src.Table.usable(); err != nil {
-		return Plan{}, Invalid("Query", err)
+		return Plan{}, Wiringf("Query", "", "%w", err)
 	}
 	if q.pageSize < 0 || q.pageSize > MaxPageSize {
 		return Plan{}, Invalidf("Query", "PageSize is %d; it must be 1 to %d, or 0 for %[2]d", q.pageSize, MaxPageSize)

@@ -25,7 +25,7 @@ type Rows[T any] struct {
 // RowsOf returns a view of the table's rows as T. It makes no request. A T that cannot be stored is ErrInvalid.
 func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if table == nil {
-		return nil, Invalidf("RowsOf", "the table is nil; make it with Account.Table")
+		return nil, Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")
 	}
 	codec, err := NewCodec[T]()
 	if err != nil {

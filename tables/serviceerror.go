@@ -22,7 +22,7 @@ func ServiceError(op, resource string, err error) *Error {
 	case errors.Is(err, wire.ErrGarbled):
 		e.Kind = ErrGarbled
 	case errors.Is(err, blobio.ErrForeignClient):
-		e.Kind = ErrInvalid
+		e.Kind = ErrWiring
 	}
 	return e
 }

@@ -52,7 +52,7 @@ func (t *Table) Client() *aztables.Client { return t.client }
 // Requests: 1.
 func (t *Table) Create(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
-		return Invalid("Create", err)
+		return Wiringf("Create", "", "%w", err)
 	}
 	ctx, span := (&Source{Table: t}).begin(ctx, "Create")
 	defer func() { span.End(err) }()
@@ -79,7 +79,7 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 // Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrMissingResource.
 func (t *Table) Drop(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
-		return Invalid("Drop", err)
+		return Wiringf("Drop", "", "%w", err)
 	}
 	ctx, span := (&Source{Table: t}).begin(ctx, "Drop")
 	defer func() { span.End(err) }()

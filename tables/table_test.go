@@ -29,7 +29,7 @@ func TestTableNames(t *testing.T) {
 		_, commit := x.Commit(ctx)
 		for _, err := range []error{get, plan, page, commit, table.Create(ctx), table.CreateIfMissing(ctx), table.Drop(ctx), bags.Insert(ctx, harness.Bag("p", "r", "")),
 			bags.DeleteUnconditional(ctx, tables.Key{Partition: "p", Row: "r"})} {
-			harness.WantKind(t, err, tables.ErrInvalid)
+			harness.WantKind(t, err, tables.ErrWiring)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (x *Transaction) fail(key Key, err error) {
 // committed once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
-		return nil, Invalidf("Commit", "the transaction has no table; make it with Table.NewTransaction")
+		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
 	}
 	ctx, span := (&Source{Table: x.table}).begin(ctx, "Commit")
 	defer func() { span.End(err) }()
@@ -139,7 +139,7 @@ func (x *Transaction) usable() error {
 	case x.err != nil:
 		return x.err
 	case x.committed:
-		return Invalidf("Commit", "the transaction was committed before; make a new one")
+		return Wiringf("Commit", "", "the transaction was committed before; make a new one")
 	}
 	return nil
 }

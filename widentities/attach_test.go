@@ -28,7 +28,7 @@ func TestFirstRowsThatCannotWork(t *testing.T) {
 	narrowSchema := patterns.Schema[narrow]{Key: func(n *narrow) tables.Key { return tables.Key{Partition: n.Team, Row: n.Email} }}
 	refused := func(want string, err error) {
 		t.Helper()
-		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -59,12 +59,12 @@ func TestLayoutOfOneRepository(t *testing.T) {
 	table := account(t, storagetest.Simulator(t, nil)).Table("Profiles")
 	l := widentities.New[profile](nil)
 	broken := intrapartition.NewIndex[profile, compoundkey.Part]("broken", nil, nil)
-	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := patterns.NewRepository(table, schema, l, broken); !errors.Is(err, tables.ErrWiring) {
 		t.Fatalf("a broken index beside it: %v", err)
 	}
 	_, err := patterns.NewRepository(table, schema, l)
 	harness.Check(t, err)
-	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := patterns.NewRepository(table, schema, l); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a second repository: %v", err)
 	}
 }

@@ -53,26 +53,26 @@ type moveBody struct {
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
-		return nil, tables.InvalidIn(op, "", "the queue is nil or the zero value; make it with eventual.NewQueue")
+		return nil, tables.Wiringf(op, "", "the queue is nil or the zero value; make it with eventual.NewQueue")
 	}
 	switch {
 	case name == "":
-		return nil, tables.InvalidIn(op, q.Name(), "the mover's name is empty; give one")
+		return nil, tables.Wiringf(op, q.Name(), "the mover's name is empty; give one")
 	case source == nil:
-		return nil, tables.InvalidIn(op, q.Name(), "the source repository is nil; give one")
+		return nil, tables.Wiringf(op, q.Name(), "the source repository is nil; give one")
 	case destination == nil:
-		return nil, tables.InvalidIn(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
+		return nil, tables.Wiringf(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
 	}
 	host := patterns.HostOf(source)
 	if sharesMeta(host) {
-		return nil, tables.InvalidIn(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
+		return nil, tables.Wiringf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
 	if options != nil {
 		m.replaces = options.Replace
 	}
 	if err := destination.check(host); err != nil {
-		return nil, tables.InvalidIn(op, q.Name(), "the destination is not suitable: %w", err)
+		return nil, tables.Wiringf(op, q.Name(), "the destination is not suitable: %w", err)
 	}
 	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func TestNewMoverRefuses(t *testing.T) {
 		"deleted with the entity, and the destination":            second(archive.New(p.queue, "m", streamed, to, nil)),
 		"has a handler already":                                   second(archive.New(p.queue, "archive-clerks", p.current, to, nil)),
 	} {
-		if wantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), name) {
+		if wantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
@@ -520,7 +520,7 @@ func TestQueuesThatNobodyMade(t *testing.T) {
 	plain := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(account.Table("Clerks"), patterns.Schema[clerk]{Key: clerkKey}))
 	for what, q := range map[string]*eventual.Queue{"nil": nil, "zero": {}} {
 		t.Run(what, func(t *testing.T) {
-			wantKind(t, second(archive.New(q, "m", plain, archive.ToRepository(plain, nil), nil)), tables.ErrInvalid)
+			wantKind(t, second(archive.New(q, "m", plain, archive.ToRepository(plain, nil), nil)), tables.ErrWiring)
 		})
 	}
 }

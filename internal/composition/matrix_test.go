@@ -131,7 +131,7 @@ func TestMatrix(t *testing.T) {
 				both := k.makeParts(t, a, b)
 				r, err := k.plain(both)
 				if !x.cells[[2]int{i, j}] {
-					k.mustRefuse(t, err, k.nameOfPattern(t, both[0]), k.nameOfPattern(t, both[1]))
+					k.mustRefuse(t, err, tables.ErrWiring, k.nameOfPattern(t, both[0]), k.nameOfPattern(t, both[1]))
 					return
 				}
 				harness.Check(t, err)
@@ -199,10 +199,10 @@ func (k *kit) prepareFor(t testing.TB, r *patterns.Repository[item], v *item) er
 }
 
 // mustRefuse checks that an error names all, and that nothing was asked of the service.
-func (k *kit) mustRefuse(t testing.TB, err error, names ...string) {
+func (k *kit) mustRefuse(t testing.TB, err, kind error, names ...string) {
 	t.Helper()
-	if !errors.Is(err, tables.ErrInvalid) {
-		t.Fatalf("%v is no ErrInvalid", err)
+	if !errors.Is(err, kind) {
+		t.Fatalf("%v is not of the kind %v", err, kind)
 	}
 	for _, name := range names {
 		if !strings.Contains(err.Error(), strconv.Quote(name)) && !strings.Contains(err.Error(), name+" ") && !strings.Contains(err.Error(), name+":") {

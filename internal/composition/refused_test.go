@@ -39,14 +39,14 @@ func TestRefused(t *testing.T) {
 		"a layout without EntityType in front": {[]patterns.Pattern[item]{newType(), widentities.New[item](nil)}, `"wide"`},
 	} {
 		_, err := k.plain(c.both)
-		if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	sealed, clipped := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.table, k.queue, []patterns.Pattern[item]{sealing(), clips()})), harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{clips()}))
 	plain := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.account.Table("Plain"), k.queue, nil))
 	for what, both := range map[string][2]*patterns.Repository[item]{`"encryption"`: {sealed, clipped}, `"Clip"`: {clipped, plain}} {
-		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), what) {
+		if _, err := archive.New(k.queue, "m", both[0], archive.ToRepository(both[1], nil), nil); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), what) {
 			t.Errorf("a mover into a repository without %s: %v", what, err)
 		}
 	}

@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"patterns":    {"internal", "compoundkey", "tables", "driver", "intents", "eventual"}, // a Store has a queue and a worker
 	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                        // what the index packages share
 	"pattern":     {"internal", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
+	"httpapi":     {"internal", "compoundkey", "tables"},
 	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
 	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
 	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest", "application"},

@@ -103,12 +103,12 @@ func (a Along) Change(rows.Pass) any { return a.change }
 // ready to use.
 type Binding[T any] struct{ host atomic.Pointer[Host[T]] }
 
-// Host returns the repository. It is ErrInvalid before NewRepository has succeeded. op and pattern name the operation
+// Host returns the repository. It is ErrWiring before NewRepository has succeeded. op and pattern name the operation
 // and the pattern in the error.
 func (b *Binding[T]) Host(op, pattern string) (Host[T], error) {
 	host := b.host.Load()
 	if host == nil {
-		return nil, &tables.Error{Op: op, Pattern: pattern, Kind: tables.ErrInvalid, Err: errors.New("the pattern was not given to a repository; give it to NewRepository")}
+		return nil, &tables.Error{Op: op, Pattern: pattern, Kind: tables.ErrWiring, Err: errors.New("the pattern was not given to a repository; give it to NewRepository")}
 	}
 	return *host, nil
 }

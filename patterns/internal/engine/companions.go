@@ -34,7 +34,7 @@ type stagedChange struct {
 // Commit implements tables.ChangeSet.
 func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if t.set != nil {
-		t.err = tables.Invalidf("Commit", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
+		t.err = tables.Wiringf("Commit", "", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
 		return nil, t.err
 	}
 	s, err := t.newSet(ctx)

@@ -133,7 +133,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 		return nil
 	}
 	if r.Layout == nil || row.Layout == FurtherRow {
-		return &tables.Error{Kind: tables.ErrInvalid, Err: ErrNoLayout}
+		return &tables.Error{Kind: tables.ErrWiring, Err: ErrNoLayout}
 	}
 	if selected != nil {
 		selected = slices.DeleteFunc(slices.Clone(selected), func(name string) bool {

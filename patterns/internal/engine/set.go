@@ -185,7 +185,7 @@ func (s *Set) runner() (intents.Runner, error) {
 		case first == nil:
 			first = r
 		case r.Schema.Intents != first.Schema.Intents:
-			return nil, w.located(tables.Invalidf("", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
+			return nil, w.located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
 		}
 	}
 	return first.Schema.Intents, nil

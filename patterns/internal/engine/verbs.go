@@ -141,7 +141,7 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 // Update is Repository.Update.
 func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
 	if change == nil {
-		return nil, r.Invalid("Update", key, errors.New("the change function is nil"))
+		return nil, tables.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
 	}
 	var v any
 	err := r.verb(ctx, "Update", r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {

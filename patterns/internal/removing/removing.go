@@ -306,7 +306,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 		v, known := values[f.owner]
 		if !known {
 			if v, _, err = r.Engine.LoadStored(ctx, r.Engine.Table, row, nil, nil); err != nil {
-				if e := engine.AsError(err); e == nil || !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) {
+				if e := engine.AsError(err); e == nil || !errors.Is(err, tables.ErrGarbled) && !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring) {
 					return nil, err
 				}
 				r.report(f, err)

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+const (
+	ifMatch     = "If-Match"
+	ifNoneMatch = "If-None-Match"
+
+	// encodedTag begins the tags that are the base64 of an ETag of the service which cannot stand in a header as it is.
+	encodedTag = "~"
+
+	maxConditionBytes = 8192 // of a header
+	maxConditionTags  = 100  // of a header
+)
+
+// FormatETag returns the entity tag that a service sends for an ETag of Azure Storage, "" for "". It is strong, since the service of Azure
+// changes its ETag with each write: W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'". Anything else
+// that the representation depends on, such as a language, must have an entity of its own.
+func FormatETag(etag azcore.ETag) string {
+	if etag == "" {
+		return ""
+	}
+	if opaque, weak := strings.CutPrefix(string(etag), "W/"); weak && isOpaque(opaque) && !strings.HasPrefix(opaque, `"`+encodedTag) {
+		return opaque
+	}
+	return `"` + encodedTag + base64.RawURLEncoding.EncodeToString([]byte(etag)) + `"`
+}
+
+// isOpaque reports whether a text is an opaque-tag of RFC 9110: in quotes, without quotes, spaces and control characters inside.
+func isOpaque(tag string) bool {
+	if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
+		return false
+	}
+	for _, c := range []byte(tag[1 : len(tag)-1]) {
+		if c <= 0x20 || c == '"' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it weak. A tag that FormatETag
+// returns for no ETag is one that no entity has.
+func etagOf(tag string) azcore.ETag {
+	tag = strings.TrimPrefix(tag, "W/")
+	encoded, is := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag)
+	if !is {
+		return azcore.ETag("W/" + tag)
+	}
+	if etag, err := base64.RawURLEncoding.DecodeString(encoded); err == nil && FormatETag(azcore.ETag(etag)) == tag {
+		return azcore.ETag(etag)
+	}
+	return azcore.ETag("W/" + tag)
+}
+
+// SetETag sets the ETag header of a response to the tag of an ETag of Azure Storage, which is in tables.Meta.
+func SetETag(h http.Header, etag azcore.ETag) {
+	if tag := FormatETag(etag); tag != "" {
+		h.Set("ETag", tag)
+	}
+}
+
+// Condition is an If-Match or If-None-Match header. The zero Condition is that of a request without the header.
+type Condition struct {
+	name  string
+	any   bool
+	etags []azcore.ETag
+}
+
+// IfMatch returns the condition of the If-Match header. A malformed header is tables.ErrInvalid.
+func IfMatch(r *http.Request) (Condition, error) { return condition(r, ifMatch) }
+
+// IfNoneMatch returns the condition of the If-None-Match header. A malformed header is tables.ErrInvalid.
+func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNoneMatch) }
+
+// RequireIfMatch is IfMatch for requests that must not overwrite what the caller has not seen: without the header it is
+// ErrPreconditionRequired.
+func RequireIfMatch(r *http.Request) (Condition, error) {
+	c, err := IfMatch(r)
+	if err == nil && !c.Given() {
+		err = tables.Invalid("RequireIfMatch", ErrPreconditionRequired)
+	}
+	return c, err
+}
+
+// condition parses a header: "*", or a list of tags, which may be spread over several lines.
+func condition(r *http.Request, name string) (Condition, error) {
+	lines := r.Header.Values(name)
+	if len(lines) == 0 {
+		return Condition{}, nil
+	}
+	c, text := Condition{name: name}, strings.Join(lines, ",")
+	if len(text) > maxConditionBytes {
+		return Condition{}, tables.Invalidf(name, "the header has %d bytes; it may have %d", len(text), maxConditionBytes)
+	}
+	if text = strings.Trim(text, " \t"); text == "*" {
+		c.any = true
+		return c, nil
+	}
+	for text != "" {
+		if text[0] == ',' || text[0] == ' ' || text[0] == '\t' {
+			text = text[1:] // RFC 9110 allows empty elements of a list
+			continue
+		}
+		tag, rest, ok := cutTag(text)
+		if !ok || len(c.etags) == maxConditionTags {
+			return Condition{}, tables.Invalidf(name, `the header is malformed; it must be * or at most %d quoted tags with commas between them, such as "abc"`, maxConditionTags)
+		}
+		c.etags, text = append(c.etags, etagOf(tag)), rest
+	}
+	if c.etags == nil {
+		return Condition{}, tables.Invalidf(name, "the header is empty; it must be * or a list of quoted tags")
+	}
+	return c, nil
+}
+
+// cutTag cuts the first tag off a list, behind which must be a comma or the end.
+func cutTag(text string) (tag, rest string, ok bool) {
+	weak, opaque := "", text
+	if strings.HasPrefix(text, "W/") {
+		weak, opaque = text[:2], text[2:]
+	}
+	if !strings.HasPrefix(opaque, `"`) {
+		return "", "", false
+	}
+	end := strings.IndexByte(opaque[1:], '"') + 2
+	if end == 1 || !isOpaque(opaque[:end]) {
+		return "", "", false
+	}
+	rest = strings.TrimLeft(opaque[end:], " \t")
+	return weak + opaque[:end], rest, rest == "" || rest[0] == ','
+}
+
+// Given reports whether the request has the header.
+func (c Condition) Given() bool { return c.name != "" }
+
+// Any reports whether the header is "*": If-None-Match: * asks for an insert, and If-Match: * for a replacement of whatever is there.
+func (c Condition) Any() bool { return c.any }
+
+// ETags returns the ETags of Azure Storage that the header lists.
+func (c Condition) ETags() []azcore.ETag { return slices.Clone(c.etags) }
+
+// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if it does not exist.
+// Tags that a proxy has made weak match too: each write changes the ETag, so they still name one version.
+func (c Condition) Matches(etag azcore.ETag) bool {
+	return etag != "" && (c.any || slices.Contains(c.etags, etag))
+}
+
+// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its ETag, or If-None-Match
+// does. etag is "" if the entity does not exist. It is nil for a request without the header. Write under the ETag all the same, as
+// Repository.Replace does: another writer can come between.
+func (c Condition) Check(etag azcore.ETag) error {
+	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
+		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}
+	}
+	return nil
+}
+
+// NotModified sets the ETag header, and answers a GET or HEAD whose If-None-Match matches with 304 Not Modified: then it returns true, and
+// the handler is done. A malformed header matches nothing.
+func NotModified(w http.ResponseWriter, r *http.Request, etag azcore.ETag) bool {
+	SetETag(w.Header(), etag)
+	c, err := IfNoneMatch(r)
+	if err != nil || !c.Matches(etag) || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	w.WriteHeader(http.StatusNotModified)
+	return true
+}

@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+const (
+	tokenVersion = 1
+	saltBytes    = 16
+	tokenBlock   = 64 // what is sealed is padded to a multiple of it, so that its length says little of the keys
+
+	leastTokenKey  = 32
+	maxTokenKeys   = 8
+	maxSealedBytes = 16384
+)
+
+// PageTokenOptions are the options of NewPageTokens; nil is the same as the zero value.
+type PageTokenOptions struct {
+	// Lifetime is how long a token can be opened; 0 is for as long as its key is given.
+	Lifetime time.Duration
+	// Now is the clock, for tests (default time.Now).
+	Now func() time.Time
+}
+
+// PageTokens seals the continuation tokens of pages, which contain keys of entities in clear. A sealed token is encrypted and authenticated
+// by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. It is
+// safe for concurrent use.
+type PageTokens struct {
+	keys     [][]byte
+	purpose  string
+	lifetime time.Duration
+	now      func() time.Time
+}
+
+// NewPageTokens returns what seals and opens the tokens of one purpose, such as "contoso list v1". keys has 1 to 8 random keys of at least
+// 32 bytes, such as those of a secret store: the first seals, and all open. To rotate, give all processes the new key as the last one, then as
+// the first, and remove the old one when its tokens have expired. Inconsistent arguments are tables.ErrWiring.
+func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*PageTokens, error) {
+	const op = "NewPageTokens"
+	if options == nil {
+		options = &PageTokenOptions{}
+	}
+	if len(keys) < 1 || len(keys) > maxTokenKeys {
+		return nil, tables.Wiringf(op, "", "got %d keys; give 1 to %d", len(keys), maxTokenKeys)
+	}
+	if purpose == "" || options.Lifetime < 0 {
+		return nil, tables.Wiringf(op, "", "the purpose is %q and PageTokenOptions.Lifetime %v; the purpose must not be empty, and Lifetime 0 (meaning no end) or more", purpose, options.Lifetime)
+	}
+	p := &PageTokens{purpose: purpose, lifetime: options.Lifetime, now: options.Now}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	for i, key := range keys {
+		if len(key) < leastTokenKey {
+			return nil, tables.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastTokenKey)
+		}
+		p.keys = append(p.keys, slices.Clone(key))
+	}
+	return p, nil
+}
+
+// Seal seals the Next of a page. bound is what the token is for, such as tenant and route: Open needs the same texts in the same order.
+// An empty token, after the last page, stays empty.
+func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
+	if token == "" {
+		return "", nil
+	}
+	if len(token) > maxSealedBytes/2 {
+		return "", tables.Invalidf("Seal", "the token has %d bytes; it may have %d", len(token), maxSealedBytes/2)
+	}
+	var expiry int64
+	if p.lifetime > 0 {
+		expiry = p.now().Add(p.lifetime).UnixMilli()
+	}
+	plain := binary.BigEndian.AppendUint64(nil, uint64(expiry))
+	plain = binary.BigEndian.AppendUint32(plain, uint32(len(token)))
+	plain = append(plain, token...)
+	plain = append(plain, make([]byte, (tokenBlock-len(plain)%tokenBlock)%tokenBlock)...)
+	header := make([]byte, 1+saltBytes)
+	header[0] = tokenVersion
+	_, _ = rand.Read(header[1:]) // it never fails
+	aead, nonce, err := p.aead(p.keys[0], header[1:])
+	if err != nil {
+		return "", tables.Wiringf("Seal", "", "%w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nonce, plain, associated(bound))), nil
+}
+
+// Open returns the token that was sealed for the same purpose and bound. Any other text is tables.ErrInvalid, with ErrPageToken or
+// ErrPageTokenExpired as its cause; it never tells which of the two texts or keys was wrong. An empty text is the empty token of the first page.
+func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
+	const op = "OpenPageToken"
+	if sealed == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil || len(sealed) > maxSealedBytes || len(raw) <= 1+saltBytes || raw[0] != tokenVersion {
+		return "", tables.Invalid(op, ErrPageToken)
+	}
+	salt, ciphertext := raw[1:1+saltBytes], raw[1+saltBytes:]
+	for _, key := range p.keys {
+		aead, nonce, err := p.aead(key, salt)
+		if err != nil {
+			return "", tables.Wiringf(op, "", "%w", err)
+		}
+		if plain, err := aead.Open(nil, nonce, ciphertext, associated(bound)); err == nil {
+			return p.content(op, plain)
+		}
+	}
+	return "", tables.Invalid(op, ErrPageToken)
+}
+
+// content returns the token of an authentic plaintext, unless it has expired.
+func (p *PageTokens) content(op string, plain []byte) (string, error) {
+	if len(plain) < 12 {
+		return "", tables.Invalid(op, ErrPageToken)
+	}
+	expiry, n := int64(binary.BigEndian.Uint64(plain)), int64(binary.BigEndian.Uint32(plain[8:]))
+	if n > int64(len(plain)-12) {
+		return "", tables.Invalid(op, ErrPageToken)
+	}
+	if expiry != 0 && p.now().UnixMilli() >= expiry {
+		return "", tables.Invalid(op, ErrPageTokenExpired)
+	}
+	return string(plain[12 : 12+n]), nil
+}
+
+// aead derives the key and the nonce of one token: with 128 random bits of salt, no two tokens share them.
+func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, []byte, error) {
+	derived, err := hkdf.Key(sha256.New, key, salt, "tablepatterns page token 1\x00"+p.purpose, 32+12)
+	if err != nil {
+		return nil, nil, err
+	}
+	block, err := aes.NewCipher(derived[:32])
+	if err != nil {
+		return nil, nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return aead, derived[32:], err
+}
+
+// associated encodes texts, each with its length, so that no two lists have the same encoding.
+func associated(bound []string) []byte {
+	out := []byte{tokenVersion}
+	for _, text := range bound {
+		out = binary.BigEndian.AppendUint64(out, uint64(len(text)))
+		out = append(out, text...)
+	}
+	return out
+}
