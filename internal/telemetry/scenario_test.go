@@ -397,3 +397,16 @@ func prometheusNames() map[string]bool {
 	}
 	return names
 }
+
+// TestKeysAreHiddenByDefault: text in double quotes, as the library writes keys, is left out unless the account's options allow keys.
+// Signatures and account keys are left out in any case.
+func TestKeysAreHiddenByDefault(t *testing.T) {
+	text := fmt.Sprintf("Get in Orders (%q, %q): x, see https://a.test/Orders(PartitionKey='%s')?sv=1&sig=%s and AccountKey=%[3]s;", secretKey, `a"`+secretKey, secretKey, secretValue)
+	for keys, want := range map[bool]bool{false: false, true: true} {
+		signals := harness.Must[*telemetry.Telemetry](t)(telemetry.New(telemetry.Options{Keys: keys}))
+		said := signals.Text(text)
+		if strings.Contains(said, secretKey) != want || strings.Contains(said, secretValue) || strings.Contains(said, "AccountKey="+secretKey) || !strings.HasPrefix(said, "Get in Orders (") {
+			t.Errorf("keys %v: %s", keys, said)
+		}
+	}
+}
