@@ -186,7 +186,9 @@ func beOutbox(t *testing.T, names []string) {
 	for range outboxKillWriters {
 		writers.Go(func() {
 			for !over.Load() {
-				if err := sellTwice(ctx, repo, fmt.Sprintf("%s-%06d", names[3], next.Add(1))); err != nil {
+				err := sellTwice(ctx, repo, fmt.Sprintf("%s-%06d", names[3], next.Add(1)))
+				stalled := errors.Is(err, eventual.ErrLeaseLost) || errors.Is(err, tables.ErrUnknownOutcome) // for seconds, as on a busy machine
+				if err != nil && !stalled {
 					t.Error(err)
 				}
 			}

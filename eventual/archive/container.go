@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -45,7 +45,7 @@ import (
 // of them got no response. With another client, each request without a response makes the message wait for its visibility timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
-	return toContainer[T]{c, name, codec, err}
+	return toContainer[T]{container: c, name: name, codec: codec, codecErr: err}
 }
 
 type toContainer[T any] struct {
@@ -53,6 +53,9 @@ type toContainer[T any] struct {
 	name      func(*T) string
 	codec     *tables.Codec[T]
 	codecErr  error
+
+	toFiles bool // made by ToFiles
+	files   Files
 }
 
 const (
@@ -68,7 +71,9 @@ const (
 
 func (d toContainer[T]) check(source driver.Host[T]) error {
 	switch {
-	case d.container == nil:
+	case d.toFiles && fields.IsNil(d.files):
+		return errors.New("the Files are nil; give a store")
+	case !d.toFiles && d.container == nil:
 		return errors.New("the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
 	case d.name == nil:
 		return errors.New("the function that names the blobs is nil; give one")
@@ -106,6 +111,9 @@ type archiveBlob struct {
 // returns the ETag, or "" if that is not known.
 func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
 	const op = "Move"
+	if d.files != nil {
+		return d.putFile(ctx, name, body, metadata, base)
+	}
 	contentType, sum := "application/json", md5.Sum(body)
 	var ex wire.Exchange
 	answer, err := d.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
@@ -175,6 +183,9 @@ func unknownBlob(op, name string, err error) error {
 
 // stat reads the properties that identify a blob; nil if it does not exist.
 func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, error) {
+	if d.files != nil {
+		return d.statFile(ctx, name)
+	}
 	answer, err := d.container.NewBlobClient(name).GetProperties(ctx, nil)
 	if blobio.IsGone(err) {
 		return nil, nil
@@ -186,31 +197,21 @@ func (d toContainer[T]) stat(ctx context.Context, name string) (*archiveBlob, er
 		return nil, failure("Read", name, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", tables.ErrGarbled))
 	}
 	b := &archiveBlob{etag: *answer.ETag}
-	sum, others := "", 0
+	metadata := make(map[string]string, len(answer.Metadata))
 	for key, value := range answer.Metadata {
-		if value == nil {
-			continue
-		}
-		switch strings.ToLower(key) {
-		case metaMove:
-			b.move = *value
-		case metaWrite:
-			b.write = *value
-		case metaMD5:
-			sum = *value
-		case metaPending:
-			b.pending = true
-		case metaIncarnation:
-		default:
-			others++
+		if value != nil {
+			metadata[strings.ToLower(key)] = *value
 		}
 	}
-	b.unchanged = others == 0 && sum != "" && sum == hex.EncodeToString(answer.ContentMD5)
+	b.describe(metadata, answer.ContentMD5)
 	return b, nil
 }
 
 // remove deletes a blob if it has not changed since b was read; otherwise done is false.
 func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
+	if d.files != nil {
+		return d.removeFile(ctx, name, b)
+	}
 	var ex wire.Exchange
 	_, err = d.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: blobio.Unchanged(b.etag)})
 	switch {

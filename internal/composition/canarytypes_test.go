@@ -42,7 +42,7 @@ import (
 // them, nor is one that holds what the program has stored.
 const harmlessTypes = `
 driver.Host driver.Layout driver.Authentication tables.Meaning patterns.Pattern
-eventual.Handler archive.Destination archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
+eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
 access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
@@ -124,7 +124,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 	_ = spread
 	return []any{driver.Fact{}, driver.Scope{}, tables.BulkOptions{}, tables.Report{}, intents.Intent{}, tables.Key{}, tables.Error{}, tables.ParallelOptions[item]{}, tables.Plan{},
 		patterns.JobOptions{}, patterns.Finding{}, patterns.Resource{}, harness.Must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](d.table)),
-		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
+		eventual.SweepOptions{}, eventual.SweepReport{}, archive.Options{}, archive.File{}, archive.StoredFile{}, driver.Along{}, eventual.SendOptions{}, eventual.OutboxOptions{}, eventual.OnCommit[item]("o", nil, nil), access.IssuerOptions{}, access.Policy{}, access.PoliciesOptions{}, access.SignerOptions{},
 		encryption.DataKeyID{1}, encryption.DataKeyInfo{}, encryption.RegistryOptions{}, encryption.StreamOptions{}, encryption.VaultOptions{}, encryption.WrappedKey{},
 		largeentities.StreamOptions{}, largeentities.DownloadOptions{}, largeentities.SweepOptions{}, largeentities.SweepReport{}, indexentities.FindOptions{}, indexentities.Value{},
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},

@@ -1,0 +1,200 @@
+package archive_test
+
+import (
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"log"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/eventual/archive"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// shelf is a store of files in memory, in place of an object store of another vendor.
+type shelf struct {
+	mu    sync.Mutex
+	files map[string]shelved
+	puts  int
+	meet  func(put int) error // if set, what Put returns after it has stored the file
+}
+
+type shelved struct {
+	archive.File
+	version string
+}
+
+// Put implements archive.Files.
+func (s *shelf) Put(_ context.Context, name string, f archive.File, base string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[name].version != base {
+		return "", tables.ErrConflict
+	}
+	s.puts++
+	version := fmt.Sprint("v", s.puts)
+	s.files[name] = shelved{f, version}
+	if s.meet != nil {
+		return version, s.meet(s.puts)
+	}
+	return version, nil
+}
+
+// Stat implements archive.Files.
+func (s *shelf) Stat(_ context.Context, name string) (*archive.StoredFile, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, there := s.files[name]
+	if !there {
+		return nil, nil
+	}
+	return &archive.StoredFile{Version: f.version, Metadata: maps.Clone(f.Metadata), MD5: md5.Sum(f.Content)}, nil
+}
+
+// Delete implements archive.Files.
+func (s *shelf) Delete(_ context.Context, name, version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[name].version != version {
+		return tables.ErrConflict
+	}
+	delete(s.files, name)
+	return nil
+}
+
+// Those who have left are moved into files of another system: in the end an employee is in the table or in the file, and not in both.
+func ExampleToFiles() {
+	ctx := context.Background()
+	store, err := patterns.NewStore(harness.ExampleAccount(), "filing", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	employees, err := patterns.NewRepository(store.Table("FiledEmployees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	files := &shelf{files: map[string]shelved{}} // implements archive.Files
+	name := func(e *Employee) string { return fmt.Sprintf("%s/%d.json", e.Department, e.ID) }
+	mover, err := archive.New(store.Intents(), "file-employees", employees, archive.ToFiles(files, name), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	june := &Employee{Department: "Sales", ID: 223, Name: "June Jones"}
+	if err := employees.Insert(ctx, june); err != nil {
+		log.Fatal(err)
+	}
+	if err := mover.Move(ctx, june); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := eventual.NewWorker(store.Intents(), nil, nil) // a service calls store.Run
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := worker.Drain(ctx); err != nil {
+		log.Fatal(err)
+	}
+	_, err = employees.Get(ctx, employeeKey(june))
+	fmt.Println(errors.Is(err, tables.ErrNotFound))
+	filed, err := archive.Decode[Employee](files.files["Sales/223.json"].Content)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(filed.Name)
+	// Output:
+	// true
+	// June Jones
+}
+
+// errOffline is what a store says that has done nothing.
+var errOffline = errors.New("the store is offline")
+
+// TestToFiles: each Put of a move gets no answer, or fails, and a worker completes the move. A file that somebody has changed is left, with
+// the entity.
+func TestToFiles(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		meet    func(*shelf) func(put int) error
+		foreign bool // another file has the name
+	}{
+		{name: "no fault", meet: func(*shelf) func(int) error { return nil }},
+		{name: "no answer to the pending file", meet: func(*shelf) func(int) error { return onPut(1, tables.ErrUnknownOutcome) }},
+		{name: "no answer to the content", meet: func(*shelf) func(int) error { return onPut(2, tables.ErrUnknownOutcome) }},
+		{name: "a failure after the pending file", meet: func(*shelf) func(int) error { return onPut(1, errOffline) }},
+		{name: "another file", meet: func(*shelf) func(int) error { return nil }, foreign: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := storagetest.Simulator(t, nil)
+			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "files", nil))
+			employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}))
+			files := &shelf{files: map[string]shelved{}}
+			files.meet = c.meet(files)
+			mover := harness.Must[*archive.Mover[Employee]](t)(archive.New(store.Intents(), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))
+			harness.Check(t, store.Create(t.Context()))
+			if c.foreign {
+				files.files["June"] = shelved{archive.File{Content: []byte("mine")}, "v0"}
+			}
+			june := &Employee{Department: "Sales", ID: 223, Name: "June"}
+			harness.Check(t, employees.Insert(t.Context(), june), mover.Move(t.Context(), june))
+			if c.foreign {
+				harness.Check(t, harness.PoisonAll(t.Context(), s, store.Intents()))
+			}
+			for range 3 {
+				harness.Check(t, harness.DrainNow(t.Context(), store.Intents()))
+				s.Wait(2 * time.Minute)
+			}
+			_, err := employees.Get(t.Context(), employeeKey(june))
+			if c.foreign {
+				if err != nil || string(files.files["June"].Content) != "mine" {
+					t.Errorf("%s: %v, and the file is %s", c.name, err, files.files["June"].Content)
+				}
+				entries := harness.Must[[]eventual.PoisonMessage](t)(store.Intents().Poison().Peek(t.Context(), 2))
+				if len(entries) != 1 {
+					t.Errorf("%+v", entries)
+				}
+				return
+			}
+			filed, decodeErr := archive.Decode[Employee](files.files["June"].Content)
+			if !errors.Is(err, tables.ErrNotFound) || decodeErr != nil || filed.Name != "June" {
+				t.Errorf("%s: %v, %v, %+v", c.name, err, decodeErr, filed)
+			}
+			if n := harness.Must[int](t)(store.Intents().Length(t.Context())); n != 0 {
+				t.Errorf("%s: %d messages are left", c.name, n)
+			}
+		})
+	}
+	var none *shelf
+	employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(harness.ExampleTable("NoFiles"), patterns.Schema[Employee]{Key: employeeKey}))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(employees.Table().Account(), "nofiles", nil))
+	for _, files := range []archive.Files{nil, none} {
+		if _, err := archive.New(queue, "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil); err == nil || !strings.Contains(err.Error(), "Files are nil") {
+			t.Error(err)
+		}
+	}
+	if _, err := archive.Decode[Employee]([]byte("mine")); !errors.Is(err, tables.ErrGarbled) {
+		t.Error(err)
+	}
+}
+
+// onPut is an error of one Put.
+func onPut(n int, err error) func(int) error {
+	return func(put int) error {
+		if put == n {
+			return err
+		}
+		return nil
+	}
+}
