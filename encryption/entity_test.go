@@ -191,7 +191,7 @@ func TestRefusals(t *testing.T) {
 	}
 	empty := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))
 	r = harness.Must[*patterns.Repository[employee]](t)(employeesOf(r.Table(), empty, nil))
-	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "CreateDataKey") {
+	if err := r.Insert(ctx, june("Sales", 3)); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "EnsureDataKey") {
 		t.Errorf("an insert without any data key: %v", err)
 	}
 }

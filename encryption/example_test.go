@@ -68,10 +68,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Once:
-	if err := store.Create(ctx); err != nil { // the table of data keys
-		log.Fatal(err)
-	}
-	if _, err := registry.CreateDataKey(ctx); err != nil {
+	if err := store.Create(ctx); err != nil { // the table of data keys, and the first key
 		log.Fatal(err)
 	}
 	if err := registry.CreateBeacon(ctx, "number"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -81,7 +82,8 @@ type registry struct {
 	newest  newestSeen
 }
 
-// NewRegistry makes a registry in a table, which must exist. It makes no request.
+// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates it and the first data key; otherwise
+// call EnsureDataKey before the first write. It makes no request.
 func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if options == nil {
@@ -104,7 +106,9 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
 	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
 	r.keys.refuses = unreadable
-	return &Registry{state: r}, nil
+	made := &Registry{state: r}
+	patterns.Register(table, fmt.Sprintf("the first data key of registry %q in table %s", r.name, table.Name()), made.EnsureDataKey)
+	return made, nil
 }
 
 // DataKeyInfo is the public information about a data key.
@@ -271,7 +275,7 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, tables.Wiringf("Store", "", "the registry has no data key; create the first one with Registry.CreateDataKey")
+		return id, nil, tables.Wiringf("Store", "", "the registry has no data key; create the first one with Store.Create or Registry.EnsureDataKey")
 	}
 	var key []byte
 	if err == nil {

@@ -104,7 +104,7 @@ func isSymmetric(algorithm string) bool {
 }
 
 // errNoDataKey means that the registry's row "current" does not exist.
-var errNoDataKey = errors.New("the registry has no data key; create the first one with Registry.CreateDataKey")
+var errNoDataKey = errors.New("the registry has no data key; create the first one with Store.Create or Registry.EnsureDataKey")
 
 // writable returns the data key for new writes after it has checked every row that names it.
 func (r *registry) writable(ctx context.Context) (DataKeyID, error) {

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/subtle"
@@ -18,6 +19,11 @@ import (
 // It retires the previous key in the same transaction: that key still decrypts, and is never used for writes again.
 // Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
+	return r.createDataKey(ctx, false)
+}
+
+// createDataKey creates a data key; with onlyFirst only if there is none when it reads, and otherwise errHasDataKey.
+func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
 	id := idOf(key)
@@ -27,6 +33,9 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	}
 	current, _, err := s.readCurrent(ctx)
 	first := errors.Is(err, tables.ErrNotFound)
+	if onlyFirst && !first {
+		return DataKeyID{}, cmp.Or(err, errHasDataKey)
+	}
 	if current == nil && !first { // a row that names no key is replaced
 		return DataKeyID{}, err
 	}
@@ -52,6 +61,26 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	s.current.forget(struct{}{})
 	return id, nil
 }
+
+// EnsureDataKey creates the first data key if there is none, and otherwise changes nothing. Several programs may call it at once: all
+// use the same key. Store.Create calls it for a registry in one of the store's tables. With RegistryOptions.Trusted it does nothing, since
+// no program would use a key that Trusted does not name. Requests: 1, and those of CreateDataKey for the first key.
+func (r *Registry) EnsureDataKey(ctx context.Context) error {
+	if len(r.state.trusted) > 0 {
+		return nil
+	}
+	_, _, err := r.state.readCurrent(ctx)
+	if !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	if _, err = r.createDataKey(ctx, true); errors.Is(err, tables.ErrConflict) || errors.Is(err, errHasDataKey) {
+		return nil // another program has created it
+	}
+	return err
+}
+
+// errHasDataKey: another program has created the first data key.
+var errHasDataKey = errors.New("the registry has a data key")
 
 // retired returns the row of the data key that "current" names, with its state changed to retired, and the time since
 // which it was current. It returns nil if there is none, or if nothing proves that the two rows belong together; such

@@ -59,10 +59,7 @@ func ExampleSealer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(ctx); err != nil { // two tables, a container, and the queue of intents
-		log.Fatal(err)
-	}
-	if _, err := registry.CreateDataKey(ctx); err != nil {
+	if err := store.Create(ctx); err != nil { // two tables, a container, the queue of intents, and the first data key
 		log.Fatal(err)
 	}
 	if err := patients.Insert(ctx, &patient{Ward: "North", ID: 7, XRay: []byte("a fracture")}); err != nil {

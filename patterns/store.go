@@ -156,20 +156,39 @@ func (s *Store) Intents() *eventual.Queue {
 }
 
 // Create creates the tables, queues and containers that do not exist: those opened from the store, those of the patterns of its
-// repositories and, if a pattern needs it, the queue of intents. Several processes may call it at once. If some cannot be created,
+// repositories and, if a pattern needs it, the queue of intents; then what packages keep in them from the start, such as the first data
+// key of an encryption.Registry. Several processes may call it at once. If some cannot be created,
 // Create creates the others and returns the joined errors. Requests: 1 for each table and container; for each queue 3, and 1 more for
-// each shard after the first.
+// each shard after the first; for a registry 1, and 3 more for its first data key, of which 1 wraps it.
 func (s *Store) Create(ctx context.Context) error {
-	var creating []func(context.Context) error
-	for _, e := range s.uses.Entries() {
-		creating = append(creating, func(ctx context.Context) error {
-			if err := e.Create(ctx); err != nil {
-				return fmt.Errorf("create %s: %w", e.Name, err)
+	entries := s.uses.Entries()
+	for _, late := range []bool{false, true} {
+		var creating []func(context.Context) error
+		for _, e := range entries {
+			if e.Late == late {
+				creating = append(creating, func(ctx context.Context) error {
+					if err := e.Create(ctx); err != nil {
+						return fmt.Errorf("create %s: %w", e.Name, err)
+					}
+					return nil
+				})
 			}
-			return nil
-		})
+		}
+		if err := readiness.All(ctx, creating); err != nil {
+			return err
+		}
 	}
-	return readiness.All(ctx, creating)
+	return nil
+}
+
+// Register has Create of the store that the table is from call create, after the tables, queues and containers exist: for packages that
+// store something before the first write, as package encryption stores the first data key. create does nothing if it is there
+// already, and several processes may call it at once. name says what it creates, for errors; of several functions of one name
+// the first one counts. For a table that Store.Table has not returned, nothing is called. Requests: 0.
+func Register(table *tables.Table, name string, create func(context.Context) error) {
+	if s, ok := (*tables.OwnerOf(pass, table)).(*Store); ok {
+		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: table.Account(), Name: name}, Create: create, Late: true})
+	}
 }
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the

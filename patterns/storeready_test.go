@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +195,22 @@ func TestStoreContainerName(t *testing.T) {
 	if !errors.Is(err, tables.ErrInvalid) || !strings.Contains(err.Error(), `"my_photos"`) || requests.Count() != 0 {
 		t.Errorf("%v after %d requests", err, requests.Count())
 	}
+}
+
+// TestOrderServiceIsShort: what Example_orderService declares, imports included, has at most 100 lines that are not blank or comments.
+func TestOrderServiceIsShort(t *testing.T) {
+	text := string(harness.Must[[]byte](t)(os.ReadFile("exampleorders_test.go")))
+	declared, _, found := strings.Cut(text, "// An order service:")
+	lines := 0
+	for line := range strings.Lines(declared) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			lines++
+		}
+	}
+	if !found || lines < 50 || lines > 100 {
+		t.Errorf("%d lines", lines)
+	}
+	t.Logf("%d lines", lines)
 }
 
 // A readiness probe asks the store. What is missing is named.

@@ -76,6 +76,7 @@ type ID struct {
 type Entry struct {
 	ID
 	Create func(context.Context) error
+	Late   bool                // it is created when all others are
 	Parts  []resource.Resource // what there is then
 }
 

@@ -1,0 +1,79 @@
+package encryption_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/encryption"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// keysOf returns how many data keys a registry has.
+func keysOf(t testing.TB, r *encryption.Registry) (n int) {
+	t.Helper()
+	for _, err := range r.DataKeys(t.Context()) {
+		harness.Check(t, err)
+		n++
+	}
+	return n
+}
+
+// TestStoreCreatesTheFirstDataKey: Store.Create of several processes at once makes one data key, under which all of them write, and no
+// other later.
+func TestStoreCreatesTheFirstDataKey(t *testing.T) {
+	s := storagetest.Open(t)
+	keys, table := s.TableName(t), s.TableName(t)
+	const processes = 5
+	failures := make(chan error)
+	var registries [processes]*encryption.Registry
+	var people [processes]*patterns.Repository[employee]
+	for i := range processes {
+		store := harness.Must[*patterns.Store](t)(patterns.NewStore(open(t, s), "people", nil))
+		registries[i] = harness.Must[*encryption.Registry](t)(encryption.NewRegistry(store.Table(keys), localKey(t, "local", 1), nil))
+		people[i] = harness.Must[*patterns.Repository[employee]](t)(employeesOf(store.Table(table), registries[i], nil))
+		go func() { failures <- store.Create(t.Context()) }()
+	}
+	for range processes {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, r := range people {
+		harness.Check(t, r.Insert(t.Context(), june("Sales", i)))
+		harness.Must[*employee](t)(people[0].Get(t.Context(), employeeKey("Sales", i)))
+	}
+	harness.Check(t, registries[0].EnsureDataKey(t.Context()))
+	if n := keysOf(t, registries[0]); n != 1 {
+		t.Errorf("%d data keys", n)
+	}
+}
+
+// TestEnsureDataKey: it changes nothing where a key is named, also one that cannot be read, and nothing where the program names its keys.
+func TestEnsureDataKey(t *testing.T) {
+	w := newWorld(t)
+	counter := &storagetest.RequestCounter{}
+	counted := *w.s
+	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
+	registry := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(open(t, &counted).Table(w.keys.Name()), w.wrapper, nil))
+	if harness.Check(t, registry.EnsureDataKey(t.Context())); counter.Count() != 1 {
+		t.Errorf("%d requests", counter.Count())
+	}
+	current := bag(t, w.keys, tables.Key{Partition: "datakeys", Row: "current"})
+	current.Set("DataKey", tables.String("none"))
+	harness.Check(t, w.keys.Entities().ReplaceUnconditional(t.Context(), current))
+	if err := registry.EnsureDataKey(t.Context()); tables.KindOf(err) != tables.ErrGarbled || !strings.Contains(err.Error(), "CreateDataKey") {
+		t.Errorf("a row that names no key: %v", err)
+	}
+	if n := keysOf(t, registry); n != 1 {
+		t.Errorf("%d data keys", n)
+	}
+	empty := w.account.Table(w.s.TableName(t))
+	harness.Check(t, empty.Create(t.Context()))
+	pinned := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(empty, w.wrapper, &encryption.RegistryOptions{Trusted: []encryption.DataKeyID{{1}}}))
+	if harness.Check(t, pinned.EnsureDataKey(t.Context())); harness.CountRows(t, empty) != 0 {
+		t.Error("a key was created that the program does not trust")
+	}
+}
