@@ -35,13 +35,14 @@ func FormatETag(etag azcore.ETag) string {
 	return `"` + encodedTag + base64.RawURLEncoding.EncodeToString([]byte(etag)) + `"`
 }
 
-// isOpaque reports whether a text is an opaque-tag of RFC 9110: in quotes, without quotes, spaces and control characters inside.
+// isOpaque reports whether a text is an opaque-tag of RFC 9110: in quotes, without quotes, spaces and control characters inside. Bytes
+// from 0x80 on are allowed.
 func isOpaque(tag string) bool {
 	if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 		return false
 	}
 	for _, c := range []byte(tag[1 : len(tag)-1]) {
-		if c <= 0x20 || c == '"' || c >= 0x7f {
+		if c <= 0x20 || c == '"' || c == 0x7f {
 			return false
 		}
 	}
@@ -82,12 +83,12 @@ func IfMatch(r *http.Request) (Condition, error) { return condition(r, ifMatch) 
 // IfNoneMatch returns the condition of the If-None-Match header. A malformed header is tables.ErrInvalid.
 func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNoneMatch) }
 
-// RequireIfMatch is IfMatch for requests that must not overwrite what the caller has not seen: without the header it is
-// ErrPreconditionRequired.
+// RequireIfMatch is IfMatch for requests that must not overwrite what the caller has not seen. It returns ErrPreconditionRequired for a
+// request without the header, and for "If-Match: *", which matches every version.
 func RequireIfMatch(r *http.Request) (Condition, error) {
 	c, err := IfMatch(r)
-	if err == nil && !c.Given() {
-		err = tables.Invalid("RequireIfMatch", ErrPreconditionRequired)
+	if err == nil && (!c.Given() || c.Any()) {
+		return Condition{}, tables.Invalid("RequireIfMatch", ErrPreconditionRequired)
 	}
 	return c, err
 }

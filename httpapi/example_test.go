@@ -54,16 +54,21 @@ func keyOf(tenant, id string) tables.Key {
 func decode(r *http.Request) (*note, error) {
 	v := new(note)
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(v); err != nil {
-		return nil, tables.Invalid("Decode", err)
+		return nil, tables.Invalid("Decode", err) // a body over the limit is *http.MaxBytesError: 413
 	}
 	v.Tenant = r.PathValue("tenant")
 	return v, nil
 }
 
 func reply(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v) // before WriteHeader, so that a failure can still become a problem
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	return json.NewEncoder(w).Encode(v)
+	_, _ = w.Write(body) // the caller has gone if this fails
+	return nil
 }
 
 func (n *notes) get(w http.ResponseWriter, r *http.Request) error {

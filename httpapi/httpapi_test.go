@@ -7,11 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,6 +77,61 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestInterrupted: only errors of the library ask for a repetition; those of other packages say nothing of what was changed.
+func TestInterrupted(t *testing.T) {
+	file := &fs.PathError{Op: "open", Path: "page.tmpl", Err: syscall.ENOENT}
+	refused := &net.OpError{Op: "dial", Err: &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}}
+	webhook := &url.Error{Op: "Post", URL: "https://contoso.com", Err: refused}
+	tooLong := &http.MaxBytesError{Limit: 1}
+	of := func(kind, cause error) error {
+		return fmt.Errorf("handler: %w", &tables.Error{Op: "Insert", Kind: kind, Err: cause})
+	}
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+		delay  time.Duration
+	}{
+		{file, 500, "internal", 0}, {syscall.ETIMEDOUT, 500, "internal", 0}, {webhook, 500, "internal", 0}, {refused, 500, "internal", 0}, {os.ErrDeadlineExceeded, 500, "internal", 0},
+		{of(nil, file), 500, "internal", 0}, {of(nil, nil), 500, "internal", 0}, {fmt.Errorf("%w, then %w", of(nil, errors.New("x")), webhook), 500, "internal", 0},
+		{of(nil, webhook), 503, "interrupted", 2 * time.Second}, {of(nil, refused), 503, "interrupted", 2 * time.Second}, {of(nil, os.ErrDeadlineExceeded), 503, "interrupted", 2 * time.Second},
+		{of(nil, context.Canceled), 503, "interrupted", 2 * time.Second}, {of(nil, &url.Error{Err: context.DeadlineExceeded}), 503, "interrupted", 2 * time.Second},
+		{of(tables.ErrUnknownOutcome, context.Canceled), 504, "unknown-outcome", 0}, {of(tables.ErrDenied, webhook), 500, "internal", 0},
+		{context.Canceled, 503, "interrupted", 0}, {fmt.Errorf("template: %w", context.DeadlineExceeded), 503, "interrupted", 0},
+		{tooLong, 413, "too-large", 0}, {tables.Invalid("Decode", tooLong), 413, "too-large", 0}, {of(tables.ErrUnknownOutcome, tooLong), 504, "unknown-outcome", 0},
+		{of(tables.ErrUnavailable, nil), 503, "unavailable", 2 * time.Second}, {of(tables.ErrBeingDeleted, nil), 503, "being-deleted", 40 * time.Second}, {of(tables.ErrConflict, nil), 409, "conflict", 0},
+	} {
+		p := httpapi.ProblemOf(nil, c.err)
+		if p.Status != c.status || p.Code != c.code || p.RetryAfter != c.delay || httpapi.Status(c.err) != c.status {
+			t.Errorf("%v: %+v, want %d %s after %v", c.err, p, c.status, c.code, c.delay)
+		}
+		if strings.Contains(p.Detail, "nothing was changed") || p.Status == 503 && !strings.Contains(p.Detail, "The request was not completed.") {
+			t.Errorf("%v: %q", c.err, p.Detail)
+		}
+	}
+}
+
+// TestWriteHeaders: the headers of the body that the handler wanted to send do not describe the problem.
+func TestWriteHeaders(t *testing.T) {
+	stale := []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-Range", "Retry-After"}
+	for err, retryAfter := range map[error]string{tables.ErrInvalid: "", tables.ErrUnavailable: "2"} {
+		w := httptest.NewRecorder()
+		for _, name := range append(stale, "Cache-Control", "Content-Type") {
+			w.Header().Set(name, "3600")
+		}
+		w.Header().Set("Vary", "Origin")
+		httpapi.WriteError(w, nil, err)
+		for _, name := range stale {
+			if got := w.Header().Get(name); got != "" && (name != "Retry-After" || got != retryAfter) {
+				t.Errorf("%v: %s: %s", err, name, got)
+			}
+		}
+		if h := w.Header(); h.Get("Retry-After") != retryAfter || h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/problem+json" || h.Get("Vary") != "Origin" {
+			t.Errorf("%v: %v", err, h)
+		}
+	}
+}
+
 // TestRetryAfter: the service's own delay is passed on, within bounds.
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "0": 2 * time.Second, "-1": 2 * time.Second, "x": 2 * time.Second, "99999999999": 2 * time.Second * 150, "3600": 5 * time.Minute} {
@@ -116,7 +177,7 @@ func TestConditions(t *testing.T) {
 		r.Header["If-Match"], r.Header["If-None-Match"] = lines, lines
 		return r
 	}
-	for _, header := range []string{"", ",", "abc", `"abc`, `abc"`, `"a" "b"`, `w/"a"`, `"a b"`, "\"a\x00\"", `*, "a"`, `"a", *`, `W/`, `W/*`, `"a";"b"`, "\"\x80\"", strings.Repeat(`"a",`, 101), `"` + strings.Repeat("a", 9000) + `"`} {
+	for _, header := range []string{"", ",", "abc", `"abc`, `abc"`, `"a" "b"`, `w/"a"`, `"a b"`, "\"a\x00\"", `*, "a"`, `"a", *`, `W/`, `W/*`, `"a";"b"`, "\"\x7f\"", strings.Repeat(`"a",`, 101), `"` + strings.Repeat("a", 9000) + `"`} {
 		for _, read := range []func(*http.Request) (httpapi.Condition, error){httpapi.IfMatch, httpapi.IfNoneMatch, httpapi.RequireIfMatch} {
 			if _, err := read(request("PUT", header)); !errors.Is(err, tables.ErrInvalid) || httpapi.Status(err) != 400 {
 				t.Errorf("%.40q: %v", header, err)
@@ -135,6 +196,12 @@ func TestConditions(t *testing.T) {
 	}
 	if _, err := httpapi.RequireIfMatch(request("PUT")); httpapi.Status(err) != 428 || !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("no header: %v", err)
+	}
+	if c, err := httpapi.RequireIfMatch(request("PUT", " * ")); httpapi.Status(err) != 428 || !errors.Is(err, httpapi.ErrPreconditionRequired) || !errors.Is(err, tables.ErrInvalid) || c.Matches(azures) {
+		t.Errorf("If-Match: * of a request that must name a version: %+v, %v", c, err)
+	}
+	if c, err := httpapi.RequireIfMatch(request("PUT", "\"\x80\xff\"")); err != nil || !c.Matches("W/\"\x80\xff\"") || c.Matches("W/\"\x80\"") {
+		t.Errorf("a tag with bytes from 0x80 on: %+v, %v", c, err)
 	}
 	none, err := httpapi.IfNoneMatch(request("PUT", "*"))
 	if err != nil || !none.Any() || none.Check("") != nil || httpapi.Status(none.Check(azures)) != 412 {
@@ -181,6 +248,9 @@ func TestPageTokens(t *testing.T) {
 	refused("another key", tokensOf(t, [][]byte{key(2)}, "contoso v1", nil), sealed, "tenant", "route")
 	refused("a token in clear", p, token, "tenant", "route")
 	refused("a long text", p, strings.Repeat("AAAA", 10000), "tenant", "route")
+	for _, broken := range []string{sealed[:9] + "\n" + sealed[9:], "\r" + sealed, sealed + "\r\n"} {
+		refused(fmt.Sprintf("%q", broken), p, broken, "tenant", "route")
+	}
 	for i := range raw {
 		forged := bytes.Clone(raw)
 		forged[i] ^= 1
@@ -192,6 +262,61 @@ func TestPageTokens(t *testing.T) {
 	}
 	if got := must(p.Open(must(p.Seal(strings.Repeat("x", 8192))))); len(got) != 8192 {
 		t.Errorf("%d bytes of a long token", len(got))
+	}
+}
+
+// TestPageTokensAreHidden: nothing that prints or encodes PageTokens shows a key.
+func TestPageTokensAreHidden(t *testing.T) {
+	secret := []byte("a key of thirty-two bytes, hidden")
+	p := tokensOf(t, [][]byte{secret}, "contoso v1", nil)
+	type byValue struct{ Tokens httpapi.PageTokens }
+	type byPointer struct{ Tokens *httpapi.PageTokens }
+	type unexported struct {
+		value   httpapi.PageTokens
+		pointer *httpapi.PageTokens
+	}
+	var texts []string
+	for _, v := range []any{p, *p, byValue{*p}, &byValue{*p}, byPointer{p}, &byPointer{p}, unexported{*p, p}, &unexported{*p, p}, []httpapi.PageTokens{*p}, map[string]*httpapi.PageTokens{"p": p}} {
+		for _, verb := range strings.Split("v +v #v T s q x X d b o O U c p t e E f F g G w", " ") {
+			texts = append(texts, fmt.Sprintf("%"+verb, v))
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
+		encoded, err := json.Marshal(v)
+		texts = append(texts, log.String(), string(encoded), fmt.Sprint(err))
+	}
+	decimals := strings.Trim(fmt.Sprint(secret[:4]), "[]")
+	for _, text := range texts {
+		text := strings.ToLower(text)
+		for _, shown := range []string{"a key of", decimals, strings.ReplaceAll(decimals, " ", ", "), "61206b65", "0x61, 0x20, 0x6b", base64.StdEncoding.EncodeToString(secret)[:8]} {
+			if strings.Contains(text, strings.ToLower(shown)) {
+				t.Errorf("%q shows %q", text, shown)
+			}
+		}
+	}
+	const want = "page tokens with 1 keys"
+	if text, err := p.MarshalText(); err != nil || string(text) != want || p.String() != want || fmt.Sprintf("%x", p) != want || p.LogValue().String() != want {
+		t.Errorf("%s, %s, %v", p, text, err)
+	}
+	for _, none := range []*httpapi.PageTokens{nil, {}} {
+		_, sealErr := none.Seal("x")
+		_, openErr := none.Open(harness.Must[string](t)(p.Seal("x")))
+		if none.String() != "page tokens with 0 keys" || !errors.Is(sealErr, tables.ErrWiring) || !errors.Is(openErr, tables.ErrWiring) {
+			t.Errorf("%v without keys: %v, %v", none, sealErr, openErr)
+		}
+	}
+}
+
+// TestOpenLongText: a text over the limit is refused before it is decoded.
+func TestOpenLongText(t *testing.T) {
+	p, long := tokensOf(t, [][]byte{key(1)}, "p", nil), strings.Repeat("AAAA", 4<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := p.Open(long)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, httpapi.ErrPageToken) || allocated > 1<<20 {
+		t.Errorf("%d bytes were allocated for a text of %d: %v", allocated, len(long), err)
 	}
 }
 
@@ -310,6 +435,18 @@ func TestHandler(t *testing.T) {
 	}
 	if got[200] != 1 || got[412] != cap(codes)-1 {
 		t.Errorf("of %d writers of one version: %v", cap(codes), got)
+	}
+	if w := ask(h, "POST", "/contoso/notes", `{"id":"b","text":"`+strings.Repeat("x", 1<<16)+`"}`); w.Code != 413 || !strings.Contains(w.Body.String(), "too-large") {
+		t.Errorf("a body over the limit: %d %s", w.Code, w.Body)
+	}
+	if w := ask(h, "PUT", path, `{"text":"y"}`, "If-Match", "*"); w.Code != 428 {
+		t.Errorf("If-Match: * is %d %s", w.Code, w.Body)
+	}
+	w := httptest.NewRecorder()
+	if err := reply(w, http.StatusCreated, make(chan int)); err == nil {
+		t.Error("a value without a JSON encoding is sent")
+	} else if httpapi.WriteError(w, nil, err); w.Code != 500 || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("a value without a JSON encoding: %d %v", w.Code, w.Header())
 	}
 	if w := ask(h, "GET", "/contoso/notes?page=june", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "page-token") {
 		t.Errorf("a page token of the caller's own: %d %s", w.Code, w.Body)

@@ -8,7 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,10 +37,12 @@ type PageTokenOptions struct {
 }
 
 // PageTokens seals the continuation tokens of pages, which contain keys of entities in clear. A sealed token is encrypted and authenticated
-// by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. It is
-// safe for concurrent use.
+// by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. fmt,
+// log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type PageTokens struct {
-	keys     [][]byte
+	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields, and what they point to,
+	// without calling their methods.
+	secrets  func() [][]byte
 	purpose  string
 	lifetime time.Duration
 	now      func() time.Time
@@ -60,23 +66,53 @@ func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*P
 	if p.now == nil {
 		p.now = time.Now
 	}
+	var own [][]byte
 	for i, key := range keys {
 		if len(key) < leastTokenKey {
 			return nil, tables.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastTokenKey)
 		}
-		p.keys = append(p.keys, slices.Clone(key))
+		own = append(own, slices.Clone(key))
 	}
+	p.secrets = func() [][]byte { return own }
 	return p, nil
 }
 
-// Seal seals the Next of a page. bound is what the token is for, such as tenant and route: Open needs the same texts in the same order.
-// An empty token, after the last page, stays empty.
+// keys returns no keys for nil and for the zero value.
+func (p *PageTokens) keys() [][]byte {
+	if p == nil || p.secrets == nil {
+		return nil
+	}
+	return p.secrets()
+}
+
+func noKeys(op string) error {
+	return tables.Wiringf(op, "", "the PageTokens hold no key; make them with NewPageTokens")
+}
+
+// Format implements fmt.Formatter: no verb shows a key.
+func (p *PageTokens) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
+
+// String returns how many keys there are.
+func (p *PageTokens) String() string { return fmt.Sprintf("page tokens with %d keys", len(p.keys())) }
+
+// MarshalText is String for JSON and other encoders.
+func (p *PageTokens) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// LogValue is String for log/slog.
+func (p *PageTokens) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// Seal seals the Next of a page. bound is everything that the query depends on: tenant, route, filter, user. Without it the token opens
+// for every list of this purpose. Open needs the same texts in the same order. An empty token, after the last page, stays empty.
 func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	if token == "" {
 		return "", nil
 	}
 	if len(token) > maxSealedBytes/2 {
 		return "", tables.Invalidf("Seal", "the token has %d bytes; it may have %d", len(token), maxSealedBytes/2)
+	}
+	keys := p.keys()
+	if len(keys) == 0 {
+		return "", noKeys("Seal")
 	}
 	var expiry int64
 	if p.lifetime > 0 {
@@ -89,7 +125,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	header := make([]byte, 1+saltBytes)
 	header[0] = tokenVersion
 	_, _ = rand.Read(header[1:]) // it never fails
-	aead, nonce, err := p.aead(p.keys[0], header[1:])
+	aead, nonce, err := p.aead(keys[0], header[1:])
 	if err != nil {
 		return "", tables.Wiringf("Seal", "", "%w", err)
 	}
@@ -103,12 +139,19 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
-	if err != nil || len(sealed) > maxSealedBytes || len(raw) <= 1+saltBytes || raw[0] != tokenVersion {
+	if len(sealed) > maxSealedBytes || strings.ContainsAny(sealed, "\r\n") { // base64 ignores line breaks, so one token would have many texts
 		return "", tables.Invalid(op, ErrPageToken)
 	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil || len(raw) <= 1+saltBytes || raw[0] != tokenVersion {
+		return "", tables.Invalid(op, ErrPageToken)
+	}
+	keys := p.keys()
+	if len(keys) == 0 {
+		return "", noKeys(op)
+	}
 	salt, ciphertext := raw[1:1+saltBytes], raw[1+saltBytes:]
-	for _, key := range p.keys {
+	for _, key := range keys {
 		aead, nonce, err := p.aead(key, salt)
 		if err != nil {
 			return "", tables.Wiringf(op, "", "%w", err)

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -44,8 +46,9 @@ const (
 var (
 	// ErrPreconditionFailed: the entity is not in the version that the request requires. The kind is tables.ErrConflict, the status 412.
 	ErrPreconditionFailed = errors.New("the entity is not in the version that the request requires")
-	// ErrPreconditionRequired: the request has no If-Match header. The kind is tables.ErrInvalid, the status 428.
-	ErrPreconditionRequired = errors.New("the request has no If-Match header; send the ETag of the version that it is based on")
+	// ErrPreconditionRequired: the request names no version, since it has no If-Match header or "If-Match: *". The kind is
+	// tables.ErrInvalid, the status 428.
+	ErrPreconditionRequired = errors.New("the request has no If-Match header with an ETag; send the ETag of the version that it is based on")
 	// ErrPageToken: the page token is damaged or forged, or was sealed for another list, or with a key that is no longer given. The kind is tables.ErrInvalid.
 	ErrPageToken = errors.New("the page token is not one of this list; begin again without it")
 	// ErrPageTokenExpired: the page token is older than PageTokenOptions.Lifetime. The kind is tables.ErrInvalid.
@@ -71,7 +74,11 @@ func meaningOf(err error, conditional bool) meaning {
 	case errors.Is(err, ErrPreconditionFailed):
 		return meaning{412, "precondition-failed", "The resource is not in the version that the request requires. Read it again.", 0}
 	}
-	switch kind := tables.KindOf(err); kind {
+	kind := tables.KindOf(err)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok && (kind == nil || kind == tables.ErrInvalid) {
+		kind = tables.ErrTooLarge
+	}
+	switch kind {
 	case tables.ErrConflict, tables.ErrExists, tables.ErrNotFound:
 		return meaningOfState(kind, conditional)
 	case tables.ErrDuplicate:
@@ -85,12 +92,15 @@ func meaningOf(err error, conditional bool) meaning {
 	case tables.ErrUnknownOutcome:
 		return meaning{504, "unknown-outcome", "The change may or may not have been made, or may still be. Read the resource before you repeat the request.", 0}
 	case tables.ErrUnavailable:
-		return meaning{503, "unavailable", "The storage is busy or down, and nothing was changed. Repeat the request later.", unavailableDelay}
+		return meaning{503, "unavailable", "The storage is busy or down. The request was not completed. Repeat it later.", unavailableDelay}
 	case tables.ErrBeingDeleted:
-		return meaning{503, "being-deleted", "The storage is being replaced, and nothing was changed. Repeat the request later.", beingDeletedDelay}
+		return meaning{503, "being-deleted", "The storage is being replaced. The request was not completed. Repeat it later.", beingDeletedDelay}
 	case nil:
-		if isInterrupted(err) {
-			return meaning{503, "interrupted", "The request was interrupted, and nothing was changed. Repeat it.", unavailableDelay}
+		switch {
+		case isInterrupted(err):
+			return meaning{503, "interrupted", "The request was not completed. Repeat it later.", unavailableDelay}
+		case isContext(err):
+			return meaning{503, "interrupted", "The request was not completed. Read the resource before you repeat it.", 0}
 		}
 	}
 	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // its configuration, its credential, or what it has stored
@@ -106,22 +116,36 @@ func meaningOfState(kind error, conditional bool) meaning {
 	case errors.Is(kind, tables.ErrExists):
 		return meaning{409, "exists", "A resource of this name exists already.", 0}
 	}
-	return meaning{409, "conflict", "Another request has changed the resource meanwhile, and nothing was changed. Read it again, and repeat the request.", 0}
+	return meaning{409, "conflict", "Another request has changed the resource meanwhile. The request was not completed. Read the resource again, and repeat the request.", 0}
 }
 
-// isInterrupted reports whether an error without a kind is that of a context or of the transport, after which nothing was applied.
+// isInterrupted reports whether an error without a kind is one of this library that a context or the transport has caused. Errors of
+// other packages do not count: a webhook may fail after a write, and a file may be missing at each repetition.
 func isInterrupted(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	e, ok := errors.AsType[*tables.Error](err)
+	if !ok || e.Err == nil {
+		return false
+	}
+	if isContext(e.Err) {
 		return true
 	}
-	var transport interface{ Timeout() bool }
-	return errors.As(err, &transport)
+	var transport net.Error
+	if !errors.As(e.Err, &transport) {
+		return false
+	}
+	_, bare := transport.(syscall.Errno) // the cause of an *fs.PathError; errors of the network wrap it in a net.Error of their own
+	return !bare
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Status returns the status of an error: 404 for tables.ErrNotFound, 409 for ErrExists, ErrDuplicate and ErrConflict, 422 for
-// ErrMissingReference, 413 for ErrTooLarge, 400 for ErrInvalid, 504 for ErrUnknownOutcome, 503 for ErrUnavailable, ErrBeingDeleted and
-// an ended context, 412 and 428 for the preconditions of this package, and 500 for all others: what no caller can correct, such as
-// ErrWiring, ErrDenied (the credential of the service, not of the caller) and ErrGarbled. It is 200 for nil.
+// ErrMissingReference, 413 for ErrTooLarge and *http.MaxBytesError, 400 for ErrInvalid, 504 for ErrUnknownOutcome, 503 for ErrUnavailable,
+// ErrBeingDeleted, an ended context and a failure of the transport, 412 and 428 for the preconditions of this package, and 500 for all
+// others: what no caller can correct, such as ErrWiring, ErrDenied (the credential of the service, not of the caller), ErrGarbled and
+// errors of other packages, also of their transports. It is 200 for nil.
 func Status(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -155,10 +179,14 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	ProblemOf(r, err).Write(w)
 }
 
-// Write writes the problem detail as application/problem+json.
+// Write writes the problem detail as application/problem+json. It deletes the headers that described another body: ETag, Last-Modified,
+// Content-Length, Content-Encoding and Content-Range. It also replaces Cache-Control by no-store and deletes or replaces Retry-After. So
+// a middleware that compresses must set Content-Encoding when it writes, not before it calls the handler.
 func (p Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
-	h.Del("ETag")
+	for _, name := range []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-Range", "Retry-After"} {
+		h.Del(name)
+	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
