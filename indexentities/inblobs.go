@@ -20,7 +20,7 @@ import (
 )
 
 // InBlobs is an index whose lists are blobs. It belongs to the one Repository to which it was given. Before NewRepository has
-// returned, its reads return tables.ErrInvalid.
+// returned, its reads return tables.ErrWiring.
 type InBlobs[T any] struct {
 	index[T]
 	blobs blobLists

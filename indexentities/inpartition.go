@@ -13,7 +13,7 @@ import (
 )
 
 // InPartition is an index whose lists are rows in the entities' own partition. Its groups are the partitions. It belongs to
-// the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrInvalid.
+// the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrWiring.
 type InPartition[T any] struct{ index[T] }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name is the beginning of the

@@ -14,7 +14,7 @@ import (
 )
 
 // InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository to which it was
-// given. Before NewRepository has returned, its reads return tables.ErrInvalid.
+// given. Before NewRepository has returned, its reads return tables.ErrWiring.
 type InTable[T any] struct {
 	index[T]
 	table *tables.Table // nil for the entities' own

@@ -13,7 +13,7 @@ import (
 )
 
 // Index is a secondary index of entities of type T, within their partitions. It belongs to the one Repository to which it
-// was given. Before NewRepository has returned, its reads return tables.ErrInvalid.
+// was given. Before NewRepository has returned, its reads return tables.ErrWiring.
 type Index[T any] struct {
 	index keyindex.Index[T]
 }
@@ -99,7 +99,7 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 }
 
 // Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// partitions. It returns tables.ErrInvalid if the index was not given to a repository. Query itself makes no request.
+// partitions. It returns tables.ErrWiring if the index was not given to a repository. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
 	host, err := x.index.Host("Query")
 	if err != nil {

@@ -138,8 +138,8 @@ func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 // also tables.ErrUnknownOutcome. Any other error means that the record is not stored and will not be.
 //
 // Buffered: nil means that the record is in memory. An error means that it is not, and will not be written:
-// tables.ErrInvalid, tables.ErrTooLarge, the context's error, or that of a failed background flush, whose records are
-// still in memory. The error of a flush is returned once, or not at all if the records were stored meanwhile.
+// tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error, or that of a failed background
+// flush, whose records are still in memory. The error of a flush is returned once, or not at all if the records were stored meanwhile.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {

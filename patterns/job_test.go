@@ -145,7 +145,7 @@ func TestJobsResumeAfterAnError(t *testing.T) {
 	}
 }
 
-// TestJobsRefuseWhatTheyDoNotUse: a field that a job does not use is ErrInvalid, and the error names the field.
+// TestJobsRefuseWhatTheyDoNotUse: a field that a job does not use is ErrWiring, and the error names the field.
 func TestJobsRefuseWhatTheyDoNotUse(t *testing.T) {
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	for _, tc := range []struct {

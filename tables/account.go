@@ -25,7 +25,7 @@ type Endpoints struct {
 }
 
 // AccountEndpoints returns the endpoints of an account in Azure's public cloud. An account's name has 3 to 63 letters, digits and
-// hyphens; for any other name the endpoints are empty, and every NewAccount function returns ErrInvalid for them.
+// hyphens; for any other name the endpoints are empty, and every NewAccount function returns ErrWiring for them.
 func AccountEndpoints(account string) Endpoints {
 	return Endpoints(connection.PublicEndpoints(account))
 }

@@ -16,7 +16,7 @@ import (
 // access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over https
 // only, unless the account's own endpoint is http. It is signed with the account's shared key; if the account was made from a token
 // credential, with a user delegation key, for which the credential needs the role Storage Blob Delegator. An account that was made from
-// a shared access signature cannot sign: ErrInvalid.
+// a shared access signature cannot sign: ErrWiring.
 //
 // Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {

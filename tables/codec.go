@@ -39,7 +39,7 @@ import (
 // lose. A Codec is immutable and safe for concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
-// NewCodec returns a codec of T. A field that cannot be stored is ErrInvalid; the error names the field.
+// NewCodec returns a codec of T. A field that cannot be stored is ErrWiring; the error names the field.
 func NewCodec[T any]() (*Codec[T], error) {
 	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *State) { return new(T), nil }}
 	if c.typ == reflect.TypeFor[Entity]() {

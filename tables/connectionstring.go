@@ -36,7 +36,7 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
 //
-// More than one of them is ErrInvalid, since guessing could write to the wrong account. Account.Source says which one was used.
+// More than one of them is ErrWiring, since guessing could write to the wrong account. Account.Source says which one was used.
 // Requests: 0.
 func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	const op = "NewAccountFromEnv"

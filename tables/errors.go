@@ -128,8 +128,9 @@ func (e *Error) Unwrap() []error {
 	return []error{kind, kinds.Hide(e.Err)}
 }
 
-// Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service, or the kind
-// that err has already. Patterns use it, so that their errors have the form of all others.
+// Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service.
+// If err has a kind, the result has that kind, even ErrNotFound; wrap foreign errors with %v to avoid that. Patterns use Invalid, so
+// that their errors have the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {

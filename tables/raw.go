@@ -33,7 +33,7 @@ func TelemetryOf(_ rows.Pass, account *Account) *telemetry.Telemetry {
 	return account.telemetry
 }
 
-// Usable returns an error if no request can be made for the table, to be the cause of an ErrInvalid.
+// Usable returns an error if no request can be made for the table: it has no account, or an illegal name.
 func (r Raw) Usable() error { return r.table.usable() }
 
 // Commit is the one write path: one write is a single request, several are one entity group transaction. writeID is one that no write

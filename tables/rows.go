@@ -22,7 +22,7 @@ type Rows[T any] struct {
 	src *Source
 }
 
-// RowsOf returns a view of the table's rows as T. It makes no request. A T that cannot be stored is ErrInvalid.
+// RowsOf returns a view of the table's rows as T. It makes no request. A T that cannot be stored is ErrWiring.
 func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if table == nil {
 		return nil, Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")

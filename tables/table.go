@@ -20,7 +20,7 @@ type Table struct {
 	owner   any // what made the handle, nil for Account.Table; see OwnerOf
 }
 
-// Table returns a handle for the table. With an illegal name every operation returns ErrInvalid. Requests: 0.
+// Table returns a handle for the table. With an illegal name every operation returns ErrWiring. Requests: 0.
 func (a *Account) Table(name string) *Table {
 	if a == nil || a.tables == nil {
 		return &Table{name: name}

@@ -3,7 +3,7 @@
 //
 //   - TestMatrix reads the tables of that page. For each pair that is said to compose it makes a repository of both and
 //     carries an entity through insert, get, replace and delete, with Verify finding nothing; each other pair it finds refused, by a
-//     tables.ErrInvalid that names what does not fit, before any request.
+//     tables.ErrWiring that names what does not fit, before any request.
 //   - TestOrder gives patterns to NewRepository in other orders: what is stored and read is the same.
 //   - TestEverything goes through all verbs, reads and repairs with one entity type that has all at once: indexes and lists of every
 //     kind, a denormalized copy, encryption, a sealed large value, several rows, numbers kept, and older versions.

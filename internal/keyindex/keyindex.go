@@ -64,7 +64,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, nil
 }
 
-// Host returns the repository to which the index was given, or an ErrInvalid if there is none.
+// Host returns the repository to which the index was given, or an ErrWiring if there is none.
 func (x *Index[T]) Host(op string) (driver.Host[T], error) { return x.Binding.Host(op, x.Name) }
 
 // KeysOf returns the index keys of an entity, without the zero Part and without duplicates.
