@@ -294,7 +294,7 @@ func (d *delivery) leaseLost(line telemetry.Line) {
 func (d *delivery) about(more ...any) []any {
 	id, messageType := d.raw.id, ""
 	if d.message != nil {
-		id, messageType = d.message.ID, d.message.Type
+		id, messageType = cut(d.message.ID, maxType), cut(d.message.Type, maxType)
 	}
 	return append([]any{slog.String("id", id), slog.String("type", messageType), slog.Int("dequeues", d.raw.dequeues)}, more...)
 }

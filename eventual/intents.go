@@ -258,6 +258,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if errors.Is(err, errUnknownRepository) {
 		return verdict.Verdict{Delay: q.visibility}, err
 	}
+	if errors.Is(err, errTurn) {
+		return verdict.Verdict{Delay: q.visibility}, err
+	}
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || errors.Is(err, driver.ErrUnknownPattern) {
 		// The owner of the key may be releasing it in a change whose writer has died. That change's message is hidden
 		// for at most one visibility timeout, and this message must not be poisoned before.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -27,8 +29,10 @@ type OutboxOptions struct {
 	// called. Without it the handler never gets a nil Entity, and a delete costs nothing.
 	Deletes bool
 	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before
-	// it. A call that fails holds up the later calls for its entity until it succeeds or Unlock is called. Requests for each call: 3
-	// more, for a lock row beside the entity.
+	// it. While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when
+	// the cause is gone, or call Unlock for one that was purged. A call that waits for another one longer than 30 s is left to a worker,
+	// and so is the call for a change that the handler itself makes of its entity. Requests for each call: 3 more, for a lock row
+	// beside the entity.
 	Ordered bool
 }
 
@@ -55,7 +59,9 @@ type Commit[T any] struct {
 // of the repository have done their work before the call.
 //
 // Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the
-// handler is called again with the same ID and the later state. So a handler that writes the state to a destination, replacing what is
+// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery. A handler that changes
+// its own entity is called for that change, too. A request of the handler must have ended when the handler returns: one that its
+// client has given up before the context ended can arrive after a later call. So a handler that writes the state to a destination, replacing what is
 // there, leaves the last state there. If a worker finds that another pattern of the repository has work left, as with one of two
 // patterns in patterns.Async, it calls the handler again, too.
 //
@@ -183,10 +189,16 @@ func (e *callError) As(target any) bool {
 
 // inTurn calls the handler under the entity's lock, with the entity as it is then.
 func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]) error {
+	turn := turnKey{&o.turns, c.Key}
+	if ctx.Value(turn) != nil {
+		return &tables.Error{Op: "Reconcile", Table: host.Table().Name(), Key: c.Key, Pattern: o.name, Kind: tables.ErrConflict,
+			Err: fmt.Errorf("%w: the handler has changed the entity for which it is called; a worker calls it for that change", errTurn)}
+	}
 	if err := o.turns.take(ctx, c.Key); err != nil {
 		return err
 	}
 	defer o.turns.give(c.Key)
+	ctx = context.WithValue(ctx, turn, true)
 	lock := o.lockOf(c.Key)
 	if err := lock.acquire(ctx, host.Table(), c.ID); err != nil {
 		return err
@@ -221,6 +233,19 @@ func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
 	return &entityLock{key: tables.Key{Partition: key.Partition, Row: lockRow + rows.Hash(o.name, key.Row)}}
 }
 
+// errTurn: another call for the entity is under way. The intent waits for its next delivery, and is not hurried.
+var errTurn = errors.New("another call for the entity is under way")
+
+// turnWait bounds how long a call waits for the one before it, which may be waiting for this one: two handlers that change each
+// other's entities. Then a worker makes the call later.
+const turnWait = 30 * time.Second
+
+// turnKey marks the context of a handler with the turn that it has.
+type turnKey struct {
+	of  *turns
+	key tables.Key
+}
+
 // turns let the calls of one process for an entity follow one another, so that they do not compete for the entity's lock.
 type turns struct {
 	mu    sync.Mutex
@@ -229,6 +254,8 @@ type turns struct {
 
 // take waits until no other call for the entity is under way.
 func (t *turns) take(ctx context.Context, key tables.Key) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, turnWait-backoff.Jitter(turnWait/2), errTurn)
+	defer cancel()
 	for {
 		t.mu.Lock()
 		over := t.taken[key]
@@ -245,7 +272,7 @@ func (t *turns) take(ctx context.Context, key tables.Key) error {
 		select {
 		case <-over:
 		case <-ctx.Done():
-			return &tables.Error{Op: "Reconcile", Key: key, Err: fmt.Errorf("the context ended while another change of the entity was handled: %w", context.Cause(ctx))}
+			return &tables.Error{Op: "Reconcile", Key: key, Kind: tables.ErrConflict, Err: fmt.Errorf("the wait for the handler of another change of the entity ended: %w", context.Cause(ctx))}
 		}
 	}
 }

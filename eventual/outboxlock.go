@@ -55,7 +55,7 @@ func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string
 
 // taken is the error of a lock that another change has.
 func (l *entityLock) taken(table *tables.Table, why error) error {
-	return &tables.Error{Op: "Reconcile", Table: table.Name(), Key: l.key, Kind: tables.ErrConflict, Err: fmt.Errorf("the lock of the entity is taken: %w", why)}
+	return &tables.Error{Op: "Reconcile", Table: table.Name(), Key: l.key, Kind: tables.ErrConflict, Err: fmt.Errorf("%w: %w", errTurn, why)}
 }
 
 func (l *entityLock) read(ctx context.Context, table *tables.Table) (*tables.Entity, error) {

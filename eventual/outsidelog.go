@@ -24,7 +24,7 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 	}
 	about := aboutIntent(q, intent)
 	if e, ok := errors.AsType[*tables.Error](err); ok {
-		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", e.Table))
+		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", tableIn(e)))
 	}
 	if committed {
 		q.signals().EffectFailed(ctx, intent.Repository(), err)
@@ -44,12 +44,20 @@ func aboutIntent(q *Queue, intent *intents.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
 }
 
+// tableIn returns the table of an error, "" if it is of a blob, whose name may have the program's data in it.
+func tableIn(e *tables.Error) string {
+	if rows.CheckTableName(e.Table) != nil {
+		return ""
+	}
+	return e.Table
+}
+
 // actionFor returns what an operator can do about a failed effect.
 func actionFor(err error) string {
 	var e *tables.Error
 	table := "the table"
 	if errors.As(err, &e) {
-		table = cmp.Or(e.Table, table)
+		table = cmp.Or(tableIn(e), table)
 	}
 	switch {
 	case errors.Is(err, tables.ErrMissingResource):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,7 +41,7 @@ func (s *Tables[T]) markKey() tables.Key {
 // readMark reads the mark. Without a control table, no mark is set. Requests: 1.
 func (s *Tables[T]) readMark(ctx context.Context) (mark, error) {
 	m := mark{asked: time.Now()}
-	row, err := s.control.Get(ctx, s.markKey())
+	row, err := s.control.Get(telemetry.ExpectMissing(ctx), s.markKey())
 	switch {
 	case errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrMissingResource):
 		s.learn(m)

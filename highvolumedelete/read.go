@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -43,6 +44,7 @@ const (
 // Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables
 // where a bound is missing or there are more than 100 periods.
 func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
+	ctx = telemetry.ExpectMissing(ctx)
 	if options == nil {
 		options = &ReadOptions[T]{}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -32,6 +33,7 @@ const (
 // tables.ErrExists if the period has an entity with this key. Requests: 1, as Repository.Insert; for an earlier period
 // at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
+	ctx = telemetry.ExpectMissing(ctx)
 	// One incarnation for all attempts: an insert that was answered "table not found" may still have an earlier
 	// attempt on its way, and the next attempt must recognize its row.
 	incarnation, again := rand.Text(), false
@@ -57,12 +59,14 @@ func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, inca
 
 // Upsert is Insert, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as for Insert.
 func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
+	ctx = telemetry.ExpectMissing(ctx)
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
 }
 
 // Get reads an entity of the period that contains at. It is tables.ErrNotFound if the entity or the period's table
 // does not exist. Requests: 1.
 func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, error) {
+	ctx = telemetry.ExpectMissing(ctx)
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
 		return nil, tables.InvalidIn("Get", "", "%w", err)
@@ -78,12 +82,14 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 // Replace is Repository.Replace in the entity's period. If the table was dropped it is tables.ErrNotFound. Requests:
 // 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
+	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })
 }
 
 // Delete is Repository.Delete in the entity's period, for single entities. If the table was dropped it is
 // tables.ErrNotFound. Requests: 1.
 func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
+	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
 }
 
@@ -241,6 +247,7 @@ const maxPrepared = 1000
 // at first: call Prepare for a future period before its first entity. It skips periods below the retention mark.
 // Requests: 2 for each period.
 func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
+	ctx = telemetry.ExpectMissing(ctx)
 	const op = "Prepare"
 	first, err := s.calendar.periodOf(from)
 	if err != nil {

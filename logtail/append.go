@@ -60,6 +60,21 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	return l.insert(bounded, ctx, v)
+}
+
+// AppendLate is Append for an entry of any time, such as one that waited in a file while the service could not be reached: it has no
+// ErrOutsideWindow. A follower that has passed the entry's time never yields it; Latest and Between do. Use it for logs without
+// followers, and for imports. Requests: those of Append.
+func (l *Log[T]) AppendLate(ctx context.Context, v *T) error {
+	if err := l.Stamp(v); err != nil {
+		return err
+	}
+	return l.insert(ctx, ctx, v)
+}
+
+// insert inserts an entry under bounded, and finds out under ctx whether the log has it already.
+func (l *Log[T]) insert(bounded, ctx context.Context, v *T) error {
 	err := l.repo.Insert(bounded, v)
 	if errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
 		return l.recognize(ctx, v, err)

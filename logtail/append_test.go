@@ -192,6 +192,25 @@ func TestOutsideWindow(t *testing.T) {
 	}
 }
 
+// TestAppendLate: an entry of any time is appended once, whatever was repeated; another one of the same time and id is refused.
+func TestAppendLate(t *testing.T) {
+	ctx, c := t.Context(), &clock{day}
+	l := openLog(t, storagetest.Open(t), c.now)
+	for i, distance := range []time.Duration{-time.Hour, 10 * time.Hour, 0} {
+		v := claim{Entry: logtail.Entry{LoggedAt: day.Add(distance), LogID: fmt.Sprint("late", i)}, Employee: "223", Amount: 5}
+		again, other := v, v
+		if err := errors.Join(l.AppendLate(ctx, &v), l.AppendLate(ctx, &again), l.Append(ctx, &again)); err != nil {
+			t.Errorf("%v away: %v", distance, err)
+		}
+		other.Amount = 6
+		harness.WantKind(t, l.AppendLate(ctx, &other), tables.ErrExists)
+	}
+	if got := harness.Must[[]*claim](t)(l.Latest(ctx, "223", 10)); len(got) != 3 {
+		t.Errorf("%d entries, want 3", len(got))
+	}
+	harness.WantKind(t, l.AppendLate(ctx, &claim{Entry: logtail.Entry{LoggedAt: day.Add(1)}, Employee: "223"}), tables.ErrInvalid)
+}
+
 func TestNewRefuses(t *testing.T) {
 	account := accountOf(t, storagetest.Open(t))
 	table := account.Table("Claims")

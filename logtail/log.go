@@ -15,7 +15,7 @@ import (
 
 // ErrOutsideWindow means that the entry's time is further from now than half of Schema.Window, so followers could miss
 // it. Nothing was written. errors.Is also matches tables.ErrInvalid.
-var ErrOutsideWindow = errors.New("LoggedAt is too far from the current time; stamp the entry again or check the clock")
+var ErrOutsideWindow = errors.New("LoggedAt is too far from the current time; stamp the entry again, check the clock, or use AppendLate for a log without followers")
 
 // DefaultWindow is the default of Schema.Window: 30 s to send an entry, and 30 s for clock differences and requests
 // that are on their way.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -18,6 +18,7 @@ import (
 // tenants has a table of customers for each tenant, which it opens when it is asked for it first.
 type tenants struct {
 	store *patterns.Store
+	names []string // of all tenants' tables; a service reads them from its directory
 
 	mu   sync.Mutex
 	open map[string]*tenant // by table
@@ -28,8 +29,8 @@ type tenant struct {
 	byEmail   *interpartition.Index[Customer]
 }
 
-func openTenants(account *tables.Account) (t *tenants, err error) {
-	t = &tenants{open: map[string]*tenant{}}
+func openTenants(account *tables.Account, names ...string) (t *tenants, err error) {
+	t = &tenants{names: names, open: map[string]*tenant{}}
 	t.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{OpenRepository: func(table string) error {
 		_, err := t.of(table)
 		return err
@@ -44,8 +45,8 @@ func (t *tenants) of(table string) (*tenant, error) {
 	if known := t.open[table]; known != nil {
 		return known, nil
 	}
-	if !strings.HasPrefix(table, "Tenant") {
-		return nil, errors.New("this is no tenant's table")
+	if !slices.Contains(t.names, table) {
+		return nil, errors.New("this is no tenant's table") // anybody who can write to the queue can name any table
 	}
 	opened := &tenant{byEmail: interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
 		&interpartition.Options[Customer]{Group: func(*Customer) string { return interpartition.Global }})}
@@ -74,7 +75,7 @@ func ExampleStoreOptions_tenants() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	shop, err := openTenants(account)
+	shop, err := openTenants(account, "TenantAdventure", "TenantNorthwind")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package patterns
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -162,6 +163,7 @@ func (s *Store) Intents() *eventual.Queue {
 // each shard after the first; for a registry 1, and 3 more for its first data key, of which 1 wraps it.
 func (s *Store) Create(ctx context.Context) error {
 	entries := s.uses.Entries()
+	var failures []error
 	for _, late := range []bool{false, true} {
 		var creating []func(context.Context) error
 		for _, e := range entries {
@@ -174,11 +176,9 @@ func (s *Store) Create(ctx context.Context) error {
 				})
 			}
 		}
-		if err := readiness.All(ctx, creating); err != nil {
-			return err
-		}
+		failures = append(failures, readiness.All(ctx, creating))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // Register has Create of the store that the table is from call create, after the tables, queues and containers exist: for packages that

@@ -1,7 +1,7 @@
 package relationships
 
 import (
-	"fmt"
+	"errors"
 	"math/big"
 	"slices"
 
@@ -65,7 +65,7 @@ func (a *adding) add(v int64) {
 // result returns the aggregate. The error is of the value that was added last.
 func (a *adding) result() (Aggregate, error) {
 	if !a.sum.IsInt64() {
-		return Aggregate{}, fmt.Errorf("the sum would be %v, and a stored number has 64 bits; count in a larger unit, or divide the entities into more groups", &a.sum)
+		return Aggregate{}, errors.New("the sum of the values does not fit into the 64 bits of a stored number; count in a larger unit, or divide the entities into more groups")
 	}
 	a.Sum = a.sum.Int64()
 	return a.Aggregate, nil

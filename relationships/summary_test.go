@@ -101,6 +101,9 @@ func TestSummaryOverflow(t *testing.T) {
 	if !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &failed) || failed.Pattern != "total" {
 		t.Fatalf("a sum of more than 64 bits: %v", err)
 	}
+	if _, err := total.Get(ctx, "contoso", strings.Repeat("x", 600)); !errors.Is(err, tables.ErrInvalid) && err == nil {
+		t.Error("a group whose key cannot be has an aggregate")
+	}
 	x := repo.Table().NewTransaction()
 	repo.StageInsert(x, &item{Order: "7", Number: 2, Cents: 5})
 	repo.StageInsert(x, &item{Order: "7", Number: 3, Cents: -6})
@@ -176,6 +179,51 @@ func TestSummaryRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+// TestSummaryOfTransactions: entities that a transaction writes without a change of their value count, also where the group is added up again.
+func TestSummaryOfTransactions(t *testing.T) {
+	repo, total := itemsIn(t, storagetest.Simulator(t, nil))
+	order := 0
+	rapid.Check(t, func(r *rapid.T) {
+		order++
+		name, stored := fmt.Sprint(order), map[int]*item{}
+		for range rapid.IntRange(1, 6).Draw(r, "transactions") {
+			x := repo.Table().NewTransaction()
+			next := maps.Clone(stored)
+			for n := range 4 {
+				v := next[n]
+				switch what := rapid.SampledFrom([]string{"nothing", "write", "same", "delete"}).Draw(r, "what"); {
+				case v == nil && what == "write":
+					next[n] = &item{Order: name, Number: n, Cents: rapid.Int64Range(-2, 2).Draw(r, "cents")}
+					repo.StageInsert(x, next[n])
+				case v == nil || what == "nothing":
+				case what == "delete":
+					repo.StageDelete(x, v)
+					delete(next, n)
+				case what == "write":
+					v.Cents = rapid.Int64Range(-2, 2).Draw(r, "cents")
+					repo.StageReplace(x, v)
+				case what == "same":
+					repo.StageReplace(x, v)
+				}
+			}
+			if _, err := x.Commit(t.Context()); err != nil && !errors.Is(err, tables.ErrInvalid) { // an empty transaction
+				r.Fatal(err)
+			}
+			stored = next
+			var want relationships.Aggregate
+			for _, v := range stored {
+				if want.Count == 0 {
+					want.Min, want.Max = v.Cents, v.Cents
+				}
+				want = relationships.Aggregate{Count: want.Count + 1, Sum: want.Sum + v.Cents, Min: min(want.Min, v.Cents), Max: max(want.Max, v.Cents)}
+			}
+			if got, err := total.Get(t.Context(), "contoso", name); err != nil || got != want {
+				r.Fatalf("%d lines give %+v, %v; want %+v", len(stored), got, err, want)
+			}
+		}
+	})
 }
 
 // TestSummaryFollows: any sequence of changes leaves what the values say.

@@ -87,9 +87,9 @@ func priorEntry(prior []string) (e entry, counts bool, err error) {
 // movement is what changes in a group.
 type movement struct{ leaving, joining []int64 }
 
-// movesOf returns what a change set changes, by group.
-func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (map[string]*movement, error) {
-	all := map[string]*movement{}
+// movesOf returns what a change set changes, by group, and the entities that move. Others count as they are stored.
+func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
+	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
 		if all[group] == nil {
 			all[group] = &movement{}
@@ -99,7 +99,7 @@ func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (map[string]*movement, 
 	for _, c := range changes {
 		was, counted, err := priorEntry(c.Prior)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var is entry
 		counts := false
@@ -109,6 +109,7 @@ func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (map[string]*movement, 
 		if counted == counts && was == is {
 			continue
 		}
+		moved[c.Key] = true
 		if counted {
 			m := of(was.group)
 			m.leaving = append(m.leaving, was.value)
@@ -118,22 +119,21 @@ func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (map[string]*movement, 
 			m.joining = append(m.joining, is.value)
 		}
 	}
-	return all, nil
+	return all, moved, nil
 }
 
 // rows writes the aggregates of the groups that change.
 func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]driver.RowOperation, error) {
-	all, err := x.movesOf(changes)
+	all, moved, err := x.movesOf(changes)
 	if err != nil {
 		return nil, err
-	}
-	changed := make(map[tables.Key]bool, len(changes))
-	for _, c := range changes {
-		changed[c.Key] = true
 	}
 	var writes []driver.RowOperation
 	for _, group := range slices.Sorted(maps.Keys(all)) {
 		key, err := x.key(changes[0].Key.Partition, group)
+		if err != nil && len(all[group].joining) == 0 {
+			continue // a program without the tally has stored what leaves: there is no row
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 		if !valid || !known {
 			// The first entity of a group, or of a program that keeps it; the least or the greatest value has gone; or what other
 			// programs have left.
-			if next, err = x.scan(ctx, key.Partition, group, changed); err != nil {
+			if next, err = x.scan(ctx, key.Partition, group, moved); err != nil {
 				return nil, err
 			}
 		}
@@ -195,7 +195,7 @@ func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
 	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
 }
 
-// scan adds up the stored entities of a group, without those that the change set writes. Requests: 1 for each page of at most 1,000.
+// scan adds up the stored entities of a group, without those that the change set moves. Requests: 1 for each page of at most 1,000.
 func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
 	query := x.host.Query().Partition(partition)
 	if x.span != nil {
@@ -225,11 +225,20 @@ func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregat
 	if a, ok := x.get(row); ok {
 		return a, nil
 	}
-	a, err := x.scan(ctx, partition, group, nil)
+	return x.total(ctx, key, group)
+}
+
+// total adds up the stored entities of a group.
+func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Aggregate, error) {
+	sum, err := x.scan(ctx, key.Partition, group, nil)
 	if err != nil {
 		return Aggregate{}, err
 	}
-	return a.result()
+	a, err := sum.result()
+	if err != nil {
+		return Aggregate{}, &tables.Error{Op: "Get", Table: x.host.Table().Name(), Key: key, Pattern: x.name, Kind: tables.ErrTooLarge, Err: err}
+	}
+	return a, nil
 }
 
 // recount adds a group up again, and writes its row if that holds something else.
@@ -239,11 +248,7 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 		return Aggregate{}, nil, err
 	}
 	return recount[C](ctx, x.name, x.host.Table(), key, x.get, x.put, func(ctx context.Context) (Aggregate, error) {
-		a, err := x.scan(ctx, partition, group, nil)
-		if err != nil {
-			return Aggregate{}, err
-		}
-		return a.result()
+		return x.total(ctx, key, group)
 	})
 }
 

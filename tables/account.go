@@ -48,7 +48,7 @@ type AccountOptions struct {
 	MeterProvider metric.MeterProvider
 	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for each delivery
 	// that a worker handles; nil means none. Messages then carry the trace of their sender, to which the worker's span is linked.
-	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: both are ErrInvalid.
+	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: both are ErrWiring.
 	TracerProvider trace.TracerProvider
 }
 
@@ -118,7 +118,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 		options = &AccountOptions{}
 	}
 	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
-		return nil, Invalidf(op, "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
+		return nil, Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
 	}
 	a.log = options.Logger
 	system := "azure.table_storage"
@@ -129,7 +129,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	a.telemetry, err = telemetry.New(telemetry.Options{Meters: options.MeterProvider, Tracers: options.TracerProvider, Logger: options.Logger, Keys: options.LogKeys,
 		System: system, Explain: explain})
 	if err != nil {
-		return nil, Invalid(op, err)
+		return nil, Wiringf(op, "", "%w", err)
 	}
 	clients, err := credential.Clients(connection.Endpoints(a.endpoints), options.ClientOptions, a.telemetry)
 	if err != nil {

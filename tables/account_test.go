@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -391,5 +394,16 @@ func TestSignBlob(t *testing.T) {
 		if e := harness.WantKind(t, err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[name == "signature" || name == "without a blobs"]); strings.Contains(e.Error(), "topsecret") {
 			t.Errorf("%s: %v", name, e)
 		}
+	}
+}
+
+// TestTwoTracers: every request would have two spans.
+func TestTwoTracers(t *testing.T) {
+	_, err := tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.core.windows.net"}, "contoso", "a2V5", &tables.AccountOptions{
+		TracerProvider: noop.NewTracerProvider(),
+		ClientOptions:  azcore.ClientOptions{TracingProvider: tracing.NewProvider(func(string, string) tracing.Tracer { return tracing.Tracer{} }, nil)},
+	})
+	if harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), "set only TracerProvider") {
+		t.Error(err)
 	}
 }

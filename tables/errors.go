@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -181,7 +182,10 @@ var (
 func explain(err error) telemetry.Reason {
 	r := telemetry.Reason{Outcome: "error"}
 	if e := asError(err); e != nil {
-		r.Code, r.Table, r.Pattern = e.Code, e.Table, e.Pattern
+		r.Code, r.Pattern = e.Code, e.Pattern
+		if rows.CheckTableName(e.Table) == nil {
+			r.Table = e.Table // otherwise it may be a blob, whose name is input
+		}
 	}
 	kind := KindOf(err)
 	switch {

@@ -45,8 +45,8 @@ func as[T any](v any, err error) (*T, error) {
 
 // begin begins an operation on the source's table, unless ctx is that of another one.
 func (s *Source) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
-	if s == nil || s.Table == nil || s.Table.account == nil {
-		return ctx, nil
+	if s == nil || s.Table == nil || s.Table.account == nil || s.Table.nameErr != nil {
+		return ctx, nil // no request is sent, and an illegal name, which may be input, is no attribute
 	}
 	return s.Table.account.telemetry.Begin(ctx, telemetry.Tables, verb, s.Table.name)
 }

@@ -23,11 +23,10 @@ type Part[T any] interface {
 // Along moves the children of an entity with it, in the same two transactions. of restricts a query of all children to those of an
 // entity; it must not leave the entity's partition, and find the children at the destination by the entity's copy. to stores them, in
 // the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its children, and all rows that their
-// patterns write, has at most 99 rows at either end; otherwise the move is tables.ErrTooLarge.
+// patterns write, has at most 99 rows at either end; otherwise the message goes to the poison queue with tables.ErrTooLarge.
 //
 // A child that is inserted while its entity moves must change the entity, or it stays behind: give children a
-// relationships.ParentCount. At the destination, a ParentCount adds to the number that the copy has; let rekey of the entity set it
-// to 0.
+// relationships.ParentCount. Give the children at the destination none: the entity's copy has the number already.
 func Along[T, C any](children *patterns.Repository[C], of func(children tables.Query[C], v *T) tables.Query[C], to *patterns.Repository[C], rekey func(*C)) Part[T] {
 	p := &childrenOf[T, C]{of: of, toRepository: toRepository[C]{rekey: rekey}}
 	if children != nil {

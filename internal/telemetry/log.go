@@ -86,8 +86,18 @@ func (t *Telemetry) Text(text string) string {
 // quoted is a text in double quotes, as %q writes it, or one that begins so and is cut off.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
-// Missing logs and counts a request to a table, queue or container that does not exist.
+// ExpectMissing returns a context for requests to tables that may be missing without anything being wrong, such as those of periods.
+func ExpectMissing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, expectMissing{}, true)
+}
+
+type expectMissing struct{}
+
+// Missing logs and counts a request to a table, queue or container that does not exist, unless the caller expects that.
 func (t *Telemetry) Missing(ctx context.Context, service, resource string) {
+	if ctx.Value(expectMissing{}) != nil {
+		return
+	}
 	t.Count(ctx, MissingResources, 1, AttrService, service, AttrResource, resource)
 	t.Log(ctx, LineMissing, resource, slog.String("service", service), slog.String("resource", resource))
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -136,6 +137,9 @@ const OK = "ok"
 
 // NotFound is the outcome of a read that found nothing, which is an answer and no failure.
 const NotFound = "not_found"
+
+// ErrPanicked is the error of an operation until a callback of the program has returned.
+var ErrPanicked = errors.New("a callback of the program has panicked")
 
 // End ends an operation with its error. Only the first call counts.
 func (o *Operation) End(err error) {

@@ -63,7 +63,7 @@ func (p *Process) End(messageType, outcome string, handled bool, sent time.Time,
 	p.span.End()
 }
 
-// Traceparent is the W3C trace context of the span in ctx, "" if there is no span or no tracer is configured.
+// Traceparent is the W3C trace context of the span in ctx, of whose flags it has only "sampled", "" if there is no span or no tracer is configured.
 func (t *Telemetry) Traceparent(ctx context.Context) string {
 	if t == nil || t.tracer == nil {
 		return ""
@@ -72,7 +72,7 @@ func (t *Telemetry) Traceparent(ctx context.Context) string {
 	if !s.IsValid() {
 		return ""
 	}
-	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + s.TraceFlags().String()
+	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + (s.TraceFlags() & trace.FlagsSampled).String()
 }
 
 // ParseTraceparent reads a W3C trace context, which comes from whoever can add messages to the queue. ok is false for anything but the

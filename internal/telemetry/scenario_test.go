@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -253,6 +254,31 @@ func TestMissingTableIsTold(t *testing.T) {
 	noKeys := regexp.MustCompile(secretKey + "|" + secretValue)
 	if noKeys.MatchString(w.log.String()) {
 		t.Errorf("a key or value is logged: %s", w.log)
+	}
+}
+
+// TestMissingTableThatIsExpected: a period without a table is none of the tables that somebody has forgotten to create.
+func TestMissingTableThatIsExpected(t *testing.T) {
+	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
+	account := w.account(t, s)
+	type login struct {
+		tables.Meta
+		User string
+		At   time.Time
+	}
+	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, highvolumedelete.Schema[login]{Name: "Logins", Time: func(l *login) time.Time { return l.At },
+		Open: func(table *tables.Table) (*patterns.Repository[login], error) {
+			return patterns.NewRepository(table, patterns.Schema[login]{Key: func(l *login) tables.Key { return tables.Key{Partition: l.User, Row: "login"} }})
+		}}))
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	_, err := logins.Get(ctx, now.AddDate(0, 0, -2), tables.Key{Partition: "june", Row: "login"})
+	harness.WantKind(t, err, tables.ErrNotFound)
+	harness.Check(t, logins.Insert(ctx, &login{User: "june", At: now}))
+	for _, err := range logins.Between(ctx, now.AddDate(0, 0, -2), now.Add(time.Hour), &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}) {
+		harness.Check(t, err)
+	}
+	if n := w.sum(t, "tablepatterns.resources.missing"); n != 0 || strings.Contains(w.log.String(), "resource_missing") {
+		t.Errorf("%d are missing; log: %s", n, w.log)
 	}
 }
 

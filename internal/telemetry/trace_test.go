@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -30,11 +31,12 @@ func attributeOf(s trace.ReadOnlySpan, name string) string {
 func TestOneOrderIsOneTrace(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		t.Run(fmt.Sprintf("async=%v", async), func(t *testing.T) {
-			ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
+			ctx, s, w := t.Context(), storagetest.Open(t), newWatch()
+			prefix := fmt.Sprintf("Trace%d", time.Now().UnixNano())
 			counter := &storagetest.RequestCounter{}
 			counted := *s
 			counted.ClientOptions.PerRetryPolicies = append(slices.Clone(s.ClientOptions.PerRetryPolicies), counter)
-			x := newShop(t, w.account(t, &counted), async)
+			x := newShopNamed(t, w.account(t, &counted), prefix, async)
 			harness.Check(t, x.store.Create(ctx))
 			w.spans.Reset()
 			counter.Reset()
@@ -42,7 +44,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			harness.Check(t, x.store.Close(ctx)) // which waits for what is closed in the background
 
 			roots := slices.DeleteFunc(slices.Clone(w.spans.Ended()), func(s trace.ReadOnlySpan) bool { return s.Parent().IsValid() })
-			if len(roots) != 1 || roots[0].Name() != "Commit Orders" || attributeOf(roots[0], "tablepatterns.outcome") != "ok" {
+			if len(roots) != 1 || roots[0].Name() != "Commit "+prefix+"Orders" || attributeOf(roots[0], "tablepatterns.outcome") != "ok" {
 				t.Fatalf("%d roots: %v", len(roots), roots)
 			}
 			services := map[string]int{}
@@ -67,7 +69,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			if n := harness.Must[int](t)(worker.Drain(ctx)); n != 1 {
 				t.Fatalf("%d handled", n)
 			}
-			handled := w.named("process " + intentsQueue)
+			handled := w.named("process " + strings.ToLower(prefix) + "-" + intentsQueue)
 			if len(handled) != 1 || len(handled[0].Links()) != 1 || handled[0].Parent().IsValid() {
 				t.Fatalf("%v", handled)
 			}

@@ -151,7 +151,13 @@ const (
 // newShop opens the store. async leaves the index to workers.
 func newShop(t testing.TB, account *tables.Account, async bool) *shop {
 	t.Helper()
-	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", nil))
+	return newShopNamed(t, account, "", async)
+}
+
+// newShopNamed is newShop with a prefix of all names.
+func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bool) *shop {
+	t.Helper()
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
 	x := &shop{store: store, table: store.Table(ordersTable)}
 	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
 		&interpartition.Options[order]{Group: func(*order) string { return interpartition.Global }, Unique: true, Table: store.Table(emailsTable)})

@@ -125,7 +125,9 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 // in at most so many attempts.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
 	inner, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
-	err := backoff.Retry(inner, attempts, func() (again bool, err error) {
+	err := telemetry.ErrPanicked // until a callback of the program has returned
+	defer func() { span.End(err) }()
+	err = backoff.Retry(inner, attempts, func() (again bool, err error) {
 		w, err := prepare(inner)
 		if err != nil {
 			return false, err
@@ -134,7 +136,6 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 		e := AsError(err)
 		return e != nil && e.Pattern == "" && sets.Lost(err), err
 	})
-	span.End(err)
 	return err
 }
 
