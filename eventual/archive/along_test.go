@@ -400,3 +400,20 @@ func TestWalkMoverAlong(t *testing.T) {
 		explore.Interleavings(t, explore.InterleavingCase{Name: name, Stage: stage, Crashes: 1, Pause: moverVisibility + time.Second}).MustConverge(t)
 	}
 }
+
+// TestMoverAlongTakenKey: a line at the destination that belongs to no order there is named, and the move goes on once it is gone.
+func TestMoverAlongTakenKey(t *testing.T) {
+	ctx := t.Context()
+	_, p := newShop(t, storagetest.Open(t))
+	o := harness.Must[*order](t)(p.place(ctx, "1", "bolt", "nut"))
+	alone := &line{Tenant: "contoso", Order: "1", Number: 1, Product: "alone"}
+	harness.Check(t, p.archivedLines.Insert(ctx, alone), p.mover.Move(ctx, o), p.work(ctx))
+	entries := harness.Must[[]eventual.PoisonMessage](t)(p.queue.Poison().Peek(ctx, 32))
+	if len(entries) != 1 || !strings.Contains(entries[0].Reason, "a child's key is taken") {
+		t.Fatalf("poisoned is %+v", entries)
+	}
+	harness.Check(t, p.archivedLines.Delete(ctx, alone))
+	harness.Must[int](t)(p.queue.Poison().Requeue(ctx, nil))
+	harness.Check(t, p.work(ctx))
+	wantEnds(t, p, "1", "|order bolt nut")
+}

@@ -118,7 +118,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], 
 	options := &driver.ApplyOptions{Incarnation: movedIncarnation(m.incarnation), Beside: beside, Along: along}
 	err = m.repo.Apply(ctx, kind, copied, options)
 	var taken *tables.Error
-	if tables.KindOf(err) == tables.ErrExists && errors.As(err, &taken) && taken.Change > 1 {
+	if len(along) > 0 && tables.KindOf(err) == tables.ErrExists && errors.As(err, &taken) && taken.Change > 1 {
 		return false, m.failure(tables.ErrExists, fmt.Errorf("a child's key is taken at the destination by an entity that does not belong to the copy; delete that one, then requeue this message: %w", err))
 	}
 	if done, err = unlessRefused(err); err != nil {
