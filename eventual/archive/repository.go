@@ -119,7 +119,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], 
 	err = m.repo.Apply(ctx, kind, copied, options)
 	var taken *tables.Error
 	if len(along) > 0 && tables.KindOf(err) == tables.ErrExists && errors.As(err, &taken) && taken.Change > 1 {
-		return false, m.failure(tables.ErrExists, fmt.Errorf("a child's key is taken at the destination by an entity that does not belong to the copy; delete that one, then requeue this message: %w", err))
+		return false, m.failure(tables.ErrExists, fmt.Errorf("a child's key is taken at the destination: that of child %d, by an entity that does not belong to the copy; delete that one, then requeue this message", taken.Change-1))
 	}
 	if done, err = unlessRefused(err); err != nil {
 		return false, err
