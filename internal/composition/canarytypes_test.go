@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
+	"github.com/tablepatterns/tablepatterns/inspect"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -131,7 +132,10 @@ func (x *sensitive) reports(t *testing.T) []any {
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
 		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
-		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{}}
+		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{},
+		inspect.Options{}, inspect.Prices{}, harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), d.items, nil)), inspect.Partitions{}, inspect.Partition{}, inspect.Bucket{}, inspect.LargeRow{}, inspect.Library{},
+		inspect.Property{}, inspect.TypeCount{}, inspect.Type{}, inspect.Problem{}, inspect.ZeroField{}, inspect.UnknownProperty{}, inspect.Schema{}, inspect.RefusedEntity{}, inspect.TakenKey{}, inspect.Key{},
+		inspect.Cost{}, inspect.Requests{}, inspect.Seconds(1)}
 }
 
 // TestCanaryTypes: no exported type of the library shows the account's key, a signature, a data key, a signing key, or what an encrypted

@@ -290,3 +290,42 @@ func IsNil(v any) bool {
 	p := reflect.ValueOf(v)
 	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }
+
+// Field describes one stored field.
+type Field struct {
+	Name  string // of the property
+	Field string // name of the struct field, with those of embedded structs that hold it
+	// Optional reports that a value without the property reads as one that stores no property either: a pointer, bytes, omitempty, omitzero.
+	Optional bool
+	// ZeroRefused reports that the zero value of the field cannot be stored.
+	ZeroRefused bool
+}
+
+// Fields describes the stored fields, in order, without keys and the field tagged rest.
+func (p *Plan) Fields() []Field {
+	all := make([]Field, len(p.fields))
+	for i := range p.fields {
+		f := &p.fields[i]
+		all[i] = Field{Name: f.name, Field: p.path(f.index)}
+		zero := reflect.New(p.Type).Elem()
+		at(zero, f.index, true) // embedded pointers, as if another of their fields had been read
+		value, err := f.encode(zero)
+		all[i].Optional, all[i].ZeroRefused = err == nil && value.IsNull(), err != nil
+	}
+	return all
+}
+
+// path names a field with the embedded structs that hold it.
+func (p *Plan) path(index []int) string {
+	t, names := p.Type, []string{}
+	for _, i := range index {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		names, t = append(names, t.Field(i).Name), t.Field(i).Type
+	}
+	return strings.Join(names, ".")
+}
+
+// HasRest reports whether a field holds the properties that have no field of their own.
+func (p *Plan) HasRest() bool { return p.rest != nil }

@@ -26,9 +26,10 @@ var mayImport = map[string][]string{
 	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                        // what the index packages share
 	"pattern":     {"internal", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
 	"httpapi":     {"internal", "compoundkey", "tables"},
+	"inspect":     {"internal", "compoundkey", "tables", "driver", "patterns"},
 	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
 	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
-	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest", "application"},
+	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "storagetest", "application"},
 }
 
 // layer names the layer of a package, given by its directory; "" for one that no layer knows.

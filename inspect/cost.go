@@ -1,0 +1,124 @@
+package inspect
+
+import (
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// cost adds up what Rebuild takes, page by page as Rebuild itself works. See Repository.Rebuild for the rules that it counts by.
+type cost struct {
+	pageSize int64 // of Rebuild's scan
+	perSet   int64 // entities of a change set
+	blobs    bool  // facts are in blobs
+	reserves bool
+
+	read int64 // rows that Rebuild reads
+	fill int64
+
+	sets      map[string]int64 // entities to write again, by partition, on this page
+	reconcile int64            // entities of this page that lack only something outside
+	outside   map[spot]int64   // copies by table and partition, on this page
+	lists     map[spot]bool    // that a change of the entity's partition reads first, on this page
+	effects   int64            // copies and facts outside, on this page
+
+	least, most Requests
+}
+
+// mostReconciled is how many entities Rebuild reconciles under one intent.
+const mostReconciled = 250
+
+func newCost[T any](all []driver.Implementation[T]) *cost {
+	c := &cost{pageSize: tables.MaxPageSize, perSet: tables.MaxTransactionOperations, sets: map[string]int64{}, outside: map[spot]int64{}, lists: map[spot]bool{}}
+	copies := int64(0)
+	for _, p := range all {
+		if p.Copies != nil {
+			copies++
+		}
+		if p.Layout != nil || p.Transform != nil && p.Transform.Stage == driver.StageSpill {
+			c.pageSize = 50
+		}
+		c.blobs = c.blobs || len(p.Containers) > 0
+		c.reserves = c.reserves || p.Outside != nil && p.Outside.ReservationTerm > 0
+	}
+	c.perSet /= 1 + copies
+	return c
+}
+
+// lack is what patterns have to store for an entity.
+type lack struct {
+	copies  int      // in its partition
+	lists   []string // in its partition, which a change reads and writes
+	outside []wanted // copies in other partitions
+	facts   int      // lists and others in other partitions
+}
+
+// entity counts an entity of the page, and what it lacks.
+func (c *cost) entity(partition string, l lack) {
+	again, effects := l.copies+len(l.lists) > 0, len(l.outside)+l.facts > 0
+	if !again && !effects {
+		return
+	}
+	c.fill++
+	if again {
+		c.sets[partition]++
+	} else {
+		c.reconcile++
+	}
+	for _, list := range l.lists {
+		c.lists[spot{key: tables.Key{Partition: partition, Row: list}}] = true
+	}
+	for _, w := range l.outside {
+		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
+	}
+	c.effects += int64(len(l.outside) + l.facts)
+	// Alone: the transaction, an intent, for each copy a read, a write with its reservation and claim, for each list a read
+	// and a write, and a read of the entity at the end.
+	if again {
+		c.most.Table += 1 + 2*int64(len(l.lists))
+	}
+	if effects {
+		c.most.Queue += 2
+		c.most.Table += 2
+	}
+	c.most.Table += 4 * int64(len(l.outside))
+	if c.blobs {
+		c.most.Blob += 3 * int64(l.facts)
+	} else {
+		c.most.Table += 3 * int64(l.facts)
+	}
+}
+
+// page ends a page.
+func (c *cost) page() {
+	sets := int64(0)
+	for _, n := range c.sets {
+		sets += ceil(n, c.perSet)
+	}
+	c.least.Table += sets + int64(len(c.lists))
+	intents := ceil(c.reconcile, mostReconciled)
+	if c.effects > 0 {
+		intents += sets
+	}
+	c.least.Queue += 2 * intents
+	c.least.Table += intents // the entities are read again
+	for _, n := range c.outside {
+		c.least.Table += 1 + ceil(2*n, tables.MaxTransactionOperations) // they are read, and written with their claims
+	}
+	clear(c.sets)
+	clear(c.outside)
+	clear(c.lists)
+	c.reconcile, c.effects = 0, 0
+}
+
+// report returns the sums.
+func (c *cost) report(prices Prices) Cost {
+	pages := max(1, ceil(c.read, c.pageSize))
+	sum := func(r Requests) Requests {
+		r.Table += pages
+		r.Price = (float64(r.Table)*prices.Table + float64(r.Queue)*prices.Queue + float64(r.Blob)*prices.Blob) / 10_000
+		return r
+	}
+	return Cost{Fill: c.fill, Least: sum(c.least), Most: sum(c.most), Prices: prices}
+}
+
+func ceil(n, by int64) int64 { return (n + by - 1) / by }

@@ -1,0 +1,131 @@
+package inspect
+
+import (
+	"fmt"
+	"go/format"
+	"go/token"
+	"strings"
+	"unicode"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
+// Struct returns a Go file with a struct for the entities of the table, to begin with: a field for each property, a pointer where entities
+// lack it, and a field tagged rest, so that a Replace keeps what other programs add. pkg is the package, "" for "main".
+//
+// A property with values of several types that no Go type reads together becomes a tables.Value. The type is named for the table.
+func (r *Report) Struct(pkg string) string {
+	if !token.IsIdentifier(pkg) {
+		pkg = "main"
+	}
+	g := &generator{taken: map[string]bool{"Meta": true, "PartitionKey": true, "RowKey": true, "Rest": true, "Timestamp": true}, imports: map[string]bool{}}
+	for _, p := range r.Properties {
+		g.field(p)
+	}
+	typ := goName(r.Table)
+	var b strings.Builder
+	fmt.Fprintf(&b, "package %s\n\nimport (\n", pkg)
+	for _, path := range []string{"time", "", "github.com/google/uuid", "github.com/tablepatterns/tablepatterns/tables"} {
+		switch {
+		case path == "":
+			b.WriteString("\n")
+		case path == "github.com/tablepatterns/tablepatterns/tables", g.imports[path]:
+			fmt.Fprintf(&b, "%q\n", path)
+		}
+	}
+	fmt.Fprintf(&b, ")\n\n// %s is an entity of table %s, of which there were %s.\ntype %[1]s struct {\ntables.Meta\n\nPartitionKey, RowKey string\n\n", typ, r.Table, count(r.Entities))
+	b.WriteString(g.text.String())
+	b.WriteString("\n// Rest holds the properties without a field, so that a Replace keeps them.\nRest map[string]tables.Value `table:\",rest\"`\n}\n")
+	source, err := format.Source([]byte(b.String()))
+	if err != nil {
+		return b.String() // a name that Go does not take, which goName excludes
+	}
+	return string(source)
+}
+
+// generator writes the fields of a struct.
+type generator struct {
+	text    strings.Builder
+	taken   map[string]bool
+	imports map[string]bool
+}
+
+// mostFields is how many properties an entity can have: a struct of more could not be stored.
+const mostFields = 252
+
+func (g *generator) field(p Property) {
+	if len(p.Types) == 0 || len(g.taken) >= mostFields || edm.CheckName(p.Name) != nil {
+		return // Rest holds it
+	}
+	name := goName(p.Name)
+	for n := 2; g.taken[name]; n++ {
+		name = fmt.Sprintf("%s%d", goName(p.Name), n)
+	}
+	g.taken[name] = true
+	typ, note := goType(p.Types)
+	switch {
+	case typ == "time.Time":
+		g.imports["time"] = true
+	case typ == "uuid.UUID":
+		g.imports["github.com/google/uuid"] = true
+	}
+	if p.Absent > 0 && typ != "[]byte" && typ != "tables.Value" {
+		typ, note = "*"+typ, strings.TrimPrefix(note+fmt.Sprintf("; %s lack it", count(p.Absent)), "; ")
+	}
+	tag := ""
+	if name != p.Name {
+		tag = fmt.Sprintf(" `table:%q`", p.Name)
+	}
+	if note != "" {
+		note = " // " + note
+	}
+	fmt.Fprintf(&g.text, "%s %s%s%s\n", name, typ, tag, note)
+}
+
+// goTypes are the Go types for the types of the service.
+var goTypes = map[string]string{
+	"Edm.String": "string", "Edm.Binary": "[]byte", "Edm.Boolean": "bool", "Edm.Int32": "int32", "Edm.Int64": "int64",
+	"Edm.Double": "float64", "Edm.DateTime": "time.Time", "Edm.Guid": "uuid.UUID",
+}
+
+// goType chooses the Go type for values of these types, and a note if there are several.
+func goType(types []TypeCount) (typ, note string) {
+	if len(types) == 1 {
+		return goTypes[types[0].Type], ""
+	}
+	var all []string
+	integers := true
+	for _, t := range types {
+		all = append(all, count(t.Rows)+" "+t.Type)
+		integers = integers && (t.Type == "Edm.Int32" || t.Type == "Edm.Int64")
+	}
+	if integers {
+		return "int64", strings.Join(all, ", ")
+	}
+	return "tables.Value", strings.Join(all, ", ")
+}
+
+// goName makes an exported name of a property's or a table's.
+func goName(text string) string {
+	var b strings.Builder
+	upper := true
+	for _, r := range text {
+		switch {
+		case r == '_' || r == '-' || r == '.' || !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			upper = true
+			continue
+		case b.Len() == 0 && !unicode.IsUpper(unicode.ToUpper(r)): // a digit, or a letter without case
+			b.WriteString("X")
+			b.WriteRune(r)
+		case upper:
+			b.WriteRune(unicode.ToUpper(r))
+		default:
+			b.WriteRune(r)
+		}
+		upper = false
+	}
+	if b.Len() == 0 {
+		return "X"
+	}
+	return b.String()
+}

@@ -1,0 +1,9 @@
+package inspect
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/leaks"
+)
+
+func TestMain(m *testing.M) { leaks.Main(m) }

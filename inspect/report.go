@@ -1,0 +1,216 @@
+package inspect
+
+import (
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Report is what a run has found. Its JSON has the names that the tags give; a later version may add members, and changes or removes
+// none without another Version.
+type Report struct {
+	Version  int       `json:"version"` // 1
+	Table    string    `json:"table"`
+	Began    time.Time `json:"began"`
+	Elapsed  Seconds   `json:"elapsedSeconds"`
+	Complete bool      `json:"complete"` // false if the run has ended early: then the counts are of what was read until then
+	Requests int64     `json:"requests"` // pages read
+	// Warnings are sentences about what needs a decision before the table is used, the gravest first.
+	Warnings []string `json:"warnings"`
+
+	Rows       int64      `json:"rows"`
+	Bytes      int64      `json:"bytes"`  // by the service's formula for the size of an entity
+	Oldest     time.Time  `json:"oldest"` // the earliest Timestamp of a row, and the latest
+	Newest     time.Time  `json:"newest"`
+	Partitions Partitions `json:"partitions"`
+	RowSizes   []Bucket   `json:"rowSizes"` // the rows by size in bytes
+	// LargestRows are at most 10, the largest first.
+	LargestRows []LargeRow `json:"largestRows"`
+	Library     Library    `json:"library"`
+
+	// Entities are the rows that are not of Library; Properties are those of these rows, sorted by name.
+	Entities   int64      `json:"entities"`
+	Properties []Property `json:"properties"`
+	// OtherProperties are the values of properties whose names are too many for Properties.
+	OtherProperties int64 `json:"otherProperties"`
+
+	Type   *Type   `json:"type,omitempty"`   // of As and Repository
+	Schema *Schema `json:"schema,omitempty"` // of Repository
+}
+
+// Seconds is a duration, which JSON holds as a number of seconds.
+type Seconds float64
+
+// Key is the key of a row.
+type Key struct {
+	Partition string `json:"partition"`
+	Row       string `json:"row"`
+}
+
+// Partitions are the rows by partition.
+type Partitions struct {
+	Count int64 `json:"count"`
+	// Exact reports that every partition was counted by itself. Otherwise Count is an estimate, off by some 2 %, and Largest has bounds.
+	Exact bool `json:"exact"`
+	// Largest are at most 10, the one with the most rows first.
+	Largest []Partition `json:"largest"`
+	// Rows are the partitions by their number of rows; empty unless Exact.
+	Rows []Bucket `json:"rows"`
+}
+
+// Partition is one partition.
+type Partition struct {
+	Partition string `json:"partition"`
+	// Rows is the number of rows. If Partitions.Exact is false, the number is at least Rows - Uncertain and at most Rows.
+	Rows      int64 `json:"rows"`
+	Uncertain int64 `json:"uncertain"`
+	Bytes     int64 `json:"bytes"` // of the rows that were counted for certain
+}
+
+// Bucket is one step of a distribution: what is at least From and less than To, which is a power of two.
+type Bucket struct {
+	From  int64 `json:"from"`
+	To    int64 `json:"to"`
+	Count int64 `json:"count"`
+}
+
+// LargeRow is a row and its size.
+type LargeRow struct {
+	Key
+	Bytes int64 `json:"bytes"`
+}
+
+// Library counts the rows that this library has added beside entities, in this table, by their kind. All are 0 in a table that only other
+// programs write.
+type Library struct {
+	Copies        int64 `json:"copies"`        // of indexes in their entities' partitions, and marks of other patterns there
+	FurtherRows   int64 `json:"furtherRows"`   // of entities that are spread over several rows
+	OutsideCopies int64 `json:"outsideCopies"` // of entities in other partitions or tables
+	Claims        int64 `json:"claims"`        // beside these copies, and reserved keys
+	Shared        int64 `json:"shared"`        // of several entities, such as lists and counts
+	Entities      int64 `json:"entities"`      // rows of Report.Entities that a repository has written
+}
+
+// rows are all but Entities.
+func (l *Library) rows() int64 {
+	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Claims + l.Shared
+}
+
+// Property is one property, over all entities.
+type Property struct {
+	Name    string      `json:"name"`
+	Rows    int64       `json:"rows"`   // entities that have it
+	Absent  int64       `json:"absent"` // entities that do not
+	Types   []TypeCount `json:"types"`  // the most frequent first
+	Bytes   int64       `json:"bytes"`  // of all its values, with names
+	Largest int64       `json:"largest"`
+}
+
+// TypeCount is how many values of a property have a type.
+type TypeCount struct {
+	Type string `json:"type"` // such as "Edm.Int64"
+	Rows int64  `json:"rows"`
+}
+
+// Type is what a struct makes of the entities.
+type Type struct {
+	Name string `json:"name"`
+	// Read are the entities that the struct reads, Refused the others. Reads of a repository report such a row by its key.
+	Read    int64 `json:"read"`
+	Refused int64 `json:"refused"`
+	// Problems say why entities are refused, by property, stored type and reason. There are at most 200; OtherProblems counts the rest.
+	Problems      []Problem `json:"problems"`
+	OtherProblems int64     `json:"otherProblems"`
+	// Zero are the fields that would get their zero value because a row lacks the property, and would store it with the next Replace. A
+	// field that is a pointer or a []byte, or is tagged omitempty or omitzero, is none of them.
+	Zero []ZeroField `json:"zero"`
+	// Unknown are properties for which the struct has no field, and no field tagged rest: a Replace removes them.
+	Unknown []UnknownProperty `json:"unknown"`
+	// Rest reports that the struct has a field tagged rest.
+	Rest bool `json:"rest"`
+}
+
+// Problem is one reason why a struct does not read rows.
+type Problem struct {
+	Property string `json:"property"`
+	Stored   string `json:"stored"` // type of the stored value
+	Reason   string `json:"reason"`
+	Rows     int64  `json:"rows"`
+	Examples []Key  `json:"examples"` // at most 10
+}
+
+// ZeroField is a field that entities lack.
+type ZeroField struct {
+	Field    string `json:"field"`
+	Property string `json:"property"`
+	Absent   int64  `json:"absent"` // entities without the property
+	// Refused reports that the zero value cannot be stored, as that of time.Time: a Replace of such an entity is ErrInvalid.
+	Refused bool `json:"refused"`
+}
+
+// UnknownProperty is a property without a field.
+type UnknownProperty struct {
+	Property string `json:"property"`
+	Rows     int64  `json:"rows"`
+}
+
+// Schema is what a repository makes of the rows.
+type Schema struct {
+	Repository string `json:"repository"`
+	Own        int64  `json:"own"`     // rows that are entities of the repository
+	Library    int64  `json:"library"` // rows that the library has added, of any repository: see Library
+	Neither    int64  `json:"neither"` // rows of other types or programs, and those that the struct does not read
+	// OtherKeys are entities for which Schema.Key returns another key than that of their row: a write would make a second row.
+	OtherKeys         int64 `json:"otherKeys"`
+	OtherKeysExamples []Key `json:"otherKeysExamples"`
+	// Sealed are entities whose stored form only the repository reads, such as encrypted ones. They are counted as read, and
+	// their index keys are not compared.
+	Sealed int64 `json:"sealed"`
+	// Refused are entities that an index refuses, by pattern.
+	Refused []RefusedEntity `json:"refused"`
+	// TakenKeys are keys of copies that two rows want, at most 200; OtherTakenKeys counts the rest. Rebuild reports all but one of the rows.
+	TakenKeys       []TakenKey `json:"takenKeys"`
+	OtherTakenKeys  int64      `json:"otherTakenKeys"`
+	KeysNotCompared int64      `json:"keysNotCompared"` // beyond Options.MaxKeys
+	Rebuild         Cost       `json:"rebuild"`
+}
+
+// RefusedEntity is a reason why an index makes no copy of entities.
+type RefusedEntity struct {
+	Pattern  string `json:"pattern"`
+	Reason   string `json:"reason"`
+	Rows     int64  `json:"rows"`
+	Examples []Key  `json:"examples"`
+}
+
+// TakenKey is a key that several rows want.
+type TakenKey struct {
+	Patterns []string `json:"patterns"` // whose copies want it; "" for a row that stands there already
+	Table    string   `json:"table"`
+	Key      Key      `json:"key"`
+	Wanted   int64    `json:"wanted"` // rows that want it
+	By       []Key    `json:"by"`     // at most 10 of them
+}
+
+// Cost is what Rebuild takes for the table as it is. Least holds if what lies together is read and written together, Most if every entity
+// goes alone; without conflicts and retries.
+type Cost struct {
+	Fill  int64    `json:"fill"` // entities that lack something
+	Least Requests `json:"least"`
+	Most  Requests `json:"most"`
+	// Prices are those that the sums are made of.
+	Prices Prices `json:"prices"`
+}
+
+// Requests are numbers of requests, and their price.
+type Requests struct {
+	Table int64   `json:"table"`
+	Queue int64   `json:"queue"`
+	Blob  int64   `json:"blob"`
+	Price float64 `json:"price"` // in Prices.Currency
+}
+
+// All is the number of requests.
+func (r Requests) All() int64 { return r.Table + r.Queue + r.Blob }
+
+func keyOf(k tables.Key) Key { return Key{Partition: k.Partition, Row: k.Row} }
