@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// The exit codes.
+const (
+	exitOK         = 0 // done; compared tables are equal
+	exitDifference = 1 // done; there are differences
+	exitError      = 2 // wrong call, failure, or interrupted
+)
+
+// errDifferences ends a command that has found differences, which it has printed.
+var errDifferences = errors.New("there are differences")
+
+// program is one run of the command.
+type program struct {
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	bars           bool                   // show progress on stderr
+	options        *tables.AccountOptions // of every account
+
+	// Flags of all commands.
+	connection    string // name of an environment variable
+	concurrency   int
+	rowsPerSecond int
+	partitions    []string
+	quiet         bool
+}
+
+// run runs the command line, and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.root()
+	root.SetArgs(args)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errDifferences):
+		return exitDifference
+	case ctx.Err() != nil:
+		fmt.Fprintln(p.stderr, "interrupted")
+	}
+	fmt.Fprintln(p.stderr, "tablepatterns:", strings.TrimPrefix(err.Error(), "tablepatterns: "))
+	return exitError
+}
+
+// root is the command line.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tablepatterns",
+		Short: "Inspect, copy, back up, restore and compare tables of Azure Storage",
+		Long: `Inspect, copy, back up, restore and compare tables of Azure Storage.
+
+The account is the one that the environment names: AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with
+AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login. --connection-env names another variable
+with a connection string. No secret is taken from the command line.
+
+Exit codes: 0 done, or equal; 1 there are differences; 2 an error, or interrupted.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.connection, "connection-env", "", "`NAME` of an environment variable with the connection string of the account")
+	flags.IntVar(&p.concurrency, "concurrency", 0, "requests in flight (default 8)")
+	flags.IntVar(&p.rowsPerSecond, "rows-per-second", 0, "limit of rows read and written in a second (default none)")
+	flags.StringArrayVar(&p.partitions, "partition", nil, "`KEY` of a partition to process, instead of all; repeat for several")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "show no progress")
+	root.AddCommand(p.inspectCommand())
+	return root
+}
+
+// account opens the account that the environment names; variable is the name of a variable with a connection string, "" for the usual ones.
+func (p *program) account(variable string) (*tables.Account, error) {
+	if variable == "" {
+		return tables.NewAccountFromEnv(p.options)
+	}
+	text := p.getenv(variable)
+	if text == "" {
+		return nil, fmt.Errorf("the environment variable %s is empty; set it to the connection string of the account", variable)
+	}
+	return tables.NewAccountFromConnectionString(text, p.options)
+}
+
+// table opens a table of the account.
+func (p *program) table(name string) (*tables.Table, error) {
+	account, err := p.account(p.connection)
+	if err != nil {
+		return nil, err
+	}
+	return account.Table(name), nil
+}
+
+// progress returns what shows the progress of a job, and what ends it.
+func (p *program) progress(what string) (show func(tables.Report), end func()) {
+	if !p.bars || p.quiet {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(p.stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true))
+	show = func(r tables.Report) { _ = bar.Set64(max(r.Rows, r.Read)) }
+	return show, func() { _ = bar.Finish() }
+}
