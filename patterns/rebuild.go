@@ -13,11 +13,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -210,7 +210,7 @@ func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 			}
 			return nil
 		},
-		Work: func(ctx context.Context, p *rebuildPage) error { return p.fillPage(ctx, p.items) },
+		Work: func(ctx context.Context, _ rangescan.Range, p *rebuildPage) error { return p.fillPage(ctx, p.items) },
 	}
 }
 

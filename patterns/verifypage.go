@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )

@@ -8,9 +8,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/tally"
 	"github.com/tablepatterns/tablepatterns/tables"
 )

@@ -87,7 +87,11 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	var last Key
 	read, items := 0, 0
 	row := new(RawRow)
-	err = rowreader.New(answer, q.src.Known, accessProperty).Page(func(stored *rowreader.Row[Property]) error {
+	reader := rowreader.New(answer, q.src.Known, accessProperty)
+	if q.src.Plain {
+		reader = rowreader.NewPlain(answer, accessProperty)
+	}
+	err = reader.Page(func(stored *rowreader.Row[Property]) error {
 		row.set(stored)
 		last = row.Key
 		read++

@@ -14,8 +14,9 @@ import (
 // Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
 //
 // Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
-// embedded Meta. A value of a row that a Repository keeps consistent with others can be inserted elsewhere; any other
-// write of it is ErrInvalid, if T is Entity or embeds a Meta.
+// embedded Meta. A value of a row that a Repository keeps consistent with others is ErrInvalid in every write, if T is Entity or
+// embeds a Meta. The one exception is Insert of a struct, which makes a plain row. An Entity lacks the library's own properties, so a
+// copy made of Entities would be a broken table: use backup.Copy, or make a new Entity for a plain row.
 //
 // Requests: 1 for each operation on one row.
 type Rows[T any] struct {

@@ -20,6 +20,7 @@ type Source struct {
 	Span   compoundkey.Span
 	System []string // properties that Load needs beyond the caller's selection
 	Guards []string // further properties, which mark a row as one that the caller must not write; not part of the continuation token
+	Plain  bool     // rows are read as they are: the library's own properties are among RawRow.Properties
 	Skips  bool     // Load skips some of the rows in Span
 	Kept   []string // the properties that the rows hold, nil for all
 

@@ -18,6 +18,8 @@ type RawWrite struct {
 	// Marked says that the row must have room for the write ID, by which copies are compared with their entity. Other
 	// rows are written without it if they are full; then a lost response leaves the outcome unknown.
 	Marked bool
+	// Plain says that Properties is the whole row, with the library's own properties: it is written as it is, without the write ID.
+	Plain bool
 	// Meaning translates a failure of this row for the caller; nil for a plain row.
 	Meaning Meaning
 }
@@ -65,7 +67,11 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 			buffer = make([]byte, 0, room*min(len(writes)-i, 16))
 		}
 		start := len(buffer)
-		buffer, out.marked[i] = w.row().Append(buffer, accessProperty, size, out.writeID)
+		id := out.writeID
+		if w.Plain {
+			id = ""
+		}
+		buffer, out.marked[i] = w.row().Append(buffer, accessProperty, size, id)
 		out.operations[i].Body = buffer[start:len(buffer):len(buffer)]
 	}
 	return out, nil

@@ -187,7 +187,7 @@ func (x *sensitive) verdict(t *testing.T, least map[string]int) {
 
 // libraryPackages are the packages whose exported types are looked at.
 var libraryPackages = []string{"tables", "patterns/driver", "compoundkey", "patterns", "eventual", "eventual/archive", "intrapartition", "interpartition", "indexentities", "denormalization", "logtail", "highvolumedelete",
-	"dataseries", "widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access"}
+	"dataseries", "widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access", "backup"}
 
 // exportedTypes are the names that the packages export for types.
 func exportedTypes(t *testing.T) (names []string) {

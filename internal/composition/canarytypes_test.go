@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys"
 
 	"github.com/tablepatterns/tablepatterns/access"
+	"github.com/tablepatterns/tablepatterns/backup"
 	"github.com/tablepatterns/tablepatterns/dataseries"
 	"github.com/tablepatterns/tablepatterns/denormalization"
 	"github.com/tablepatterns/tablepatterns/encryption"
@@ -45,7 +46,7 @@ const harmlessTypes = `
 driver.Host driver.Layout driver.Authentication tables.Meaning patterns.Pattern
 eventual.Handler archive.Destination archive.Files archive.Part dataseries.Number heterogeneous.AnyType relationships.Source encryption.KeyWrapper encryption.RangeFetcher largeentities.Sealer
 tables.BulkVerb driver.RowVerb driver.Stage driver.Protection driver.ChangeKind tables.Type tables.QueryClass patterns.FindingKind patterns.RewriteJob
-access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
+backup.Existing backup.DifferenceKind access.Permission highvolumedelete.Unit highvolumedelete.RowOrder
 compoundkey.Enum compoundkey.Error compoundkey.Span compoundkey.Target compoundkey.Part compoundkey.OneOrMany heterogeneous.VersionError`
 
 // valueTypes are exported types whose purpose is to carry the program's own values, as they are: their texts show them, as those of a
@@ -131,7 +132,7 @@ func (x *sensitive) reports(t *testing.T) []any {
 		intrapartition.Options{}, interpartition.Options[item]{Table: d.table}, indexentities.Options[item]{},
 		logdata.Options{}, logdata.Blob{}, logdata.QueryOptions{}, logdata.Damage{}, logdata.WriterOptions{}, logdata.Stats{}, denormalization.Options{}, widentities.Options{}, relationships.CacheOptions{},
 		logtail.Entry{}, logtail.FollowOptions{}, logtail.Follower[item]{}, logtail.Schema[item]{}, logtail.Log[item]{}, highvolumedelete.DropOptions{}, highvolumedelete.DropReport{}, highvolumedelete.ReadOptions[item]{}, highvolumedelete.Schema[item]{},
-		highvolumedelete.Tables[item]{}, dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
+		highvolumedelete.Tables[item]{}, backup.Options{}, backup.Target{To: d.table}, backup.Result{}, backup.Difference{}, backup.Manifest{}, backup.TableSummary{}, harness.Must[*backup.Vault](t)(backup.OpenContainer(d.photos, "backups")), dataseries.Options{}, dataseries.SweepOptions{}, scatter.Epoch{}, scatter.MeterOptions{}, meter, scatter.Load{}, scatter.NaturalSchema[site]{}, scatter.Order{}, scatter.ReadOptions{},
 		scatter.Schema[site]{}, scatter.Options{Meter: meter}, spread, scatter.Writer[site]{}, scatter.Natural[site]{}, heterogeneous.Query{}, heterogeneous.TypeOptions{},
 		inspect.Options{}, inspect.Prices{}, harness.Must[*inspect.Report](t)(inspect.Repository(t.Context(), d.items, nil)), inspect.Partitions{}, inspect.Partition{}, inspect.Bucket{}, inspect.LargeRow{}, inspect.Library{},
 		inspect.Property{}, inspect.TypeCount{}, inspect.Type{}, inspect.Problem{}, inspect.ZeroField{}, inspect.UnknownProperty{}, inspect.Schema{}, inspect.RefusedEntity{}, inspect.TakenKey{}, inspect.Key{},

@@ -20,16 +20,18 @@ var mayImport = map[string][]string{
 	"internal":    {"internal", "compoundkey"},
 	"tables":      {"internal", "compoundkey"},
 	"driver":      {"internal", "compoundkey", "tables"},
-	"intents":     {"compoundkey", "tables"}, // what eventual does for patterns
+	"intents":     {"compoundkey", "tables"},             // what eventual does for patterns
+	"tablescan":   {"internal", "compoundkey", "tables"}, // the scans of the jobs of patterns and backup
+	"backup":      {"internal", "compoundkey", "tables", "tablescan"},
 	"eventual":    {"internal", "compoundkey", "tables", "driver", "intents"},
-	"patterns":    {"internal", "compoundkey", "tables", "driver", "intents", "eventual"}, // a Store has a queue and a worker
-	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                        // what the index packages share
+	"patterns":    {"internal", "compoundkey", "tables", "driver", "intents", "eventual", "tablescan"}, // a Store has a queue and a worker
+	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                                     // what the index packages share
 	"pattern":     {"internal", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
 	"httpapi":     {"internal", "compoundkey", "tables"},
 	"inspect":     {"internal", "compoundkey", "tables", "driver", "patterns"},
 	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
 	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
-	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "storagetest", "application"},
+	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "backup", "storagetest", "application"},
 }
 
 // layer names the layer of a package, given by its directory; "" for one that no layer knows.
@@ -42,7 +44,7 @@ func layer(dir string) string {
 		return "pattern"
 	case top == "examples" || top == "cmd" || dir == "internal/inserttrace":
 		return "application"
-	case dir == "internal/keyindex" || dir == "internal/intents":
+	case dir == "internal/keyindex" || dir == "internal/intents" || dir == "internal/tablescan":
 		return strings.TrimPrefix(dir, "internal/")
 	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore":
 		return "harness"
@@ -55,7 +57,7 @@ func layer(dir string) string {
 // isLibrary says whether a package is one that users import.
 func isLibrary(dir string) bool {
 	l := layer(dir)
-	return l != "" && l != "internal" && l != "keyindex" && l != "intents" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
+	return l != "" && l != "internal" && l != "keyindex" && l != "intents" && l != "tablescan" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
 }
 
 // badImports finds imports that point against the arrows. Within a pattern's own directory, packages may import each other.

@@ -41,6 +41,9 @@ func modulesOf(dir string) []string {
 	if layer(dir) == "compoundkey" {
 		return keyModules
 	}
+	if layer(dir) == "backup" {
+		return append(slices.Clip(libraryModules), "github.com/klauspost/compress") // zstd of chunks
+	}
 	return libraryModules
 }
 

@@ -26,8 +26,8 @@ type Point struct {
 	Side      Side   `json:"s,omitempty"`
 }
 
-// compare orders points by their place.
-func (p Point) compare(q Point) int {
+// Compare orders points by their place.
+func (p Point) Compare(q Point) int {
 	if c := compoundkey.Compare(p.Partition, q.Partition); c != 0 {
 		return c
 	}
@@ -38,7 +38,7 @@ func (p Point) compare(q Point) int {
 }
 
 // covers reports whether a row lies before the point.
-func (p Point) covers(k Key) bool { return p.compare(Point{Partition: k.Partition, Row: k.Row}) > 0 }
+func (p Point) covers(k Key) bool { return p.Compare(Point{Partition: k.Partition, Row: k.Row}) > 0 }
 
 // opens reports whether the point is before every row of its partition.
 func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
@@ -57,8 +57,11 @@ func Partition(key string) Range {
 	return Range{From: Point{Partition: key}, To: &Point{Partition: key, Side: Behind}}
 }
 
+// Covers reports whether a row lies in the range.
+func (r Range) Covers(k Key) bool { return !r.From.covers(k) && (r.To == nil || r.To.covers(k)) }
+
 // ends reports whether the range has no rows from a point on.
-func (r Range) ends(at Point) bool { return r.To != nil && r.To.compare(at) <= 0 }
+func (r Range) ends(at Point) bool { return r.To != nil && r.To.Compare(at) <= 0 }
 
 // single reports whether the range lies within one partition.
 func (r Range) single() bool {

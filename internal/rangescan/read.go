@@ -9,7 +9,7 @@ func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
 	for {
 		due := s.options.Ordered && s.nodes[0] == n
 		switch {
-		case n.over || s.stopped || ctx.Err() != nil || s.failed != nil && !(s.options.Ordered && n.From.compare(s.failed.From) < 0):
+		case n.over || s.stopped || ctx.Err() != nil || s.failed != nil && !(s.options.Ordered && n.From.Compare(s.failed.From) < 0):
 			return false
 		case s.reserved < s.options.buffer() || due && len(n.ready) < 2:
 			s.reserved++
@@ -24,7 +24,7 @@ func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
 func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if token != "" && !(n.blank && n.To != nil && (leg.To == nil || leg.To.compare(*n.To) > 0)) {
+	if token != "" && !(n.blank && n.To != nil && (leg.To == nil || leg.To.Compare(*n.To) > 0)) {
 		return leg, token
 	}
 	return n.leg(), ""
@@ -87,6 +87,7 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 	if r.rows > 0 && n.own > 0 && r.last.Partition != n.From.Partition {
 		s.rulers.moved(n.stay + 1)
 	}
+	before := n.From
 	if !n.read(r.first, r.last, r.rows, more, end) {
 		s.wasted++
 	}
@@ -96,7 +97,7 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 			at.pos = *n.To
 		}
 	}
-	if err := s.work(ctx, n, page); err != nil {
+	if err := s.work(ctx, n, Range{before, at.end}, page); err != nil {
 		return s.fail(n, err)
 	}
 	n.ready = append(n.ready, at)
@@ -104,14 +105,14 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 }
 
 // work lets Work process a page of a node, during which the scan is not locked.
-func (s *Scan[P]) work(ctx context.Context, n *node[P], page P) error {
+func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error {
 	if s.Work == nil {
 		return nil
 	}
 	n.busy = true
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	err := s.Work(ctx, page)
+	err := s.Work(ctx, at, page)
 	s.mu.Lock()
 	n.busy = false
 	return err
@@ -121,7 +122,7 @@ func (s *Scan[P]) work(ctx context.Context, n *node[P], page P) error {
 func (s *Scan[P]) fail(n *node[P], err error) bool {
 	n.err, n.over = err, true
 	s.reserved--
-	if s.failed == nil || n.From.compare(s.failed.From) < 0 {
+	if s.failed == nil || n.From.Compare(s.failed.From) < 0 {
 		s.failed = n
 	}
 	return false

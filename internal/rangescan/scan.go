@@ -43,9 +43,9 @@ type Scan[P any] struct {
 	initial []Range
 	fetch   Fetch[P]
 
-	// Work, if it is set, processes each page before it is yielded, in the goroutine of the page's reader. The range can be divided
+	// Work, if it is set, processes each page, all rows of the range at, before it is yielded, in the goroutine of the page's reader. The range can be divided
 	// meanwhile. Its error ends the scan like one of Fetch, and the page remains in Rest.
-	Work func(ctx context.Context, page P) error
+	Work func(ctx context.Context, at Range, page P) error
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -101,7 +101,7 @@ func (s *Scan[P]) Rest() State {
 		last := len(rest.Ranges) - 1
 		switch {
 		case n.empty():
-		case last >= 0 && rest.Ranges[last].To != nil && rest.Ranges[last].To.compare(n.done) == 0:
+		case last >= 0 && rest.Ranges[last].To != nil && rest.Ranges[last].To.Compare(n.done) == 0:
 			rest.Ranges[last].To = n.To
 		default:
 			rest.Ranges = append(rest.Ranges, Range{n.done, n.To})

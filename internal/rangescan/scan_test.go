@@ -307,10 +307,10 @@ func (s *shelf) within(t *testing.T, r Range, page []Key) {
 }
 
 // faultyWork fails one time of forty, and takes different times.
-func faultyWork(seed uint64) func(context.Context, []Key) error {
+func faultyWork(seed uint64) func(context.Context, Range, []Key) error {
 	dice := make(chan *rand.Rand, 1)
 	dice <- rand.New(rand.NewPCG(seed, 3))
-	return func(context.Context, []Key) error {
+	return func(context.Context, Range, []Key) error {
 		d := <-dice
 		fails, wait := d.IntN(40) == 0, d.IntN(3000)
 		dice <- d
@@ -384,7 +384,7 @@ func TestLegs(t *testing.T) {
 		for i := -1; i < len(points); i++ {
 			r := Range{From: from}
 			if i >= 0 {
-				if r.To = &points[i]; r.To.compare(from) <= 0 {
+				if r.To = &points[i]; r.To.Compare(from) <= 0 {
 					continue
 				}
 			}

@@ -77,7 +77,7 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 		}
 		d, key := s.middle(&r.rows, from.Row, s.rowEnd(), a.Row, b.Row, ahead)
 		d.at = Point{Partition: from.Partition, Row: key}
-		return d, key != "" && d.at.compare(from) > 0 && d.at.compare(*s.To) < 0
+		return d, key != "" && d.at.Compare(from) > 0 && d.at.Compare(*s.To) < 0
 	}
 	behind := Point{Partition: from.Partition, Side: Behind}
 	if a.Partition == b.Partition { // a page within one partition
@@ -99,16 +99,16 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 		if key == "" && end != nil && s.own > 0 && from.Side != Behind && r.large(s) { // hardly any partition follows
 			d, key := s.middle(&r.rows, from.Row, nil, s.samples[0].Row, b.Row, 0)
 			d.at = Point{Partition: from.Partition, Row: key}
-			return d, key != "" && d.at.compare(from) > 0
+			return d, key != "" && d.at.Compare(from) > 0
 		}
 		if key == "" && (s.own == 0 || from.Side == Behind || !r.large(s)) {
 			return d, false
 		}
 	}
-	if d.at = (Point{Partition: key}); key == "" || d.at.compare(behind) <= 0 || s.ends(d.at) {
+	if d.at = (Point{Partition: key}); key == "" || d.at.Compare(behind) <= 0 || s.ends(d.at) {
 		d.at = behind
 	}
-	return d, d.at.compare(from) > 0 && !s.ends(d.at)
+	return d, d.at.Compare(from) > 0 && !s.ends(d.at)
 }
 
 // rowEnd returns the row key at which a span within one partition ends, nil for none.

@@ -52,7 +52,7 @@ func (s State) Valid(ranges int) bool {
 func follow(all []Range) bool {
 	for i, r := range all {
 		if r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
-			i > 0 && (all[i-1].To == nil || all[i-1].To.compare(r.From) > 0) {
+			i > 0 && (all[i-1].To == nil || all[i-1].To.Compare(r.From) > 0) {
 			return false
 		}
 	}
@@ -62,5 +62,5 @@ func follow(all []Range) bool {
 // Has reports whether rows of a partition may remain in the ranges that have begun.
 func (s State) Has(partition string) bool {
 	all := Partition(partition)
-	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.compare(*all.To) < 0 && !r.ends(all.From) })
+	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.Compare(*all.To) < 0 && !r.ends(all.From) })
 }

@@ -10,13 +10,13 @@ func (u Union) With(r Range) Union {
 	if r.ends(r.From) {
 		return u
 	}
-	at, _ := slices.BinarySearchFunc(u, r.From, func(s Range, p Point) int { return s.From.compare(p) })
+	at, _ := slices.BinarySearchFunc(u, r.From, func(s Range, p Point) int { return s.From.Compare(p) })
 	all := slices.Insert(slices.Clone(u), at, r)
-	if at+1 < len(all) && all[at].To != nil && all[at].To.compare(all[at+1].From) == 0 {
+	if at+1 < len(all) && all[at].To != nil && all[at].To.Compare(all[at+1].From) == 0 {
 		all[at].To = all[at+1].To
 		all = slices.Delete(all, at+1, at+2)
 	}
-	if at > 0 && all[at-1].To != nil && all[at-1].To.compare(all[at].From) == 0 {
+	if at > 0 && all[at-1].To != nil && all[at-1].To.Compare(all[at].From) == 0 {
 		all[at-1].To = all[at].To
 		all = slices.Delete(all, at, at+1)
 	}
@@ -25,7 +25,7 @@ func (u Union) With(r Range) Union {
 
 // Covers reports whether the set goes on behind a point.
 func (u Union) Covers(p Point) bool {
-	return slices.ContainsFunc(u, func(r Range) bool { return r.From.compare(p) <= 0 && !r.ends(p) })
+	return slices.ContainsFunc(u, func(r Range) bool { return r.From.Compare(p) <= 0 && !r.ends(p) })
 }
 
 // Valid reports whether the ranges lie one behind the other.

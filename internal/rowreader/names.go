@@ -25,6 +25,7 @@ var errRepeatedName = errors.New("an object in the response has a member twice")
 // costs one comparison instead of a search.
 type nameTable struct {
 	known   map[string]int // properties to keep, nil for all
+	plain   bool           // the library's own properties are properties like others
 	entries []nameEntry    // entry 0 stands for the start of a row
 	byName  map[string]int32
 	row     int32
@@ -121,7 +122,7 @@ func (t *nameTable) entry(name string) int32 {
 }
 
 func (t *nameTable) add(name string) int32 {
-	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name), later: strings.HasPrefix(name, rows.Prefix)}
+	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name), later: !t.plain && strings.HasPrefix(name, rows.Prefix)}
 	if n.use == useAnnotation {
 		n.of = t.entry(strings.TrimSuffix(name, annotation))
 	}
@@ -150,7 +151,7 @@ func (t *nameTable) useOf(name string) nameUse {
 	case "odata.etag":
 		return useETag
 	}
-	if rows.IsKnown(name) {
+	if !t.plain && rows.IsKnown(name) {
 		return useOwn
 	}
 	if strings.HasPrefix(name, metadataPrefix) {

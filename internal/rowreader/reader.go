@@ -42,12 +42,32 @@ func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Read
 	return &Reader[P]{tokens: newTokens(answer, known), access: access}
 }
 
+// NewPlain is New of a reader that gives the library's own properties as Properties, like any others, so that a row can be copied as it is.
+func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
+	r := New(answer, nil, access)
+	r.names.plain = true
+	return r
+}
+
 // One reads a response that is a single entity.
 func (r *Reader[P]) One() (*Row[P], error) {
 	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
 	}
 	return &r.row, r.end()
+}
+
+// Lines reads rows that stand one behind another, and calls each for every row. The row is valid only during the call.
+func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
+	for r.peek() == '{' {
+		if err := r.readRow(); err != nil {
+			return Garbled(err)
+		}
+		if err := each(&r.row); err != nil {
+			return err
+		}
+	}
+	return r.end()
 }
 
 // Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the

@@ -101,7 +101,7 @@ func repeated(name string) error {
 	return fmt.Errorf("property %s occurs twice; give each property once", name)
 }
 
-// Append appends the JSON of a row of the given size, with the write ID if the row has room for it.
+// Append appends the JSON of a row of the given size, with the write ID if there is one and the row has room for it.
 func (r Row[P]) Append(dst []byte, access edm.Access[P], size int, writeID string) (_ []byte, marked bool) {
 	dst = append(dst, `{"PartitionKey":`...)
 	dst = edm.AppendQuoted(dst, r.Partition)
@@ -113,7 +113,7 @@ func (r Row[P]) Append(dst []byte, access edm.Access[P], size int, writeID strin
 			dst = edm.AppendProperty(append(dst, ','), *name, *value)
 		}
 	}
-	if len(r.Properties)+len(r.System) < edm.MaxProperties && size+idSize <= edm.MaxEntitySize {
+	if writeID != "" && len(r.Properties)+len(r.System) < edm.MaxProperties && size+idSize <= edm.MaxEntitySize {
 		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
 		marked = true
 	}

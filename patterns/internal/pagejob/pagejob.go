@@ -16,10 +16,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 

@@ -1,4 +1,4 @@
-// Package tablescan reads rows of a table page by page with several readers, for the long jobs of package patterns.
+// Package tablescan reads rows of a table page by page with several readers, for the long jobs of the packages patterns and backup.
 package tablescan
 
 import (
@@ -19,11 +19,14 @@ type Scan[P any] struct {
 	Span    compoundkey.Span   // row keys
 	Where   []tables.Condition // at most 10 comparisons
 	Size    int                // of a page, 0 for the service's maximum
+	Plain   bool               // the library's own properties are Properties, like any others
 	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
 
-	New  func() P
-	Row  func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only
-	Work func(ctx context.Context, page P) error                     // after the last row of a page, before it is yielded; may be nil
+	New func() P
+	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only
+	// Work is called after the last row of a page, which has the rows of the range at, before the page is yielded; it may be nil. On Azure
+	// Cosmos DB rows come in no order of keys, and at is the range that is being read.
+	Work func(ctx context.Context, at rangescan.Range, page P) error
 }
 
 // State is the position of a scan. The zero value is the beginning.
@@ -101,7 +104,7 @@ func (s Scan[P]) oneByOne(ctx context.Context, from State) iter.Seq2[Page[P], er
 			all := from.Ranges[0]
 			content, next, err := s.fetch(ctx, rangescan.Leg{Range: all}, from.Page, nil)
 			if err == nil && s.Work != nil {
-				err = s.Work(ctx, content)
+				err = s.Work(ctx, all, content)
 			}
 			if err != nil {
 				yield(Page[P]{}, err)
@@ -128,6 +131,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	}
 	content = s.New()
 	src := tables.RawOf(rows.Open, s.Table).Source(s.Span)
+	src.Plain = s.Plain
 	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {
 		return nil, s.Row(ctx, content, row)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -52,7 +53,7 @@ func TestOnCosmos(t *testing.T) {
 				*page = append(*page, row.Key.Partition+" "+row.Key.Row)
 				return nil
 			},
-			Work: func(context.Context, *[]string) error { worked++; return nil },
+			Work: func(context.Context, rangescan.Range, *[]string) error { worked++; return nil },
 		}
 		read := func(from tablescan.State) (all []string, states []tablescan.State, pages []int) {
 			for page, err := range scan.Pages(t.Context(), from) {

@@ -1,0 +1,161 @@
+package backup
+
+import (
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+)
+
+// maxHeld limits the bytes of the pages that wait for their neighbours.
+const maxHeld = 24 << 20
+
+// bound is a range of which no chunk leaves. With a base, the chunk that the base has of the range is compared with its rows.
+type bound struct {
+	at   rangescan.Range
+	base *entry
+}
+
+// piece is the rows of a range that were read.
+type piece struct {
+	at    rangescan.Range
+	bound int
+	base  *entry // of the bound, if the piece is all of it
+	pages []*page
+	rows  int
+	bytes int
+}
+
+// assembly puts the pages of a scan, which arrive from several readers, together to pieces of about the size of a chunk.
+type assembly struct {
+	target int
+	bounds []bound
+	flush  func(*piece)
+
+	open []*piece // in the order of their keys
+	held int
+}
+
+// add adds a page, which has all rows of a range.
+func (a *assembly) add(at rangescan.Range, p *page) {
+	in, found := slices.BinarySearchFunc(a.bounds, at.From, func(b bound, from rangescan.Point) int { return b.at.From.Compare(from) })
+	if !found {
+		in--
+	}
+	i, _ := slices.BinarySearchFunc(a.open, at.From, func(p *piece, from rangescan.Point) int { return p.at.From.Compare(from) })
+	now := &piece{at: at, bound: in, pages: []*page{p}, rows: len(p.lines), bytes: p.bytes}
+	a.open = slices.Insert(a.open, i, now)
+	a.held += p.bytes
+	a.join(i)
+	if i > 0 && a.join(i-1) {
+		i--
+	}
+	now = a.open[i]
+	b := &a.bounds[in]
+	if b.base != nil && now.bytes > int(b.base.Bytes)+a.target {
+		b.base = nil // many rows are new
+	}
+	switch {
+	case b.base == nil && now.bytes >= a.target:
+		a.release(i)
+	case b.base != nil && now.at.From == b.at.From && same(now.at.To, b.at.To):
+		now.base = b.base
+		a.release(i)
+	case a.held > maxHeld:
+		largest := 0
+		for i := range a.open {
+			if a.open[i].bytes > a.open[largest].bytes {
+				largest = i
+			}
+		}
+		a.bounds[a.open[largest].bound].base = nil // the piece is stored before the rest of its range is known
+		a.release(largest)
+	}
+}
+
+// join makes a piece and the next one a single piece if they touch and lie in one bound.
+func (a *assembly) join(i int) bool {
+	if i+1 >= len(a.open) {
+		return false
+	}
+	l, r := a.open[i], a.open[i+1]
+	if l.bound != r.bound || l.at.To == nil || l.at.To.Compare(r.at.From) != 0 {
+		return false
+	}
+	l.at.To = r.at.To
+	l.pages, l.rows, l.bytes = append(l.pages, r.pages...), l.rows+r.rows, l.bytes+r.bytes
+	a.open = slices.Delete(a.open, i+1, i+2)
+	return true
+}
+
+// release hands a piece on.
+func (a *assembly) release(i int) {
+	p := a.open[i]
+	a.open = slices.Delete(a.open, i, i+1)
+	a.held -= p.bytes
+	a.flush(p)
+}
+
+// close hands on all that is left.
+func (a *assembly) close() {
+	for len(a.open) > 0 {
+		a.release(0)
+	}
+}
+
+// same reports whether two ends of ranges are equal.
+func same(a, b *rangescan.Point) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Compare(*b) == 0
+}
+
+// within reports whether a range lies within another.
+func within(r, all rangescan.Range) bool {
+	return r.From.Compare(all.From) >= 0 && (all.To == nil || r.To != nil && r.To.Compare(*all.To) <= 0)
+}
+
+// appendRange adds a range, unless it is empty.
+func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
+	if r.To != nil && r.From.Compare(*r.To) >= 0 {
+		return all
+	}
+	return append(all, bound{r, base})
+}
+
+// without returns the parts of bounds that the entries of a table do not cover. A part of a bound has no base.
+func without(all []bound, entries []entry, table int) []bound {
+	var done []entry
+	for _, e := range entries {
+		if e.Table == table {
+			done = append(done, e)
+		}
+	}
+	slices.SortFunc(done, func(a, b entry) int { return a.At.From.Compare(b.At.From) })
+	var left []bound
+	for _, b := range all {
+		rest, whole := b.at, true
+		for _, e := range done {
+			if e.At.To != nil && e.At.To.Compare(rest.From) <= 0 {
+				continue
+			}
+			if rest.To != nil && e.At.From.Compare(*rest.To) >= 0 {
+				break
+			}
+			whole = false
+			if e.At.From.Compare(rest.From) > 0 {
+				left = append(left, bound{rangescan.Range{From: rest.From, To: &e.At.From}, nil})
+			}
+			if e.At.To == nil {
+				rest.To = &rest.From
+				break
+			}
+			if rest.From = *e.At.To; rest.To != nil && rest.From.Compare(*rest.To) >= 0 {
+				break
+			}
+		}
+		base := b.base
+		if !whole {
+			base = nil
+		}
+		left = appendRange(left, rest, base)
+	}
+	return left
+}

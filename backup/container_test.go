@@ -1,0 +1,64 @@
+package backup_test
+
+import (
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// TestContainer: a vault in a container does what one in a folder does; two prefixes are two vaults.
+func TestContainer(t *testing.T) {
+	const n = 600
+	account := harness.Account(t)
+	table, to := newTable(t, account), newTable(t, account)
+	fill(t, table, n)
+	c := account.Container(storagetest.Open(t).ContainerName(t))
+	if _, err := c.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	v := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily/tables"))
+	all := []*tables.Table{table}
+	options := backup.Options{ChunkBytes: 16 << 10}
+	ctx, progress := stopping(t.Context(), 2)
+	first := options
+	first.Progress = progress
+	if report, err := v.Backup(ctx, "monday", all, &first); err == nil {
+		t.Fatal(report)
+	}
+	first = options
+	first.Resume = harness.Must[string](t)(v.Unfinished(t.Context(), "monday"))
+	if report, err := v.Backup(t.Context(), "monday", all, &first); err != nil || report.Read == 0 || report.Read >= n {
+		t.Fatal(report, err)
+	}
+	options.Base = "monday"
+	if report, err := v.Backup(t.Context(), "tuesday", all, &options); err != nil || report.Unchanged != n {
+		t.Fatal(report, err)
+	}
+	_, err := v.Backup(t.Context(), "tuesday", all, nil)
+	harness.WantKind(t, err, tables.ErrExists)
+	if report, err := v.Verify(t.Context(), "tuesday", nil); err != nil || report.Read != n {
+		t.Fatal(report, err)
+	}
+	if result, err := v.Restore(t.Context(), "tuesday", []backup.Target{{Name: table.Name(), To: to}}, nil); err != nil || result.Written != n {
+		t.Fatal(result, err)
+	}
+	wantSame(t, table, to, n)
+	other := harness.Must[*backup.Vault](t)(backup.OpenContainer(c, "daily"))
+	_, err = other.Manifest(t.Context(), "tuesday")
+	harness.WantKind(t, err, tables.ErrNotFound)
+	if _, err := c.NewBlobClient("daily/tables/tuesday.manifest").Delete(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = v.Verify(t.Context(), "tuesday", nil)
+	harness.WantKind(t, err, tables.ErrNotFound)
+	missing := harness.Must[*backup.Vault](t)(backup.OpenContainer(account.Container("there-is-none"), ""))
+	_, err = missing.Backup(t.Context(), "monday", all, nil)
+	harness.WantKind(t, err, tables.ErrMissingResource)
+	for _, prefix := range []string{"/a", "a/", "a//b", "../a", ".", "a b"} {
+		_, err := backup.OpenContainer(c, prefix)
+		harness.WantKind(t, err, tables.ErrWiring)
+	}
+}

@@ -1,0 +1,36 @@
+// Package backup copies tables, backs them up into a folder or a container, restores and compares them, row by row and with all properties
+// as they are stored, the library's own included.
+//
+// # Stored objects
+//
+// A [Vault] is a local folder or a part of a container. It holds any number of backups, which share their chunks:
+//
+//	chunks/3f/3f9a...    the rows of a range of keys: one JSON object a line, zstd. The name is the SHA-256 of the content
+//	monday.manifest      SHA-256, tables, and for each chunk: range, rows, bytes, SHA-256 of the lines, SHA-256 of the chunk, times
+//	monday.journal/      while the backup is unfinished: begun, and 00000001 and so on, one entry of the manifest each
+//
+// A line is the row as the service writes it, without ETag and Timestamp, with its properties in the order of their names. docs/reference/backup.md
+// and docs/reference/storage-format.md have the details.
+//
+// # What a copy is, and what it is not
+//
+// A copy or a backup beside live writers is no snapshot: pages are read one after another by several readers, so that it may have one row of a
+// change and not the other, if they are on different pages. ETags and Timestamps are new in the destination. Index copies in other partitions
+// hold the ETag of their entity's row (_tpVersion), which is wrong after every copy. So run Repair of the Store or the Repository after
+// Copy and Restore: [Result].Outside says whether there are such rows.
+//
+// # Crashes
+//
+// Backup puts a chunk, reads it back, and then puts its entry in the journal; the manifest comes last and makes the backup exist. A crash leaves
+// a chunk that no journal names (it is used again if its rows are the same), or a journal, which [Options].Resume continues. Copy and Restore
+// insert rows in transactions. A row that is in the destination with the same content counts as written, so that after a crash, or after a
+// lost response, they can be repeated; with Options.Resume they leave out what was done.
+//
+// # Hostile backups
+//
+// Whoever can write to a vault can change a backup. Names of tables, files and blobs come from the caller, from numbers or from checksums, never
+// from a manifest; a folder is opened as an os.Root, so that no symbolic link leads out of it; sizes and the decoder's memory are bounded
+// before anything is decompressed. Checksums find damage, not forgery: give nobody else the right to write there.
+//
+// All functions are safe for concurrent use.
+package backup

@@ -1,0 +1,185 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// folder stores objects as files. All access goes through an os.Root, so that neither a name nor a symbolic link leads out of it.
+type folder struct{ root *os.Root }
+
+// OpenFolder returns the vault in a folder, which it creates if it does not exist. Close the vault after use.
+func OpenFolder(name string) (*Vault, error) {
+	const op = "OpenFolder"
+	if name == "" {
+		return nil, tables.Wiringf(op, "", "the name of the folder is empty; give a path")
+	}
+	err := os.MkdirAll(name, 0o700)
+	if err == nil {
+		var root *os.Root
+		if root, err = os.OpenRoot(name); err == nil {
+			return &Vault{objects: folder{root}, where: "folder " + name}, nil
+		}
+	}
+	return nil, &tables.Error{Op: op, Kind: kindOfFile(err), Err: err}
+}
+
+// kindOfFile is the kind of an error of the file system.
+func kindOfFile(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return tables.ErrNotFound
+	case errors.Is(err, fs.ErrExist):
+		return tables.ErrExists
+	case errors.Is(err, fs.ErrPermission):
+		return tables.ErrDenied
+	}
+	return tables.ErrUnavailable
+}
+
+func ofFile(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &tables.Error{Kind: kindOfFile(err), Err: err}
+}
+
+func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, ofFile(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, ofFile(err)
+	case !info.Mode().IsRegular(): // a pipe would block, a device has no end
+		return nil, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("it is no regular file")}
+	case info.Size() > limit:
+		return nil, errTooLong
+	}
+	content := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, content); err != nil {
+		return nil, ofFile(err)
+	}
+	return content, nil
+}
+
+// put writes the file under another name first, so that a crash leaves no half of a file.
+func (f folder) put(ctx context.Context, name string, content []byte, create bool) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if create {
+		if _, err := f.root.Lstat(name); err == nil {
+			return ofFile(fs.ErrExist)
+		}
+	}
+	if err := f.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return ofFile(err)
+	}
+	temporary := path.Join(path.Dir(name), temporaryPrefix+rand.Text())
+	defer func() {
+		if removed := f.root.Remove(temporary); err == nil && removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+			err = ofFile(removed)
+		}
+	}()
+	file, err := f.root.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return ofFile(err)
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return ofFile(err)
+	}
+	if create {
+		if err = f.root.Link(temporary, name); err == nil || errors.Is(err, fs.ErrExist) {
+			f.sync(path.Dir(name))
+			return ofFile(err)
+		}
+		// A file system without links: two processes could overwrite each other's file here, so each reads back what it wrote.
+	}
+	err = f.root.Rename(temporary, name)
+	f.sync(path.Dir(name))
+	return ofFile(err)
+}
+
+// sync makes the names in a folder durable where the file's own Sync does not. Not every system can sync a folder.
+func (f folder) sync(name string) {
+	if dir, err := f.root.Open(name); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
+}
+
+// temporaryPrefix begins the names of files that are being written. No object has such a name.
+const temporaryPrefix = ".tmp-"
+
+func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		dir, err := f.root.Open(path.Join(".", prefix))
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield("", ofFile(err))
+			return
+		}
+		defer dir.Close()
+		for {
+			entries, err := dir.ReadDir(1000)
+			if err == nil {
+				err = ctx.Err()
+			}
+			for _, e := range entries {
+				if err == nil && e.Type().IsRegular() && !strings.HasPrefix(e.Name(), temporaryPrefix) && !yield(prefix+e.Name(), nil) {
+					return
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", ofFile(err))
+				return
+			}
+		}
+	}
+}
+
+func (f folder) remove(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := f.root.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return ofFile(err)
+}
+
+func (f folder) flush() {
+	f.sync(chunksFolder)
+	f.sync(".")
+}
+
+func (f folder) close() error { return f.root.Close() }

@@ -1,0 +1,224 @@
+package backup_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// smallBackup makes a backup of some chunks.
+func smallBackup(t *testing.T, n int) (folder string, v *backup.Vault, table *tables.Table) {
+	t.Helper()
+	table = newTable(t, harness.Account(t))
+	fill(t, table, n)
+	folder = t.TempDir()
+	v = harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	t.Cleanup(func() { harness.Check(t, v.Close()) })
+	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, small); err != nil {
+		t.Fatal(err)
+	}
+	return folder, v, table
+}
+
+// TestFlippedByte: a changed byte at any position of any file, a cut file and a missing one are found and named by Verify, Restore and
+// Compare, and a restore writes no row of the damaged file.
+func TestFlippedByte(t *testing.T) {
+	folder, v, table := smallBackup(t, 10)
+	to := newTable(t, harness.Account(t))
+	positions := 0
+	for name, content := range files(t, folder) {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		check := func(what string, damaged []byte) {
+			harness.Check(t, os.Remove(path))
+			if damaged != nil {
+				harness.Check(t, os.WriteFile(path, damaged, 0o600))
+			}
+			var found []backup.Difference
+			_, err := v.Verify(t.Context(), "all", &backup.Options{Found: func(d backup.Difference) error {
+				found = append(found, d)
+				return nil
+			}})
+			want := tables.ErrGarbled
+			if name == "all.manifest" && damaged == nil {
+				want = tables.ErrNotFound
+			} else if name != "all.manifest" && (len(found) != 1 || found[0].Kind != backup.Damaged || found[0].Object != name || found[0].Table != table.Name()) {
+				t.Fatalf("%s of %s: found %v", what, name, found)
+			}
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+				t.Fatalf("%s of %s: %v", what, name, err)
+			}
+		}
+		for i := range content {
+			check(fmt.Sprint("byte ", i), slices.Concat(content[:i], []byte{content[i] ^ 1<<(i%8)}, content[i+1:]))
+			positions++
+		}
+		check("end", content[:len(content)-1])
+		check("more", append(slices.Clone(content), 0))
+		check("nothing", []byte{})
+		check("no file", nil)
+		if _, err := v.Restore(t.Context(), "all", []backup.Target{{Name: table.Name(), To: to}}, nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Fatal(err)
+		}
+		if _, err := v.Compare(t.Context(), "all", table.Name(), table, nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Fatal(err)
+		}
+		harness.Check(t, os.WriteFile(path, content, 0o600))
+	}
+	if positions < 1000 {
+		t.Errorf("%d positions", positions)
+	}
+	if _, err := v.Verify(t.Context(), "all", nil); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d positions", positions)
+}
+
+// object is a part of a manifest.
+type object = map[string]any
+
+// forge writes a manifest, with its right checksum, after a change of its lines.
+func forge(t *testing.T, folder string, change func(header object, entries []object) []object) {
+	t.Helper()
+	path := filepath.Join(folder, "all.manifest")
+	content := harness.Must[[]byte](t)(os.ReadFile(path))
+	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))[1:]
+	all := make([]object, len(lines))
+	for i := range lines {
+		harness.Check(t, json.Unmarshal(lines[i], &all[i]))
+	}
+	var text bytes.Buffer
+	for _, line := range change(all[0], all[1:]) {
+		harness.Check(t, json.NewEncoder(&text).Encode(line))
+	}
+	harness.Check(t, os.WriteFile(path, slices.Concat([]byte("tablepatterns backup 1 "+sumOf(text.Bytes())+"\n"), text.Bytes()), 0o600))
+}
+
+func sumOf(content []byte) string {
+	s := sha256.Sum256(content)
+	return hex.EncodeToString(s[:])
+}
+
+// addChunk stores a chunk with lines, and returns what an entry says of it.
+func addChunk(t *testing.T, folder string, lines []byte, options ...zstd.EOption) object {
+	t.Helper()
+	e := harness.Must[*zstd.Encoder](t)(zstd.NewWriter(nil, options...))
+	stored := e.EncodeAll(lines, nil)
+	name := sumOf(stored)
+	harness.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), stored, 0o600))
+	return object{"i": 0, "k": object{"f": object{}}, "n": 1, "b": len(lines), "h": sumOf(lines), "s": len(stored), "c": name}
+}
+
+// TestHostile: a forged backup, with right checksums, makes nothing be read or written elsewhere and takes no more memory than allowed.
+func TestHostile(t *testing.T) {
+	line := func(partition, row, rest string) []byte {
+		return []byte(`{"PartitionKey":"` + partition + `","RowKey":"` + row + `"` + rest + "}\n")
+	}
+	with := func(lines []byte, more object, options ...zstd.EOption) func(*testing.T, string) {
+		return func(t *testing.T, folder string) {
+			e := addChunk(t, folder, lines, options...)
+			for k, v := range more {
+				e[k] = v
+			}
+			forge(t, folder, func(h object, _ []object) []object {
+				h["entries"] = 1
+				return []object{h, e}
+			})
+		}
+	}
+	for name, damage := range map[string]func(t *testing.T, folder string){
+		"a path for a chunk": with(line("a", "b", ""), object{"c": "../../../../etc/passwd"}),
+		"no checksum":        with(line("a", "b", ""), object{"c": "", "h": ""}),
+		"a bomb":             with(bytes.Repeat([]byte{' '}, 200<<20), object{"b": 1000}),
+		"a large bomb":       with(bytes.Repeat([]byte{' '}, 200<<20), nil),
+		"a large window":     with(bytes.Repeat(line("a", "b", ""), 10), object{"n": 10}, zstd.WithWindowSize(256<<20)),
+		"other lines":        with(line("a", "b", ""), object{"h": sumOf(nil)}),
+		"negative":           with(line("a", "b", ""), object{"n": -1}),
+		"another table":      with(line("a", "b", ""), object{"i": 7}),
+		"more rows":          with(line("a", "b", ""), object{"n": 2}),
+		"an illegal key":     with(line("a/", "b", ""), nil),
+		"another range":      with(line("z", "b", ""), object{"k": object{"f": object{}, "t": object{"p": "b"}}}),
+		"no order":           with(slices.Concat(line("b", "b", ""), line("a", "b", "")), object{"n": 2}),
+		"twice":              with(slices.Concat(line("a", "b", ""), line("a", "b", "")), object{"n": 2}),
+		"a large value":      with(line("a", "b", `,"P":"`+strings.Repeat("x", 40_000)+`"`), nil),
+		"an object":          with(line("a", "b", `,"P":{"x":1}`), nil),
+		"no JSON":            with([]byte("abc"), nil),
+		"no zstd": func(t *testing.T, folder string) {
+			e := addChunk(t, folder, line("a", "b", ""))
+			content := []byte("not compressed")
+			name := sumOf(content)
+			harness.Check(t, os.MkdirAll(filepath.Join(folder, "chunks", name[:2]), 0o700), os.WriteFile(filepath.Join(folder, "chunks", name[:2], name), content, 0o600))
+			e["c"], e["s"] = name, len(content)
+			forge(t, folder, func(h object, _ []object) []object {
+				h["entries"] = 1
+				return []object{h, e}
+			})
+		},
+		"overlapping ranges": func(t *testing.T, folder string) {
+			forge(t, folder, func(h object, entries []object) []object {
+				h["entries"] = 2
+				return []object{h, entries[0], entries[0]}
+			})
+		},
+		"a missing entry": func(t *testing.T, folder string) {
+			forge(t, folder, func(h object, entries []object) []object { return append([]object{h}, entries[1:]...) })
+		},
+		"another version": func(t *testing.T, folder string) {
+			forge(t, folder, func(h object, entries []object) []object {
+				h["v"] = 2
+				return append([]object{h}, entries...)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, v, table := smallBackup(t, 10)
+			damage(t, folder)
+			to := newTable(t, harness.Account(t))
+			result, err := v.Restore(t.Context(), "all", []backup.Target{{Name: table.Name(), To: to}}, nil)
+			harness.WantKind(t, err, tables.ErrGarbled)
+			if result.Written != 0 || strings.Contains(err.Error(), "passwd") {
+				t.Error(result, err)
+			}
+			if _, verifyErr := v.Verify(t.Context(), "all", nil); name != "a large value" && !errors.Is(verifyErr, tables.ErrGarbled) {
+				t.Error(verifyErr) // whether the service would store a row, only Restore asks
+			}
+		})
+	}
+}
+
+// TestNothingOutside: neither a symbolic link nor a name leads out of the folder.
+func TestNothingOutside(t *testing.T) {
+	folder, v, table := smallBackup(t, 10)
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "x.manifest")
+	harness.Check(t, os.WriteFile(secret, harness.Must[[]byte](t)(os.ReadFile(filepath.Join(folder, "all.manifest"))), 0o600))
+	harness.Check(t, os.Symlink(secret, filepath.Join(folder, "link.manifest")), os.Symlink(outside, filepath.Join(folder, "led.journal")))
+	if _, err := v.Manifest(t.Context(), "link"); err == nil || errors.Is(err, tables.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := v.Backup(t.Context(), "led", []*tables.Table{table}, nil); err == nil {
+		t.Error("a journal was written outside")
+	}
+	if entries := harness.Must[[]os.DirEntry](t)(os.ReadDir(outside)); len(entries) != 1 {
+		t.Error(entries)
+	}
+	for _, name := range []string{"", ".", "..", "../all", "a/b", "a.b", "/etc", "chunks", `a\b`, "a\x00", strings.Repeat("x", 65), "-a", "ü"} {
+		_, err := v.Backup(t.Context(), name, []*tables.Table{table}, nil)
+		harness.WantKind(t, err, tables.ErrInvalid)
+		_, err = v.Manifest(t.Context(), name)
+		harness.WantKind(t, err, tables.ErrInvalid)
+	}
+}

@@ -1,0 +1,248 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Manifest says what a backup consists of. It is input from outside, like all of a backup: whoever can write to the vault can write any
+// manifest.
+type Manifest struct {
+	Name   string    // of the backup, as the caller gave it
+	Base   string    // of the earlier backup of Options.Base, "" for none
+	Began  time.Time // by the clock of the program, or of its first run if it was resumed
+	Ended  time.Time
+	Tables []TableSummary
+}
+
+// TableSummary is one table in a backup.
+type TableSummary struct {
+	Name   string
+	Rows   int64
+	Chunks int
+	Bytes  int64 // of the rows as JSON
+	Stored int64 // of the chunks, which several backups may share
+	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
+	First, Last time.Time
+}
+
+const (
+	formatVersion = 1
+	magic         = "tablepatterns backup 1 "
+	// maxManifest limits the size of a manifest, for about a million chunks.
+	maxManifest = 512 << 20
+	// maxEntry limits the size of an entry of the journal.
+	maxEntry = 64 << 10
+	// maxLine is more than the line of the largest row: 1 MiB of characters that are escaped.
+	maxLine = 8 << 20
+	// maxDecoded limits the rows of a chunk, maxStored the chunk as it is stored.
+	maxDecoded = maxChunk + maxLine
+	maxStored  = maxDecoded + 1<<20
+)
+
+// header begins a manifest, and a journal.
+type header struct {
+	Version int       `json:"v"`
+	Run     string    `json:"run"`
+	Print   string    `json:"q"` // fingerprint of tables and options
+	Tables  []string  `json:"tables"`
+	Base    string    `json:"base,omitempty"`
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Entries int       `json:"entries,omitempty"`
+}
+
+// entry is one chunk of a backup, or a range without rows.
+type entry struct {
+	Table  int             `json:"i"`           // index in header.Tables
+	At     rangescan.Range `json:"k"`           // all rows of the range are in the chunk
+	Rows   int64           `json:"n"`           //
+	Bytes  int64           `json:"b,omitempty"` // of the lines
+	Lines  string          `json:"h,omitempty"` // SHA-256 of the lines
+	Stored int64           `json:"s,omitempty"` // bytes of the chunk
+	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
+	Times  span            `json:"t,omitzero"`
+}
+
+// check refuses an entry that no backup has written.
+func (e *entry) check(count int) error {
+	switch {
+	case e.Table < 0 || e.Table >= count:
+		return fmt.Errorf("entry of table %d of %d", e.Table, count)
+	case e.At.To != nil && e.At.From.Compare(*e.At.To) > 0 || e.At.From.Side > rangescan.Behind || e.At.To != nil && e.At.To.Side > rangescan.Behind:
+		return errors.New("an entry's range is empty or illegal")
+	case e.Rows == 0 && (e.Bytes != 0 || e.Stored != 0 || e.Chunk != "" || e.Lines != ""):
+		return errors.New("an entry without rows has a chunk")
+	case e.Rows == 0:
+		return nil
+	case e.Rows < 0 || e.Bytes < e.Rows || e.Bytes > maxDecoded || e.Stored <= 0 || e.Stored > maxStored:
+		return fmt.Errorf("an entry has %d rows, %d bytes and %d stored bytes", e.Rows, e.Bytes, e.Stored)
+	case !isSum(e.Chunk) || !isSum(e.Lines):
+		return errors.New("an entry has no checksum")
+	}
+	return nil
+}
+
+// seal puts the checksum of a text before it.
+func seal(text []byte) []byte {
+	return slices.Concat([]byte(magic), []byte(sum(text)), []byte("\n"), text)
+}
+
+// unseal returns a sealed text if its checksum is right.
+func unseal(sealed []byte) ([]byte, error) {
+	first, text, ok := bytes.Cut(sealed, []byte("\n"))
+	checksum, begins := strings.CutPrefix(string(first), magic)
+	switch {
+	case !ok || !begins:
+		return nil, errors.New("it does not begin as this version writes it")
+	case checksum != sum(text):
+		return nil, errors.New("its SHA-256 is not the one in its first line")
+	}
+	return text, nil
+}
+
+// contents is a whole manifest.
+type contents struct {
+	header
+	entries []entry // in the order of tables and keys
+}
+
+// encode returns the manifest as it is stored: the checksum, the header and the entries, each on a line.
+func (c *contents) encode() ([]byte, error) {
+	var text bytes.Buffer
+	c.Entries = len(c.entries)
+	lines := json.NewEncoder(&text)
+	lines.SetEscapeHTML(false)
+	if err := lines.Encode(&c.header); err != nil {
+		return nil, err
+	}
+	for i := range c.entries {
+		if err := lines.Encode(&c.entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	return seal(text.Bytes()), nil
+}
+
+// decodeManifest reads a manifest, and refuses one that no backup has written.
+func decodeManifest(sealed []byte) (*contents, error) {
+	text, err := unseal(sealed)
+	if err != nil {
+		return nil, err
+	}
+	c := &contents{}
+	lines := json.NewDecoder(bytes.NewReader(text))
+	if err := lines.Decode(&c.header); err != nil {
+		return nil, err
+	}
+	if c.Version != formatVersion {
+		return nil, fmt.Errorf("it has version %d, and this build reads version %d", c.Version, formatVersion)
+	}
+	for lines.More() {
+		var e entry
+		if err := lines.Decode(&e); err != nil {
+			return nil, err
+		}
+		if err := e.check(len(c.Tables)); err != nil {
+			return nil, err
+		}
+		if n := len(c.entries); n > 0 && order(&c.entries[n-1], &e) >= 0 {
+			return nil, errors.New("its entries overlap, or are not in the order of their keys")
+		}
+		c.entries = append(c.entries, e)
+	}
+	if len(c.entries) != c.Entries {
+		return nil, fmt.Errorf("it has %d entries of %d", len(c.entries), c.Entries)
+	}
+	return c, nil
+}
+
+// order is less than 0 if a comes before b and ends before b begins.
+func order(a, b *entry) int {
+	if c := cmp.Compare(a.Table, b.Table); c != 0 {
+		return c
+	}
+	if a.At.To == nil || a.At.To.Compare(b.At.From) > 0 {
+		return 1
+	}
+	return -1
+}
+
+// read reads the manifest of a backup. Requests: 1.
+func (v *Vault) read(ctx context.Context, op, backup string) (*contents, error) {
+	if err := checkName(op, "the backup", backup); err != nil {
+		return nil, err
+	}
+	name := manifestName(backup)
+	sealed, err := v.objects.get(ctx, name, maxManifest)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, &tables.Error{Op: op, Table: name, Kind: tables.ErrNotFound,
+			Err: fmt.Errorf("the vault has no complete backup %s; if it was interrupted, resume Backup with the token of Vault.Unfinished", backup)}
+	case errors.Is(err, errTooLong):
+		return nil, damaged(op, name, "the manifest has more than %d bytes", maxManifest)
+	case err != nil:
+		return nil, v.failed(op, name, err)
+	}
+	c, err := decodeManifest(sealed)
+	if err != nil {
+		return nil, damaged(op, name, "the manifest is damaged: %v", err)
+	}
+	return c, nil
+}
+
+// table returns the index of a table of the backup, -1 for none.
+func (c *contents) table(name string) int {
+	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
+}
+
+// of returns the entries of a table, given by its index; none for -1.
+func (c *contents) of(table int) []*entry {
+	var all []*entry
+	if c == nil || table < 0 {
+		return nil
+	}
+	for i := range c.entries {
+		if c.entries[i].Table == table {
+			all = append(all, &c.entries[i])
+		}
+	}
+	return all
+}
+
+// Manifest reads what a complete backup consists of. A backup that does not exist, or is not complete, is tables.ErrNotFound; a damaged
+// manifest is tables.ErrGarbled. Requests: 1.
+func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) {
+	c, err := v.read(ctx, "Manifest", backup)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{Name: backup, Base: c.Base, Began: c.Began, Ended: c.Ended, Tables: make([]TableSummary, len(c.Tables))}
+	times := make([]span, len(c.Tables))
+	for i, name := range c.Tables {
+		m.Tables[i].Name = name
+	}
+	for i := range c.entries {
+		e := &c.entries[i]
+		t := &m.Tables[e.Table]
+		t.Rows, t.Bytes, t.Stored = t.Rows+e.Rows, t.Bytes+e.Bytes, t.Stored+e.Stored
+		if e.Rows > 0 {
+			t.Chunks++
+		}
+		times[e.Table] = times[e.Table].with(e.Times)
+	}
+	for i := range m.Tables {
+		m.Tables[i].First, m.Tables[i].Last = times[i].First, times[i].Last
+	}
+	return m, nil
+}

@@ -1,0 +1,320 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Existing says what Copy and Restore do with a row whose key is taken in the destination by a row with other content. A row with the
+// same content always counts as there, in Report.Unchanged, so that a job can be repeated.
+type Existing uint8
+
+// What to do with an existing row.
+const (
+	// RefuseExisting ends the job with tables.ErrExists, whose Key names the row. Rows before it may have been written.
+	RefuseExisting Existing = iota
+	// SkipExisting leaves the existing row, counts it in Report.Unchanged and Report.Findings and gives it to Options.Found.
+	SkipExisting
+	// ReplaceExisting overwrites the existing row, whatever its version.
+	ReplaceExisting
+)
+
+// Options are the options of all jobs of this package; nil is the same as the zero value. A job returns tables.ErrWiring if a field is set
+// that it does not use.
+type Options struct {
+	// Partitions are the partitions to process; nil is all of them.
+	Partitions []string
+	// From and Before limit the job to the rows from From up to, and without, Before, in the order of partition key and row key. The
+	// zero Key is no limit. The job does not take Partitions together with From or Before.
+	From, Before tables.Key
+	// Concurrency is the maximum number of requests in flight that read a source, and that write to a table (default 8 each).
+	// On Azure Cosmos DB a table is read by one request at a time.
+	Concurrency int
+	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
+	// leaves the throughput of the table to other programs.
+	RowsPerSecond int
+	// Existing says what happens to rows that exist with other content (default RefuseExisting). Only Copy and Restore use it.
+	Existing Existing
+	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Rows that exist
+	// with other content are given to Found, whatever Existing is. Only Copy and Restore use it.
+	DryRun bool
+	// Found is called with each difference that a job finds, one call at a time, which the job waits for. If it returns an error,
+	// the job ends with that error. Backup does not use it.
+	Found func(Difference) error
+	// Progress is called after each page or chunk, one call at a time, which the job waits for.
+	Progress func(tables.Report)
+	// Resume continues an earlier run: give Report.Resume of its last report. The token is tables.ErrInvalid with other tables or
+	// options that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Differences after the token are
+	// given to Found again. Verify does not use it.
+	Resume string
+	// Base is the name of an earlier backup in the same vault. The backup reads the ranges of its chunks again and stores
+	// only those that differ. Only Backup uses it.
+	Base string
+	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
+	ChunkBytes int
+}
+
+const (
+	defaultConcurrency = 8        // of Options.Concurrency
+	defaultChunk       = 4 << 20  // of Options.ChunkBytes
+	leastChunk         = 1 << 10  // of Options.ChunkBytes
+	maxChunk           = 32 << 20 // of Options.ChunkBytes
+)
+
+// The names of the jobs, as errors and spans give them.
+const (
+	opCopy    = "Copy"
+	opCompare = "Compare"
+	opBackup  = "Backup"
+	opRestore = "Restore"
+	opVerify  = "Verify"
+)
+
+// unused refuses the fields that only other jobs use.
+func (o *Options) unused(op string) error {
+	writes, backs := op == opCopy || op == opRestore, op == opBackup
+	for _, f := range []struct {
+		name      string
+		set, used bool
+	}{
+		{"Existing", o.Existing != RefuseExisting, writes}, {"DryRun", o.DryRun, writes}, {"Found", o.Found != nil, !backs}, {"Resume", o.Resume != "", op != opVerify},
+		{"Base", o.Base != "", backs}, {"ChunkBytes", o.ChunkBytes != 0, backs},
+		{"Partitions", o.Partitions != nil, op != opVerify}, {"From or Before", o.From != tables.Key{} || o.Before != tables.Key{}, op != opVerify},
+		{"RowsPerSecond", o.RowsPerSecond != 0, op != opVerify},
+	} {
+		if f.set && !f.used {
+			return fmt.Errorf("option %s is set, and %s does not use it; leave it out", f.name, op)
+		}
+	}
+	return nil
+}
+
+// checked returns the options of a job with defaults set, and rejects invalid ones.
+func (o *Options) checked(op string) (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if err := c.unused(op); err != nil {
+		return c, tables.Wiringf(op, "", "%w", err)
+	}
+	if err := pace.Check("Options", c.RowsPerSecond); err != nil {
+		return c, tables.Wiringf(op, "", "%w", err)
+	}
+	c.Concurrency, c.ChunkBytes = cmp.Or(c.Concurrency, defaultConcurrency), cmp.Or(c.ChunkBytes, defaultChunk)
+	switch {
+	case c.Concurrency < 0:
+		return c, tables.Wiringf(op, "", "Options.Concurrency is %d; it must be 0 (meaning %d) or more", c.Concurrency, defaultConcurrency)
+	case c.Existing > ReplaceExisting:
+		return c, tables.Wiringf(op, "", "Options.Existing is %d; it must be RefuseExisting, SkipExisting or ReplaceExisting", c.Existing)
+	case c.ChunkBytes < leastChunk || c.ChunkBytes > maxChunk:
+		return c, tables.Wiringf(op, "", "Options.ChunkBytes is %d; it must be 0 (meaning %d), or %d to %d", c.ChunkBytes, defaultChunk, leastChunk, maxChunk)
+	case c.Partitions != nil && (c.From != tables.Key{} || c.Before != tables.Key{}):
+		return c, tables.Wiringf(op, "", "Options.Partitions is set together with From or Before; give one of them")
+	}
+	for _, key := range append([]string{c.From.Partition, c.From.Row, c.Before.Partition, c.Before.Row}, c.Partitions...) {
+		if err := rows.CheckKey("key of Options", key); err != nil {
+			return c, tables.Invalid(op, err)
+		}
+	}
+	if c.Partitions != nil {
+		c.Partitions = append([]string{}, slices.Compact(slices.Sorted(slices.Values(c.Partitions)))...)
+	}
+	return c, nil
+}
+
+// ranges returns what the job is to process, in the order of keys.
+func (o *Options) ranges() []rangescan.Range {
+	if o.Partitions != nil {
+		return tablescan.Partitions(o.Partitions)
+	}
+	all := rangescan.Range{From: rangescan.Point{Partition: o.From.Partition, Row: o.From.Row}}
+	if o.Before != (tables.Key{}) {
+		all.To = &rangescan.Point{Partition: o.Before.Partition, Row: o.Before.Row}
+	}
+	if all.To != nil && all.From.Compare(*all.To) >= 0 {
+		return nil
+	}
+	return []rangescan.Range{all}
+}
+
+// scope is the fingerprint of what the options make a job process.
+func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, o.From, o.Before) }
+
+// Result is what Copy and Restore have done.
+type Result struct {
+	// Report counts the rows: Read in the source, Written, and Unchanged. Findings counts the differences given to Found.
+	tables.Report
+	// Outside is the number of rows that this run has read which hold the ETag of another row. They are index copies in other
+	// partitions, and the ETags are new in the destination: if Outside is not 0, run Repair of the Store or the Repository.
+	Outside int64
+}
+
+// DifferenceKind says in what two rows, or a backup and its manifest, differ.
+type DifferenceKind uint8
+
+// The kinds of difference.
+const (
+	// Missing: the first table, or the backup, has the row and the second table does not.
+	Missing DifferenceKind = iota
+	// Additional: only the second table has the row.
+	Additional
+	// Different: both have the row, with other properties.
+	Different
+	// Damaged: an object of the backup is missing, or is not as the backup stored it. Only Verify finds it.
+	Damaged
+)
+
+// String returns the kind's name.
+func (k DifferenceKind) String() string {
+	return [...]string{"missing", "additional", "different", "damaged"}[k]
+}
+
+// Difference is one row in which two tables differ, or one damaged object of a backup.
+type Difference struct {
+	Kind       DifferenceKind
+	Table      string     // of the second table, or the destination; for Damaged, of the backup
+	Key        tables.Key // of the row; for Damaged, the first key that the object can have
+	Properties []string   // for Different, the names of the properties that differ, sorted
+	Object     string     // for Damaged, its file or blob in the vault
+	Err        error      // for Damaged, why
+}
+
+// String formats the difference in one line, without values.
+func (d Difference) String() string {
+	if d.Kind == Damaged {
+		return fmt.Sprintf("damaged: %s of table %s: %v", d.Object, d.Table, d.Err)
+	}
+	text := fmt.Sprintf("%s: (%q, %q) in %s", d.Kind, d.Key.Partition, d.Key.Row, d.Table)
+	if len(d.Properties) > 0 {
+		text += ": " + strings.Join(d.Properties, ", ")
+	}
+	return text
+}
+
+// run is what all jobs share: the counts, and the calls of the program, which do not overlap.
+type run struct {
+	op      string
+	options Options
+	print   string // fingerprint of what a run that resumes this one must have in common with it
+	began   time.Time
+
+	mu      sync.Mutex // of result
+	result  Result
+	calling sync.Mutex // of options.Found and options.Progress
+}
+
+func newRun(op string, options Options, format string, args ...any) *run {
+	r := &run{op: op, options: options, began: time.Now()}
+	r.print = continuation.Hash("%s %s %s", op, options.scope(), fmt.Sprintf(format, args...))
+	r.result.Resume = options.Resume
+	return r
+}
+
+// count changes the counts.
+func (r *run) count(change func(*Result)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.result)
+}
+
+// found counts differences and gives them to the program.
+func (r *run) found(all ...Difference) error {
+	if len(all) == 0 {
+		return nil
+	}
+	r.calling.Lock()
+	defer r.calling.Unlock()
+	for _, d := range all {
+		r.count(func(t *Result) { t.Findings++ })
+		if r.options.Found != nil {
+			if err := r.options.Found(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// progress changes the counts, and gives the report to the program.
+func (r *run) progress(change func(*Result)) {
+	r.calling.Lock()
+	defer r.calling.Unlock()
+	r.count(change)
+	if r.options.Progress != nil {
+		r.options.Progress(r.end(false).Report)
+	}
+}
+
+// end returns the result as it is. A complete run has no token.
+func (r *run) end(complete bool) Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.result.Elapsed = time.Since(r.began); complete {
+		r.result.Resume = ""
+	}
+	return r.result
+}
+
+// token is the text of a position.
+type token[P any] struct {
+	Version int    `json:"v"`
+	Run     string `json:"q"`
+	At      P      `json:"p"`
+}
+
+// tokenVersion is the version of the tokens of this package.
+const tokenVersion = 1
+
+// encodeToken returns the text of a position of a run.
+func encodeToken[P any](r *run, at P) string {
+	return continuation.Encode(token[P]{tokenVersion, r.print, at})
+}
+
+// parseToken reads Options.Resume; the position is zero if it is "".
+func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
+	if r.options.Resume == "" {
+		return at, nil
+	}
+	var t token[P]
+	switch {
+	case continuation.Decode(r.options.Resume, &t) != nil:
+		return at, tables.Invalidf(r.op, "Options.Resume, of %d characters, is not Report.Resume of an earlier %s", len(r.options.Resume), r.op)
+	case t.Version != tokenVersion:
+		return at, tables.Invalidf(r.op, "Options.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
+	case t.Run != r.print:
+		return at, tables.Invalidf(r.op, "Options.Resume is the token of a run with other options or tables; repeat those of that run")
+	case !valid(t.At):
+		return at, tables.Invalidf(r.op, "Options.Resume is damaged: it has no position; begin again without it")
+	}
+	return t.At, nil
+}
+
+// each calls a function for 0 to n-1, at most so many at once, and returns the first error.
+func each(ctx context.Context, concurrency, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return do(ctx, i)
+		})
+	}
+	return group.Wait()
+}

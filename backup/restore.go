@@ -1,0 +1,297 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Target says where Restore writes a table of a backup.
+type Target struct {
+	Name string        // of the table in the backup
+	To   *tables.Table // which exists, of any name and account
+}
+
+// Restore writes tables of a backup into tables that exist, with all properties as they were, the library's own included: all rows, or those of
+// Options.Partitions, or from From up to Before. ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards.
+// Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone.
+//
+// Restore checks every chunk before it writes a row of it; a damaged one is tables.ErrGarbled, and the error names it. It can be repeated, with or
+// without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the number of rows to read.
+//
+// Requests: 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a response is
+// lost, 2 more for that transaction.
+func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ Result, err error) {
+	o, err := options.checked(opRestore)
+	if err != nil {
+		return Result{}, err
+	}
+	c, err := v.read(ctx, opRestore, backup)
+	if err != nil {
+		return Result{}, err
+	}
+	writers, names := map[int]*writer{}, []string{}
+	for _, t := range targets {
+		if err := usable(opRestore, false, t.To); err != nil {
+			return Result{}, err
+		}
+		index := c.table(t.Name)
+		switch {
+		case index < 0:
+			return Result{}, tables.Invalidf(opRestore, "the backup has no table %q; Vault.Manifest lists its tables", t.Name)
+		case writers[index] != nil:
+			return Result{}, tables.Wiringf(opRestore, t.Name, "two targets name the table; restore it into one table, and then into the other")
+		}
+		for _, w := range writers {
+			if w.table.Same(t.To) {
+				return Result{}, tables.Wiringf(opRestore, t.To.Name(), "the table is the destination of two targets; give each a table of its own")
+			}
+		}
+		writers[index] = &writer{table: t.To}
+		names = append(names, t.Name+" "+nameOf(t.To))
+	}
+	if len(targets) == 0 {
+		return Result{}, tables.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
+	}
+	ctx, operation := tables.TelemetryOf(rows.Open, targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
+	defer func() { operation.End(err) }()
+	x := &restoring{run: newRun(opRestore, o, "%s %q %d", c.Run, names, o.Existing), vault: v}
+	for _, w := range writers {
+		w.run = x.run
+	}
+	for i := range c.entries {
+		e := &c.entries[i]
+		if w := writers[e.Table]; w != nil && e.Rows > 0 && slices.ContainsFunc(o.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
+			x.work = append(x.work, task{e, w})
+			x.result.Estimate += e.Rows
+		}
+	}
+	if x.done, err = parseToken(x.run, x.valid); err != nil {
+		return Result{}, err
+	}
+	err = x.all(pace.With(ctx, o.RowsPerSecond))
+	return x.end(err == nil), err
+}
+
+// meet reports whether two ranges have keys in common.
+func meet(a, b rangescan.Range) bool {
+	return (a.To == nil || a.To.Compare(b.From) > 0) && (b.To == nil || b.To.Compare(a.From) > 0)
+}
+
+// task is one chunk to restore.
+type task struct {
+	*entry
+	to *writer
+}
+
+// restoring is one Restore.
+type restoring struct {
+	*run
+	vault *Vault
+	work  []task
+
+	done intervals // under run.calling
+}
+
+// intervals are the tasks that are done: pairs of the first one and the one behind the last, in order.
+type intervals [][2]int
+
+// valid refuses a position with tasks that there are not.
+func (x *restoring) valid(done intervals) bool {
+	last := -1
+	for _, d := range done {
+		if d[0] <= last || d[1] <= d[0] || d[1] > len(x.work) {
+			return false
+		}
+		last = d[1]
+	}
+	return true
+}
+
+// has reports whether a task is done.
+func (d intervals) has(task int) bool {
+	return slices.ContainsFunc(d, func(i [2]int) bool { return i[0] <= task && task < i[1] })
+}
+
+// with returns the intervals with another task.
+func (d intervals) with(task int) intervals {
+	all := append(slices.Clone(d), [2]int{task, task + 1})
+	slices.SortFunc(all, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+	joined := all[:1]
+	for _, i := range all[1:] {
+		if last := &joined[len(joined)-1]; last[1] == i[0] {
+			last[1] = i[1]
+		} else {
+			joined = append(joined, i)
+		}
+	}
+	return joined
+}
+
+// loaded is a chunk that was read.
+type loaded struct {
+	index   int
+	writes  []tables.RawWrite
+	outside int64
+	err     error
+}
+
+// all restores the chunks one after another: the next is read and decompressed while the rows of one are written.
+func (x *restoring) all(parent context.Context) error {
+	group, ctx := errgroup.WithContext(parent)
+	group.SetLimit(x.options.Concurrency)
+	ahead := make(chan loaded)
+	reading, stop := context.WithCancel(ctx)
+	var reader sync.WaitGroup
+	earlier := x.done // by earlier runs
+	reader.Go(func() {
+		defer close(ahead)
+		for i := range x.work {
+			if earlier.has(i) {
+				continue
+			}
+			l := x.load(reading, i)
+			select {
+			case ahead <- l:
+			case <-reading.Done():
+				return
+			}
+		}
+	})
+	defer reader.Wait()
+	defer stop()
+	var failed error
+	for l := range ahead {
+		if failed = l.err; failed != nil {
+			break
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		to := x.work[l.index].to
+		open := &atomic.Int64{}
+		open.Add(1)
+		finish := func() {
+			if open.Add(-1) == 0 {
+				x.finished(l)
+			}
+		}
+		_ = divide(l.writes, func(some []tables.RawWrite) error { // each returns nil
+			open.Add(1)
+			group.Go(func() error {
+				if err := to.commit(ctx, some); err != nil {
+					return err
+				}
+				finish()
+				return nil
+			})
+			return nil
+		})
+		finish()
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	return parent.Err()
+}
+
+// finished notes that all rows of a chunk are written.
+func (x *restoring) finished(l loaded) {
+	x.progress(func(r *Result) {
+		x.done = x.done.with(l.index)
+		r.Read += int64(len(l.writes))
+		r.Outside += l.outside
+		r.Resume = encodeToken(x.run, x.done)
+	})
+}
+
+// load reads a chunk, checks it whole, and returns the rows that the options ask for.
+func (x *restoring) load(ctx context.Context, index int) loaded {
+	l := loaded{index: index}
+	t := x.work[index]
+	ranges := x.options.ranges()
+	lines, err := x.vault.lines(ctx, x.op, t.entry)
+	if err != nil {
+		l.err = err
+		return l
+	}
+	all := make([]tables.RawWrite, 0, t.Rows)
+	l.err = x.vault.rows(x.op, t.entry, lines, func(row *rowreader.Row[tables.Property]) error {
+		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
+		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(key) }) {
+			return nil
+		}
+		w := t.to.row(tables.Key(key), clone(row.Properties))
+		if _, err := w.Check(); err != nil {
+			return damaged(x.op, chunkName(t.Chunk), "the row (%q, %q) is not one that the service stores: %v", key.Partition, key.Row, err.Err)
+		}
+		if versioned(row.Properties) {
+			l.outside++
+		}
+		all = append(all, w)
+		return nil
+	})
+	l.writes = all
+	return l
+}
+
+// lines reads the lines of an entry and checks them. Requests: 1.
+func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) {
+	stored, err := v.getChunk(ctx, op, e.Chunk, e.Stored)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := v.codecs.decompress(stored, e.Bytes)
+	if err == nil && sum(lines) != e.Lines {
+		err = errors.New("the SHA-256 of the rows is not the one in the manifest")
+	}
+	if err != nil {
+		return nil, damaged(op, chunkName(e.Chunk), "%v", err)
+	}
+	return lines, nil
+}
+
+// rows gives the rows of an entry to a function. It refuses rows that are not in the entry's range, or in no order, and another number of
+// them.
+func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
+	n := int64(0)
+	var last rangescan.Key
+	err := eachRow(lines, func(row *rowreader.Row[tables.Property]) error {
+		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
+		switch {
+		case rows.CheckKeys(key.Partition, key.Row) != nil:
+			return errors.New("a row has an illegal key")
+		case !e.At.Covers(key):
+			return errors.New("a row is not in the range that the manifest says")
+		case n > 0 && !before(last, key):
+			return errors.New("the rows are not in the order of their keys")
+		}
+		n, last = n+1, key
+		return each(row)
+	})
+	if err == nil && n != e.Rows {
+		err = errors.New("the number of rows is not the one in the manifest")
+	}
+	if err == nil {
+		return nil
+	}
+	if known, ok := err.(*tables.Error); ok {
+		return known
+	}
+	return damaged(op, chunkName(e.Chunk), "%v", err)
+}

@@ -1,0 +1,124 @@
+package backup
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/tablescan"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// line is a row as a backup stores it: one JSON object with the keys and then the properties in the order of their names, the library's own
+// included, as the service writes them, without ETag and Timestamp, and a line feed. Two rows are equal if their lines are.
+type line struct {
+	key  rangescan.Key
+	text []byte
+}
+
+// page is the rows that one request has returned, as lines in the order of their keys.
+type page struct {
+	lines []line
+	bytes int
+	times span
+}
+
+// span is the earliest and the latest Timestamp of some rows, zero for none.
+type span struct {
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+}
+
+// with returns the span that also covers another one.
+func (s span) with(t span) span {
+	switch {
+	case t.First.IsZero():
+		return s
+	case s.First.IsZero():
+		return t
+	}
+	if t.First.Before(s.First) {
+		s.First = t.First
+	}
+	if t.Last.After(s.Last) {
+		s.Last = t.Last
+	}
+	return s
+}
+
+// access gives the internal packages access to a property.
+func access(p *tables.Property) (name *string, value *edm.Value) {
+	return &p.Name, (*edm.Value)(&p.Value)
+}
+
+// appendLine appends the line of a row. It sorts the properties.
+func appendLine(dst []byte, partition, row string, properties tables.Properties) []byte {
+	byName := func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(properties, byName) {
+		slices.SortFunc(properties, byName)
+	}
+	dst = edm.AppendQuoted(append(dst, `{"PartitionKey":`...), partition)
+	dst = edm.AppendQuoted(append(dst, `,"RowKey":`...), row)
+	for i := range properties {
+		name := properties[i].Name
+		if !edm.IsPlainName(name) { // another program wrote it, on an emulator
+			quoted := edm.AppendQuoted(nil, name)
+			name = string(quoted[1 : len(quoted)-1])
+		}
+		dst = edm.AppendProperty(append(dst, ','), name, edm.Value(properties[i].Value))
+	}
+	return append(dst, '}', '\n')
+}
+
+// eachRow gives the rows of lines to a function. A row is valid during the call only.
+func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
+	return rowreader.NewPlain(lines, access).Lines(each)
+}
+
+// scanLines is a scan of a table whose pages are lines.
+func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) tablescan.Scan[*page] {
+	return tablescan.Scan[*page]{
+		Table: table, Ranges: ranges, Readers: readers, Plain: true,
+		New: func() *page { return &page{} },
+		Row: func(_ context.Context, p *page, row *tables.RawRow) error {
+			text := appendLine(nil, row.Key.Partition, row.Key.Row, row.Properties)
+			p.lines = append(p.lines, line{rangescan.Key(row.Key), text})
+			p.bytes += len(text)
+			p.times = p.times.with(span{row.Timestamp, row.Timestamp})
+			return nil
+		},
+	}
+}
+
+// differing names the properties in which two lines differ. It is nil if a line cannot be read, or only its keys are.
+func differing(a, b []byte) []string {
+	all := map[string]tables.Value{}
+	var names []string
+	read := func(text []byte, each func(tables.Property)) {
+		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // the names only explain a difference that is certain
+			for _, p := range row.Properties {
+				each(p)
+			}
+			return nil
+		})
+	}
+	read(a, func(p tables.Property) { all[p.Name] = p.Value })
+	read(b, func(p tables.Property) {
+		if v, ok := all[p.Name]; !ok || v != p.Value {
+			names = append(names, p.Name)
+		}
+		delete(all, p.Name)
+	})
+	names = slices.AppendSeq(names, maps.Keys(all)) // those that only a has
+	slices.Sort(names)
+	return names
+}
+
+// versioned reports whether a row holds the ETag of another row, which is another one after a copy.
+func versioned(properties tables.Properties) bool { return properties.Has(rows.Version) }

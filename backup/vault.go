@@ -1,0 +1,155 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Vault is a local folder or a part of a container that holds backups. It is safe for concurrent use.
+type Vault struct {
+	objects objects
+	where   string // for errors
+	codecs  codecs
+}
+
+// objects stores files or blobs. Names are made by this package of names that the caller gives, of numbers and of checksums, so that they
+// have slashes, ASCII letters, digits and ".-_" only.
+type objects interface {
+	// get reads an object; one of more than limit bytes is errTooLong, a missing one tables.ErrNotFound.
+	get(ctx context.Context, name string, limit int64) ([]byte, error)
+	// put stores an object whole or not at all. With create an existing one is tables.ErrExists.
+	put(ctx context.Context, name string, content []byte, create bool) error
+	// list yields the names that begin with a prefix, which ends with a slash, or of all objects at the top for "".
+	list(ctx context.Context, prefix string) iter.Seq2[string, error]
+	remove(ctx context.Context, name string) error
+	// flush makes what was put before durable.
+	flush()
+	close() error
+}
+
+// errTooLong is the error of an object with more bytes than it may have.
+var errTooLong = errors.New("it has more bytes than it may have")
+
+// legalName are the names of backups and of sets of blobs.
+var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
+
+// checkName refuses the name of a backup, or of a set of blobs, that could be another name of the vault or a path.
+func checkName(op, what, name string) error {
+	if !legalName.MatchString(name) || name == chunksFolder {
+		return tables.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
+	}
+	return nil
+}
+
+// The names of a vault's objects.
+const (
+	chunksFolder  = "chunks"
+	manifestEnd   = ".manifest"
+	journalFolder = ".journal/"
+	begunName     = "begun"
+)
+
+func manifestName(backup string) string { return backup + manifestEnd }
+func journalName(backup string) string  { return backup + journalFolder }
+func entryName(backup string, n int) string {
+	return fmt.Sprintf("%s%08d", journalName(backup), n)
+}
+
+// chunkName returns the name of a chunk with this checksum, 64 hexadecimal digits.
+func chunkName(sum string) string { return chunksFolder + "/" + sum[:2] + "/" + sum }
+
+// Close releases the folder.
+func (v *Vault) Close() error { return v.objects.close() }
+
+// String says where the vault is.
+func (v *Vault) String() string { return v.where }
+
+// failed is the error of a request about an object.
+func (v *Vault) failed(op, name string, err error) error {
+	if e, ok := err.(*tables.Error); ok {
+		located := *e
+		located.Op, located.Table = op, name
+		return &located
+	}
+	return &tables.Error{Op: op, Table: name, Err: err}
+}
+
+// damaged is the error of an object that is not as a backup stored it.
+func damaged(op, name, format string, args ...any) error {
+	return &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: fmt.Errorf(format+"; restore the object, or use another backup", args...)}
+}
+
+// create stores an object that must not exist. If another one with the same content does, it counts as stored: this also decides about a
+// lost response.
+func (v *Vault) create(ctx context.Context, op, name string, content []byte) error {
+	err := v.objects.put(ctx, name, content, true)
+	if err == nil {
+		return nil
+	}
+	stored, readErr := v.objects.get(ctx, name, int64(len(content)))
+	switch {
+	case readErr == nil && bytes.Equal(stored, content):
+		return nil
+	case readErr == nil || errors.Is(readErr, errTooLong):
+		return &tables.Error{Op: op, Table: name, Kind: tables.ErrExists, Err: errors.New("the vault has another object of this name")}
+	}
+	return v.failed(op, name, err)
+}
+
+// sum returns a checksum as it is written in manifests and names.
+func sum(content []byte) string {
+	s := sha256.Sum256(content)
+	return hex.EncodeToString(s[:])
+}
+
+// isSum reports whether text can be a checksum.
+func isSum(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == sha256.Size && strings.ToLower(text) == text
+}
+
+// putChunk stores a chunk under its checksum, unless it is there, and reads it back. Requests: 2.
+func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksum string, err error) {
+	checksum = sum(stored)
+	name := chunkName(checksum)
+	for _, create := range []bool{true, false} {
+		putErr := v.objects.put(ctx, name, stored, create)
+		if _, err = v.getChunk(ctx, op, checksum, int64(len(stored))); err == nil {
+			return checksum, nil // also if the response to the put was lost
+		}
+		if putErr != nil && !errors.Is(putErr, tables.ErrExists) {
+			return "", v.failed(op, name, putErr)
+		}
+		if !errors.Is(err, tables.ErrGarbled) {
+			return "", err
+		}
+		// Another backup has stored the chunk, and it is damaged now: it is stored again.
+	}
+	return "", damaged(op, name, "the chunk is not read back as it was stored")
+}
+
+// getChunk reads a chunk and checks that it is the one that was stored. Requests: 1.
+func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) ([]byte, error) {
+	name := chunkName(checksum)
+	stored, err := v.objects.get(ctx, name, size)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, damaged(op, name, "the chunk is missing")
+	case errors.Is(err, errTooLong), err == nil && int64(len(stored)) != size:
+		return nil, damaged(op, name, "the chunk has not the %d bytes that the manifest says", size)
+	case err != nil:
+		return nil, v.failed(op, name, err)
+	case sum(stored) != checksum:
+		return nil, damaged(op, name, "the SHA-256 of the chunk is not its name")
+	}
+	return stored, nil
+}

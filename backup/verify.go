@@ -1,0 +1,150 @@
+package backup
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Verify reads a backup whole and checks it: the checksum of the manifest, and of every chunk the checksum, the number of rows, their order
+// and their range. Each damaged chunk is given to Options.Found. If there is one, or the manifest is damaged, the error is
+// tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks.
+//
+// Requests: 1 for each chunk if the vault is a container.
+func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
+	o, err := options.checked(opVerify)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	c, err := v.read(ctx, opVerify, backup)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	r := newRun(opVerify, o, "%s", c.Run)
+	var first error
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.Rows == 0 {
+			continue
+		}
+		lines, err := v.lines(ctx, opVerify, e)
+		if err == nil {
+			err = v.rows(opVerify, e, lines, func(*rowreader.Row[tables.Property]) error { return nil })
+		}
+		if err != nil {
+			if !errors.Is(err, tables.ErrGarbled) {
+				return r.end(false).Report, err
+			}
+			if first == nil {
+				first = err
+			}
+			d := Difference{Kind: Damaged, Table: c.Tables[e.Table], Key: tables.Key{Partition: e.At.From.Partition, Row: e.At.From.Row}, Object: chunkName(e.Chunk), Err: err}
+			if err := r.found(d); err != nil {
+				return r.end(false).Report, err
+			}
+			continue
+		}
+		r.progress(func(t *Result) { t.Read += e.Rows })
+	}
+	return r.end(true).Report, first
+}
+
+// Compare compares a table of a backup with a table, as the function Compare does with two tables: the backup is the first of them.
+//
+// Requests: 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for each chunk.
+func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
+	o, err := options.checked(opCompare)
+	if err == nil {
+		err = usable(opCompare, true, table)
+	}
+	if err != nil {
+		return tables.Report{}, err
+	}
+	c, err := v.read(ctx, opCompare, backup)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	index := c.table(name)
+	if index < 0 {
+		return tables.Report{}, tables.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
+	}
+	ctx, operation := tables.TelemetryOf(rows.Open, table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
+	defer func() { operation.End(err) }()
+	r := newRun(opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
+	var parts []part
+	for _, whole := range o.ranges() {
+		for _, e := range c.of(index) {
+			if at := intersection(whole, e.At); meet(whole, e.At) {
+				parts = append(parts, part{e, at})
+			}
+		}
+	}
+	from, err := parseToken(r, func(from int) bool { return from >= 0 && from <= len(parts) })
+	if err != nil {
+		return tables.Report{}, err
+	}
+	ctx = pace.With(ctx, o.RowsPerSecond)
+	return r.parts(ctx, v, parts, from, table)
+}
+
+// part is a part of a table in a backup that is compared.
+type part struct {
+	*entry
+	at rangescan.Range
+}
+
+// intersection returns the keys that two ranges have in common, which must be some.
+func intersection(a, b rangescan.Range) rangescan.Range {
+	if b.From.Compare(a.From) > 0 {
+		a.From = b.From
+	}
+	if a.To == nil || b.To != nil && b.To.Compare(*a.To) < 0 {
+		a.To = b.To
+	}
+	return a
+}
+
+// parts compares parts of a backup with a table, several at once. The token is the number of parts that are done without a gap.
+func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
+	done := intervals{}
+	if from > 0 {
+		done = intervals{{0, from}}
+	}
+	err := each(ctx, r.options.Concurrency, len(parts)-from, func(ctx context.Context, i int) error {
+		i += from
+		p := parts[i]
+		var lines []line
+		if p.Rows > 0 {
+			text, err := v.lines(ctx, r.op, p.entry)
+			if err != nil {
+				return err
+			}
+			if err := v.rows(r.op, p.entry, text, func(row *rowreader.Row[tables.Property]) error {
+				if key := (rangescan.Key{Partition: row.Partition, Row: row.Row}); p.at.Covers(key) {
+					lines = append(lines, line{key, appendLine(nil, row.Partition, row.Row, row.Properties)})
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if err := r.compare(ctx, lines, &reading{table, p.at}); err != nil {
+			return err
+		}
+		r.progress(func(t *Result) {
+			t.Read += int64(len(lines))
+			t.Rows += int64(len(lines))
+			if done = done.with(i); done[0][0] == 0 {
+				t.Resume = encodeToken(r, done[0][1])
+			}
+		})
+		return nil
+	})
+	return r.end(err == nil).Report, err
+}

@@ -1,0 +1,41 @@
+package tables_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	internalrows "github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// TestKeptBag: a bag that was read from one of several rows that a repository keeps consistent is not inserted elsewhere, since it lacks
+// the library's own properties; a new bag, a struct and a row of nobody are.
+func TestKeptBag(t *testing.T) {
+	a := harness.Account(t)
+	from, to := harness.NewTable(t, a), harness.NewTable(t, a)
+	write := tables.RawWrite{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, System: tables.Properties{{Name: "_tpCopies", Value: tables.String("email")}}}
+	if _, err := tables.RawOf(internalrows.Open, from).Commit(t.Context(), "Test", []tables.RawWrite{write}, rowwriter.NewWriteID()); err != nil {
+		t.Fatal(err)
+	}
+	harness.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))
+	kept := harness.Must[*tables.Entity](t)(from.Entities().Get(t.Context(), write.Key))
+	err := to.Entities().Insert(t.Context(), kept)
+	if harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), "package backup") {
+		t.Error(err)
+	}
+	report, err := to.Entities().BulkNonAtomic(t.Context(), from.Entities().Query().AllowTableScan().All(t.Context()), &tables.BulkOptions{Refused: func(e *tables.Error) error {
+		harness.WantKind(t, e, tables.ErrInvalid)
+		return nil
+	}})
+	if err != nil || report.Failed != 1 || report.Written != 1 {
+		t.Error(report, err)
+	}
+	tx := to.NewTransaction()
+	tx.Insert(kept)
+	_, err = tx.Commit(t.Context())
+	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.Check(t, to.Entities().Insert(t.Context(), &tables.Entity{Key: kept.Key, Properties: kept.Properties}))
+}
