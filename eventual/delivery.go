@@ -45,7 +45,11 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	// Deferred, since a handler may call runtime.Goexit.
 	defer func() {
 		outcome := d.acknowledge()
-		process.End(d.typeName(), outcome, outcome == verdict.Finish.String(), d.sent(), d.err)
+		failed := d.err
+		if outcome == verdict.Release.String() {
+			failed = nil // it is left to a later delivery, and does not count as a failure
+		}
+		process.End(d.typeName(), outcome, outcome == verdict.Finish.String(), d.sent(), failed)
 	}()
 	d.err = errGoexit
 	d.verdict, d.err = d.handle(ctx, e, unreadable)
@@ -160,8 +164,9 @@ func (d *delivery) acknowledge() string {
 	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
 		d.release(0) // the worker is stopping, which made the handler fail
 		return verdict.Release.String()
-	case d.awaitsNewerBuild():
-		d.postpone()
+	}
+	if line, ok := d.postponable(); ok {
+		d.postpone(line)
 		return verdict.Release.String()
 	}
 	d.stats.failed.Add(1)

@@ -258,6 +258,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	if errors.Is(err, errUnknownRepository) {
 		return verdict.Verdict{Delay: q.visibility}, err
 	}
+	if changing(err) {
+		return verdict.Verdict{Postpone: true}, err
+	}
 	if errors.Is(err, errTurn) {
 		return verdict.Verdict{Delay: q.visibility}, err
 	}

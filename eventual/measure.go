@@ -2,6 +2,7 @@ package eventual
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -12,11 +13,12 @@ const (
 	leastQueueMetrics    = 10 * time.Second
 )
 
-// measureAlways sets the gauges of the queue until ctx ends, if anybody reads them.
+// measureAlways sets the gauges of the queue until ctx ends, if anybody reads them. Then it removes their values.
 func (s *session) measureAlways() {
 	if !s.signals.Measures() || s.options.QueueMetrics < 0 {
 		return
 	}
+	defer s.signals.Forget(s) //nolint:errcheck // the values are gone in any case
 	ticker := time.NewTicker(max(leastQueueMetrics, s.options.QueueMetrics))
 	defer ticker.Stop()
 	for {
@@ -32,8 +34,8 @@ func (s *session) measureAlways() {
 }
 
 // measure sets the gauges of the queue once. Requests: 2 for each storage queue, and 1.
-func (w *Worker) measure(ctx context.Context) error {
-	q := w.queue
+func (s *session) measure(ctx context.Context) error {
+	q := s.queue
 	length, err := q.Length(ctx)
 	if err != nil {
 		return err
@@ -58,8 +60,7 @@ func (w *Worker) measure(ctx context.Context) error {
 	if !oldest.IsZero() {
 		age = max(0, time.Since(oldest))
 	}
-	w.signals.Observe(ctx, telemetry.QueueMessages, float64(length), telemetry.AttrQueue, q.name)
-	w.signals.Observe(ctx, telemetry.QueueOldest, age.Seconds(), telemetry.AttrQueue, q.name)
-	w.signals.Observe(ctx, telemetry.QueuePoisoned, float64(poisoned), telemetry.AttrQueue, q.name)
-	return nil
+	return errors.Join(s.signals.Observe(s, telemetry.QueueMessages, float64(length), telemetry.AttrQueue, q.name),
+		s.signals.Observe(s, telemetry.QueueOldest, age.Seconds(), telemetry.AttrQueue, q.name),
+		s.signals.Observe(s, telemetry.QueuePoisoned, float64(poisoned), telemetry.AttrQueue, q.name))
 }

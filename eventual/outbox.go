@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -20,7 +23,7 @@ type Outbox[T any] struct {
 	handle     func(ctx context.Context, c Commit[T]) error
 	options    OutboxOptions
 	repository driver.Binding[T]
-	turns      turns
+	turns      sharedlocks.Locks // so that the calls of one process for an entity do not compete for the entity's lock
 }
 
 // OutboxOptions are the options of OnCommit; nil is the same as the zero value.
@@ -31,8 +34,9 @@ type OutboxOptions struct {
 	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before
 	// it. While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when
 	// the cause is gone, or call Unlock for one that was purged. A call that waits for another one longer than 30 s is left to a worker,
-	// and so is the call for a change that the handler itself makes of its entity. Requests for each call: 3 more, for a lock row
-	// beside the entity.
+	// and so is the call for a change that the handler itself makes of its entity. Two calls for one change, with one Commit.ID, can
+	// overlap: if the put of its intent got no response and was repeated, the message can exist twice, and the lock belongs to the change.
+	// Requests for each call: 3 more, for a lock row beside the entity.
 	Ordered bool
 }
 
@@ -59,18 +63,18 @@ type Commit[T any] struct {
 // of the repository have done their work before the call.
 //
 // Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the
-// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery. A handler that changes
-// its own entity is called for that change, too. A request of the handler must have ended when the handler returns: one that its
+// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery; then a later delivery,
+// which is no failed one, goes on. A handler that changes its own entity is called for that change, too. A request of the handler must have ended when the handler returns: one that its
 // client has given up before the context ended can arrive after a later call. So a handler that writes the state to a destination, replacing what is
 // there, leaves the last state there. If a worker finds that another pattern of the repository has work left, as with one of two
 // patterns in patterns.Async, it calls the handler again, too.
 //
 // The handler's context ends as that of a Handler. Send all requests under it.
 //
-// If a writer dies before its commit, a worker finds the entity unchanged and does not call the handler. If the entity has been written
-// since, or was never there, the worker cannot know whether the change was committed. It then calls the handler with the entity as it
-// is, and with Deletes and no entity, with nil. So the entity always exists in the state that the handler gets, and a call for a
-// change that was not committed follows another write, or finds nothing.
+// If a writer dies before its commit, and the entity that it was to change had a write ID, as entities that a repository wrote have, a
+// worker that finds the entity unchanged does not call the handler. If the entity has been written since, was never there, or had no write
+// ID because another program wrote it, the worker cannot know whether the change was committed. It then calls the handler with the entity
+// as it is, and with Deletes and no entity, with nil. So the entity always exists in the state that the handler gets.
 //
 // Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
 // 1 to put it, 1 to read the entity again, 1 to delete it.
@@ -118,17 +122,16 @@ func (o *Outbox[T]) reconcile(ctx context.Context, host driver.Host[T], all []*d
 		all[0].Err = o.reconcileOne(ctx, host, all[0])
 		return
 	}
-	var calls sync.WaitGroup
-	free := make(chan struct{}, callsAtOnce)
+	var calls errgroup.Group
+	calls.SetLimit(callsAtOnce)
 	for _, r := range all {
-		free <- struct{}{}
 		r.Err = o.failure(r.Key, errGoexit) // until the call returns
-		calls.Go(func() {
-			defer func() { <-free }()
+		calls.Go(func() error {
 			r.Err = o.reconcileOne(ctx, host, r)
+			return nil
 		})
 	}
-	calls.Wait()
+	_ = calls.Wait() // no call returns an error to the group
 }
 
 // reconcileOne calls the handler for one entity, unless its change is known not to be committed.
@@ -156,7 +159,7 @@ func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err e
 			err = o.failure(c.Key, &panicError{value: p, stack: string(debug.Stack())})
 		}
 	}()
-	if err := o.handle(ctx, c); err != nil {
+	if err := o.handle(telemetry.Outside(ctx), c); err != nil {
 		return o.failure(c.Key, err)
 	}
 	return nil
@@ -194,10 +197,11 @@ func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]
 		return &tables.Error{Op: "Reconcile", Table: host.Table().Name(), Key: c.Key, Pattern: o.name, Kind: tables.ErrConflict,
 			Err: fmt.Errorf("%w: the handler has changed the entity for which it is called; a worker calls it for that change", errTurn)}
 	}
-	if err := o.turns.take(ctx, c.Key); err != nil {
+	over, err := o.takeTurn(ctx, c.Key)
+	if err != nil {
 		return err
 	}
-	defer o.turns.give(c.Key)
+	defer over()
 	ctx = context.WithValue(ctx, turn, true)
 	lock := o.lockOf(c.Key)
 	if err := lock.acquire(ctx, host.Table(), c.ID); err != nil {
@@ -242,44 +246,18 @@ const turnWait = 30 * time.Second
 
 // turnKey marks the context of a handler with the turn that it has.
 type turnKey struct {
-	of  *turns
+	of  *sharedlocks.Locks
 	key tables.Key
 }
 
-// turns let the calls of one process for an entity follow one another, so that they do not compete for the entity's lock.
-type turns struct {
-	mu    sync.Mutex
-	taken map[tables.Key]chan struct{} // closed when the turn is over
-}
-
-// take waits until no other call for the entity is under way.
-func (t *turns) take(ctx context.Context, key tables.Key) error {
+// takeTurn waits until no other call of this process for the entity is under way.
+func (o *Outbox[T]) takeTurn(ctx context.Context, key tables.Key) (over func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnWait-backoff.Jitter(turnWait/2), errTurn)
 	defer cancel()
-	for {
-		t.mu.Lock()
-		over := t.taken[key]
-		if over == nil {
-			if t.taken == nil {
-				t.taken = map[tables.Key]chan struct{}{}
-			}
-			t.taken[key] = make(chan struct{})
-		}
-		t.mu.Unlock()
-		if over == nil {
-			return nil
-		}
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return &tables.Error{Op: "Reconcile", Key: key, Kind: tables.ErrConflict, Err: fmt.Errorf("the wait for the handler of another change of the entity ended: %w", context.Cause(ctx))}
-		}
+	over, err = o.turns.Acquire(ctx, []string{rows.Hash(key.Partition, key.Row)})
+	if err != nil {
+		return nil, &tables.Error{Op: "Reconcile", Key: key, Kind: tables.ErrConflict,
+			Err: fmt.Errorf("the wait for the handler of another change of the entity ended: %w", context.Cause(ctx))}
 	}
-}
-
-func (t *turns) give(key tables.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.taken[key])
-	delete(t.taken, key)
+	return over, nil
 }

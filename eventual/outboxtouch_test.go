@@ -172,3 +172,41 @@ func TestOnCommitOrderedNested(t *testing.T) {
 		}
 	}
 }
+
+// TestOnCommitOfHotEntity: an entity that changes during every call of a slow handler has no failed delivery and goes to no poison queue,
+// and the handler gets its last state.
+func TestOnCommitOfHotEntity(t *testing.T) {
+	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+		const changes = 75 // more than MaxDequeues times Schema.MaxAttempts, which are 5 and 10
+		names := saleNames(t, s)
+		_, other, err := salesOf(s, names)
+		check(t, err)
+		var x commits
+		x.fail = func(c eventual.Commit[sale]) error {
+			if c.Entity.Total >= changes {
+				return nil
+			}
+			_, err := other.Update(t.Context(), c.Key, func(v *sale) error { v.Total++; return nil })
+			return err
+		}
+		store, repo, err := salesOf(s, names, patterns.Async(eventual.OnCommit("calls", x.handle, nil)))
+		check(t, err)
+		check(t, store.Create(t.Context()))
+		check(t, repo.Insert(t.Context(), saleOf("a", 0)))
+		var stats eventual.WorkerStats
+		deliveries := 0
+		for range 20 {
+			more := drainIntents(t, store)
+			stats.Handled, stats.Failed, stats.Poisoned = stats.Handled+more.Handled, stats.Failed+more.Failed, stats.Poisoned+more.Poisoned
+			deliveries += int(more.Released)
+			time.Sleep(6 * time.Minute)
+		}
+		calls, ids := x.take()
+		if last := fmt.Sprint("a ", changes); !slices.Contains(calls, last) || ids != 1 || len(calls) != changes+1 {
+			t.Errorf("%d calls for %d changes, want %d with the last state", len(calls), ids, changes+1)
+		}
+		if stats.Failed != 0 || stats.Poisoned != 0 || stats.Handled != 1 || deliveries < 6 {
+			t.Errorf("%+v, and %d deliveries were postponed", stats, deliveries)
+		}
+	})
+}

@@ -2,18 +2,27 @@ package eventual
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+// Two kinds of deliveries of an intent change nothing that a later one could not do, and do not count: those of intents for a newer build,
+// and those of entities that change all the time.
+//
 // During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
 // they do not know. An older worker changes nothing for such an intent. It writes the number of such deliveries into the
 // message (envelope.Waits) and releases it, in one request. If the worker dies before, the message appears when its
 // visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
 // MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
+//
+// If an entity changes during every attempt of a delivery, as a hot entity does whose effects take long, the effects are applied and may
+// be stale. A later delivery goes on in the same way.
 
 // longestPostponement limits the delay of a release, so that an intent is carried out soon after the deployment.
 const longestPostponement = 5 * time.Minute
@@ -33,6 +42,24 @@ func (d *delivery) attempts() int {
 	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
 }
 
+// postponable reports whether the delivery is to be postponed, and the line that says so.
+func (d *delivery) postponable() (line telemetry.Line, ok bool) {
+	if d.awaitsNewerBuild() {
+		return telemetry.LinePostponed, true
+	}
+	return telemetry.LineIntentBusy, d.verdict.Postpone && time.Since(d.message.Sent) < d.options.DeploymentTimeout
+}
+
+// changing reports whether nothing failed but that entities have changed during every attempt.
+func changing(err error) bool {
+	if _, one := err.(*tables.Error); !one {
+		if all, several := err.(interface{ Unwrap() []error }); several {
+			return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !changing(err) })
+		}
+	}
+	return errors.Is(err, intents.ErrChanging)
+}
+
 // awaitsNewerBuild reports whether the message is an intent with names that this build does not know, and a
 // deployment may still be under way.
 func (d *delivery) awaitsNewerBuild() bool {
@@ -43,7 +70,7 @@ func (d *delivery) awaitsNewerBuild() bool {
 }
 
 // postpone releases the intent, and records in it that this delivery does not count.
-func (d *delivery) postpone() {
+func (d *delivery) postpone(line telemetry.Line) {
 	next := *d.message.envelope
 	delay := d.postponement(next.Waits)
 	next.Waits = max(0, next.Waits) + 1
@@ -51,7 +78,7 @@ func (d *delivery) postpone() {
 	if err != nil {
 		text = "" // the delivery counts, and the message is released unchanged
 	}
-	d.logged(d.holding.own, telemetry.LinePostponed,
+	d.logged(d.holding.own, line,
 		d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
 	d.releaseWith(delay, text)
 }

@@ -42,8 +42,9 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 		delay = options.Delay
 	}
 	ctx, span := q.signals().Begin(ctx, telemetry.Queues, telemetry.SendVerb, q.name)
+	err = telemetry.ErrPanicked // until the client's policies have returned
+	defer func() { span.End(err) }()
 	_, err = q.send(ctx, "Send", e, delay)
-	span.End(err)
 	if err != nil {
 		return "", err
 	}

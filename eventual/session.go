@@ -112,15 +112,17 @@ func (s *session) poll(shard, n int) (got int, err error) {
 	defer func() { s.slots.give(n - got) }()
 	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
 	polling, span := s.signals.Begin(s.handling, telemetry.Queues, telemetry.ReceiveVerb, s.queue.name)
+	ended := telemetry.ErrPanicked // until the client's policies have returned
+	defer func() { span.End(ended) }()
 	answer, err := s.queue.shards[shard].DequeueMessages(polling, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
 	if err != nil {
 		err = failure("Poll", s.queue.shardNames[shard], err)
-		span.End(err)
+		ended = err
 		s.signals.PollFailed(s.handling, s.queue.name, err)
 		s.stats.failedPolls.Add(1)
 		return 0, err
 	}
-	span.End(nil)
+	ended = nil
 	s.stats.polls.Add(1)
 	for _, m := range answer.Messages {
 		raw, ok := readDequeued(m)

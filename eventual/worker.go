@@ -38,7 +38,8 @@ type WorkerOptions struct {
 	AllowUnfilled bool
 	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an unknown pattern or repository
 	// to workers of a newer build; 0 means 6 hours. Until then the worker releases the intent with growing delays of at most 5 minutes and
-	// logs each release; afterwards it counts a failure.
+	// logs each release; afterwards it counts a failure. It does the same with an intent whose entity has changed during every attempt of a
+	// delivery.
 	DeploymentTimeout time.Duration
 	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and the length of the poison
 	// queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10 s, and a negative value is never. Without

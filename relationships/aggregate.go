@@ -62,7 +62,7 @@ func (a *adding) add(v int64) {
 	a.sum.Add(&a.sum, big.NewInt(v))
 }
 
-// result returns the aggregate. The error is of the value that was added last.
+// result returns the aggregate, or an error if the sum of all values does not fit into an Int64.
 func (a *adding) result() (Aggregate, error) {
 	if !a.sum.IsInt64() {
 		return Aggregate{}, errors.New("the sum of the values does not fit into the 64 bits of a stored number; count in a larger unit, or divide the entities into more groups")

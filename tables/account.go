@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tablepatterns/tablepatterns/internal/connection"
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -116,6 +117,9 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	a.cosmos = connection.IsCosmos(a.endpoints.Table)
 	if options == nil {
 		options = &AccountOptions{}
+	}
+	if options.MeterProvider != nil && fields.IsNil(options.MeterProvider) || options.TracerProvider != nil && fields.IsNil(options.TracerProvider) {
+		return nil, Wiringf(op, "", "AccountOptions.MeterProvider or TracerProvider is a nil pointer in an interface; give a provider, or leave the option out")
 	}
 	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
 		return nil, Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")

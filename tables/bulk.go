@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -199,14 +200,15 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
+	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	b := &bulk{table: t, op: op, started: time.Now()}
 	if options != nil {
 		b.options = *options
 	}
-	skip, err := b.options.check()
-	if err != nil {
-		return Report{}, relabel(op, t, Invalid("", err))
+	skip, invalid := b.options.check()
+	if invalid != nil {
+		return Report{}, relabel(op, t, Invalid("", invalid))
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume

@@ -139,3 +139,45 @@ func TestOneErrorOneKind(t *testing.T) {
 		t.Error("an error without a kind has one")
 	}
 }
+
+// counting is an error that counts how often it is compared.
+type counting struct{ n int }
+
+func (c *counting) Error() string { return "counting" }
+
+func (c *counting) Is(error) bool {
+	c.n++
+	return false
+}
+
+// TestNestedErrorsAreComparedOnce: errors.Is on errors without a kind of their own, one in the other, asks the innermost cause a bounded
+// number of times, and not a power of the depth.
+func TestNestedErrorsAreComparedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrap func(error) error
+		most int
+	}{
+		"plain":   {func(err error) error { return err }, 1},
+		"wrapped": {func(err error) error { return fmt.Errorf("outer: %w", err) }, 1},
+		"joined":  {func(err error) error { return errors.Join(context.Canceled, err) }, 20 << 6},
+	} {
+		leaf := &counting{}
+		err := error(leaf)
+		for range 6 {
+			err = &tables.Error{Op: "Get", Err: c.wrap(err)}
+		}
+		leaf.n = 0 // the text of an error compares its cause
+		if errors.Is(err, tables.ErrConflict) || leaf.n == 0 || leaf.n > c.most {
+			t.Errorf("%s: the innermost cause was compared %d times, want at most %d", name, leaf.n, c.most)
+		}
+	}
+}
+
+// TestAzuriteRefusesVersions: an Azurite that refuses the SDK's version of a service is an error that says how to start it.
+func TestAzuriteRefusesVersions(t *testing.T) {
+	a := harness.InProcess(t, refusingAll(400, "InvalidHeaderValue"))
+	err := a.Table("Contoso").Create(t.Context())
+	if harness.WantKind(t, err, tables.ErrInvalid); !strings.Contains(err.Error(), "--skipApiVersionCheck") {
+		t.Error(err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/refusal"
+	resources "github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -80,8 +81,12 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("tablepatterns: ")
 	b.WriteString(e.Op)
-	if e.Table != "" {
+	switch {
+	case e.Table == "":
+	case rows.CheckTableName(e.Table) == nil || resources.CheckName(e.Table) == nil:
 		fmt.Fprintf(&b, " in %s", e.Table)
+	default: // a blob, whose name can have a key in it
+		fmt.Fprintf(&b, " in %q", e.Table)
 	}
 	if e.Key != (Key{}) {
 		fmt.Fprintf(&b, " (%q, %q)", e.Key.Partition, e.Key.Row)
@@ -106,6 +111,8 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "; create table %s with Store.Create or Table.CreateIfMissing", e.Table)
 	case e.Code == "QueueNotFound": // Table may be the table of the change whose intent was to be put on the queue
 		b.WriteString("; create the queue with Store.Create or Queue.CreateIfMissing")
+	case e.Code == "InvalidHeaderValue":
+		b.WriteString("; if the endpoint is an Azurite, start it with --skipApiVersionCheck")
 	case errors.Is(e.Err, wire.ErrGarbled):
 		b.WriteString("; repeat the operation, and if it fails again, check the endpoint and any proxy before it")
 	}
@@ -116,7 +123,14 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error {
 	kind := e.Kind
 	if kind == nil {
-		kind = KindOf(e.Err)
+		cause, inner := e.Err, false
+		for next := cause; next != nil && !inner; next = errors.Unwrap(cause) {
+			cause = next
+			_, inner = cause.(*Error)
+		}
+		if _, several := cause.(interface{ Unwrap() []error }); several && !inner {
+			kind = KindOf(e.Err)
+		} // else the cause has at most one kind, which the tree below shows
 	}
 	switch {
 	case e.Err == nil && kind == nil:

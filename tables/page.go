@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -29,11 +30,12 @@ type Page[T any] struct {
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	var page Page[T]
 	ctx, span := q.src.begin(ctx, "Page")
+	err := telemetry.ErrPanicked // until the callbacks have returned
+	defer func() { span.End(err) }()
 	next, err := q.page(ctx, token, func(v any) int {
 		page.Items = append(page.Items, v.(*T))
 		return len(page.Items)
 	})
-	span.End(err)
 	if err != nil {
 		return Page[T]{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
 // Query describes a query. Its methods return changed copies, so a Query can be kept and varied. Plan, and every method that would send
@@ -218,11 +219,14 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 				return
 			}
 			span.Pause()
+			err = telemetry.ErrPanicked // until the loop's body has returned
 			for _, v := range page.Items {
 				if !yield(v, nil) {
+					err = nil
 					return
 				}
 			}
+			err = nil
 			span.Resume()
 			if page.Next == "" {
 				return
@@ -235,11 +239,12 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 // empty pages.
 func (q Query[T]) First(ctx context.Context) (*T, error) {
 	ctx, span := q.src.begin(ctx, "First")
+	ended := telemetry.ErrPanicked // until the callbacks have returned
+	defer func() { span.End(ended) }()
 	for v, err := range q.Top(1).All(ctx) {
-		span.End(err)
+		ended = err
 		return v, err
 	}
-	err := &Error{Op: "First", Table: q.src.Table.name, Kind: ErrNotFound}
-	span.End(err)
-	return nil, err
+	ended = &Error{Op: "First", Table: q.src.Table.name, Kind: ErrNotFound}
+	return nil, ended
 }

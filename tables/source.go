@@ -55,14 +55,15 @@ func (s *Source) begin(ctx context.Context, verb string) (context.Context, *tele
 // get makes the point read of one row. A row that does not belong to the source is ErrNotFound.
 func (s *Source) get(ctx context.Context, op string, key Key) (_ any, err error) {
 	ctx, span := s.begin(ctx, op)
+	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	row, err := s.Table.fetch(ctx, op, key, s.Known)
-	if err != nil {
-		return nil, err
+	row, failed := s.Table.fetch(ctx, op, key, s.Known)
+	if failed != nil {
+		return nil, failed
 	}
-	v, err := s.Load(ctx, row, nil)
-	if err != nil {
-		return nil, s.DecodeError(op, row.Key, err)
+	v, failed := s.Load(ctx, row, nil)
+	if failed != nil {
+		return nil, s.DecodeError(op, row.Key, failed)
 	}
 	if v == nil {
 		return nil, &Error{Op: op, Table: s.Table.name, Key: key, Kind: ErrNotFound}

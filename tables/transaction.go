@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -122,6 +123,7 @@ func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err erro
 		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
 	}
 	ctx, span := (&Source{Table: x.table}).begin(ctx, "Commit")
+	err = telemetry.ErrPanicked // until the patterns have returned
 	defer func() { span.End(err) }()
 	if err := x.usable(); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
 	return p.check(p.source)
 }
 
-// most bounds the children that are read: a transaction has 100 rows, one of them the mark or the trace, and one the entity's.
+// mostFollowers bounds the children that are read: a transaction has 100 rows, one of them the mark or the trace, and one the entity's.
 const mostFollowers = 98
 
 func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follower, error) {
@@ -84,10 +84,8 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 type follower interface {
 	meta() *tables.Meta
 	deletes() driver.Along
-	// copies returns the change that writes the copy: a replacement of there, or an insert if there is nil.
-	copies(there follower) (driver.Along, error)
-	// copyKey returns the key of the copy.
-	copyKey() (tables.Key, error)
+	// copies returns the key of the copy and the change that writes it: a replacement of the one of present that has this key, or an insert.
+	copies(present map[tables.Key]follower) (tables.Key, driver.Along, error)
 }
 
 // childOf is a child, at the source or at the destination.
@@ -103,30 +101,22 @@ func (c *childOf[T, C]) deletes() driver.Along {
 	return c.host.Along(driver.ChangeDelete, c.child, "")
 }
 
-func (c *childOf[T, C]) copyKey() (tables.Key, error) {
-	copied, err := c.part.rekeyed(c.host, c.child)
-	if err != nil {
-		return tables.Key{}, err
-	}
-	return c.part.repo.KeyOf(copied), nil
-}
-
-func (c *childOf[T, C]) copies(there follower) (driver.Along, error) {
+func (c *childOf[T, C]) copies(present map[tables.Key]follower) (tables.Key, driver.Along, error) {
 	incarnation := c.meta().Incarnation()
 	if incarnation == "" {
-		return driver.Along{}, &tables.Error{Op: "Move", Table: c.host.Table().Name(), Key: c.meta().Key(), Kind: tables.ErrInvalid,
+		return tables.Key{}, driver.Along{}, &tables.Error{Op: "Move", Table: c.host.Table().Name(), Key: c.meta().Key(), Kind: tables.ErrInvalid,
 			Err: errors.New("the child has no incarnation, because a program without repository wrote it; Replace it with the repository, then requeue this message")}
 	}
 	copied, err := c.part.rekeyed(c.host, c.child)
 	if err != nil {
-		return driver.Along{}, err
+		return tables.Key{}, driver.Along{}, err
 	}
-	kind := driver.ChangeInsert
-	if there != nil {
+	key, kind := c.part.repo.KeyOf(copied), driver.ChangeInsert
+	if there := present[key]; there != nil {
 		*c.part.repo.MetaOf(copied) = *there.meta()
 		kind = driver.ChangeReplace
 	}
-	return c.part.repo.Along(kind, copied, movedIncarnation(incarnation)), nil
+	return key, c.part.repo.Along(kind, copied, movedIncarnation(incarnation)), nil
 }
 
 // family is an entity with what moves along with it.
@@ -182,11 +172,7 @@ func copiesOf(source, there []follower) ([]driver.Along, error) {
 	}
 	var changes []driver.Along
 	for _, f := range source {
-		key, err := f.copyKey()
-		if err != nil {
-			return nil, err
-		}
-		change, err := f.copies(present[key])
+		key, change, err := f.copies(present)
 		if err != nil {
 			return nil, err
 		}

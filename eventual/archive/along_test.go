@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type shopProcess struct {
 	lines, archivedLines   *patterns.Repository[line]
 	queue                  *eventual.Queue
 	mover                  *archive.Mover[order]
+	rekeyed                atomic.Int64 // lines
 }
 
 func newShop(t testing.TB, s *storagetest.Service) (*shop, *shopProcess) {
@@ -98,7 +100,7 @@ func (x *shop) start(s *storagetest.Service) (p *shopProcess, err error) {
 		return nil, err
 	}
 	p.mover, err = archive.New(p.queue, "archive-orders", p.orders,
-		archive.ToRepository(p.archivedOrders, nil, archive.Along(p.lines, linesOf, p.archivedLines, nil)), &archive.Options{Replace: x.replaces})
+		archive.ToRepository(p.archivedOrders, nil, archive.Along(p.lines, linesOf, p.archivedLines, func(*line) { p.rekeyed.Add(1) })), &archive.Options{Replace: x.replaces})
 	return p, err
 }
 
@@ -416,4 +418,16 @@ func TestMoverAlongTakenKey(t *testing.T) {
 	harness.Must[int](t)(p.queue.Poison().Requeue(ctx, nil))
 	harness.Check(t, p.work(ctx))
 	wantEnds(t, p, "1", "|order bolt nut")
+}
+
+// TestAlongRekeysOnce: a move calls the function that changes the keys once for each child.
+func TestAlongRekeysOnce(t *testing.T) {
+	_, p := newShop(t, storagetest.Simulator(t, nil))
+	o := harness.Must[*order](t)(p.place(t.Context(), "7", "pen", "ink", "paper"))
+	harness.Check(t, p.mover.Move(t.Context(), o))
+	p.rekeyed.Store(0) // Move itself may look at the keys
+	harness.Check(t, p.work(t.Context()))
+	if ends := harness.Must[string](t)(p.ends(t.Context(), "7")); ends != "|order pen ink paper" || p.rekeyed.Load() != 3 {
+		t.Errorf("%q; 3 lines were given to rekey %d times", ends, p.rekeyed.Load())
+	}
 }

@@ -4,6 +4,7 @@ package intents
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -13,6 +14,9 @@ type Intent struct {
 	ID      string // ID of the change set
 	Members []Member
 }
+
+// ErrChanging: an entity has changed during each attempt to apply an intent's effects for it. Nothing is wrong, and a later delivery goes on.
+var ErrChanging = errors.New("the entity has changed during every attempt; a worker goes on with a later delivery")
 
 // Member is one entity of a change set that has effects outside of its partition.
 type Member struct {

@@ -31,12 +31,35 @@ var (
 
 // Of returns the kind of err, nil for none. Joined errors can match several kinds; then it is the one that is listed first.
 func Of(err error) error {
-	for _, kind := range all {
-		if errors.Is(err, kind) {
-			return kind
+	first := len(all)
+	visit(err, &first)
+	if first == len(all) {
+		return nil
+	}
+	return all[first]
+}
+
+// visit lowers first to the first kind that err matches. It visits each cause once for all kinds: errors.Is for each kind would make an
+// Error without a kind of its own find that of its cause again each time.
+func visit(err error, first *int) {
+	if err == nil {
+		return
+	}
+	is, _ := err.(interface{ Is(error) bool })
+	for i, kind := range all[:*first] {
+		if err == kind || is != nil && is.Is(kind) {
+			*first = i
+			break
 		}
 	}
-	return nil
+	switch causes := err.(type) {
+	case interface{ Unwrap() error }:
+		visit(causes.Unwrap(), first)
+	case interface{ Unwrap() []error }:
+		for _, cause := range causes.Unwrap() {
+			visit(cause, first)
+		}
+	}
 }
 
 // Check returns an error if err matches more than one kind. Each error of an errors.Join may have a kind of its own.

@@ -1,4 +1,5 @@
-// Package sharedlocks keeps the workers of one long job from writing the same shared rows at once.
+// Package sharedlocks keeps the goroutines of a process from working on the same names at once: the workers of a long job on shared rows,
+// and the handlers of an ordered outbox on an entity.
 package sharedlocks
 
 import (

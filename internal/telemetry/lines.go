@@ -16,6 +16,7 @@ const (
 	LineIntentNotDeleted
 	LineIntentHidden
 	LineIntentOld
+	LineIntentBusy
 	LineRefusedTogether
 	LinePollFailed
 	LinePollGarbled
@@ -47,6 +48,8 @@ var lines = [...]LineInfo{
 		"Effects that are left to workers come that much later."},
 	LineIntentOld: {"intent_old", slog.LevelWarn, "an intent is old: what its change does outside of the entity's partition is not applied yet",
 		"A worker got an intent that is older than 10 minutes. Look for effect_failed and message_failed lines of the same intent."},
+	LineIntentBusy: {"intent_busy", slog.LevelWarn, "the entity of an intent has changed during every attempt of a delivery; the intent is delivered again later",
+		"The delivery is no failure. Frequent lines mean that an entity changes faster than its effects, or the handler of its outbox, are done."},
 	LineRefusedTogether: {"refused_together", slog.LevelDebug, "the service refused copies of several entities together; they are written without the refused one, or one by one",
 		"Costs requests and nothing else."},
 	LinePollFailed: {"poll_failed", slog.LevelError, "poll failed",

@@ -93,9 +93,14 @@ func ExpectMissing(ctx context.Context) context.Context {
 
 type expectMissing struct{}
 
+func expectsMissing(ctx context.Context) bool {
+	expected, _ := ctx.Value(expectMissing{}).(bool)
+	return expected
+}
+
 // Missing logs and counts a request to a table, queue or container that does not exist, unless the caller expects that.
 func (t *Telemetry) Missing(ctx context.Context, service, resource string) {
-	if ctx.Value(expectMissing{}) != nil {
+	if expectsMissing(ctx) {
 		return
 	}
 	t.Count(ctx, MissingResources, 1, AttrService, service, AttrResource, resource)

@@ -68,12 +68,16 @@ const (
 	ProcessVerb = "process"
 )
 
-// Outside returns a context for code of the program, such as a handler: operations in it are operations of their own.
+// Outside returns a context for code of the program, such as a handler: operations in it are operations of their own, and the tables that
+// they miss are told.
 func Outside(ctx context.Context) context.Context {
-	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer == nil {
-		return ctx
+	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer != nil {
+		ctx = context.WithValue(ctx, operationKey{}, (*Operation)(nil))
 	}
-	return context.WithValue(ctx, operationKey{}, (*Operation)(nil))
+	if expectsMissing(ctx) {
+		ctx = context.WithValue(ctx, expectMissing{}, false)
+	}
+	return ctx
 }
 
 // names are the attributes that name the operation, in pairs, and its metric.
@@ -119,17 +123,25 @@ func Loop[V any](o *Operation, sequence iter.Seq2[V, error], yield func(V, error
 		return
 	}
 	var failed error
-	defer func() { o.End(failed) }()
+	finished := false // remains so if the body of the loop panics
+	defer func() {
+		if !finished {
+			failed = ErrPanicked
+		}
+		o.End(failed)
+	}()
 	for v, err := range sequence {
 		if err != nil {
 			failed = err
 		}
 		o.Pause()
 		if !yield(v, err) {
+			finished = true
 			return
 		}
 		o.Resume()
 	}
+	finished = true
 }
 
 // OK is the outcome of an operation without an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,7 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		c.attempts++
 	}
 	ctx, resource := raw.Context(), p.resource(raw.URL.Path)
+	ctx, sent := wire.WatchSent(ctx)
 	var span trace.Span
 	if t.tracer != nil {
 		ctx, span = t.tracer.Start(ctx, raw.Method+" "+resource, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
@@ -67,10 +69,9 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		if resend > 0 {
 			span.SetAttributes(attribute.Int(AttrResend, resend))
 		}
-		req = req.WithContext(ctx)
 	}
 	began := time.Now()
-	resp, err := req.Next()
+	resp, err := req.WithContext(ctx).Next()
 	status, failure := p.result(resp, err)
 	t.Record(ctx, RequestDuration, time.Since(began).Seconds(), AttrService, p.service, AttrMethod, raw.Method, AttrStatus, status, AttrError, failure)
 	if resend > 0 {
@@ -79,7 +80,7 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	if status == "429" || status == "503" {
 		t.Count(ctx, RequestThrottled, 1, AttrService, p.service)
 	}
-	if raw.Method != http.MethodGet && raw.Method != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
+	if *sent && raw.Method != http.MethodGet && raw.Method != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		t.Count(ctx, RequestUnknown, 1, AttrService, p.service)
 	}
 	if code := missing(resp); code != "" {
@@ -114,7 +115,7 @@ func (attempts) result(resp *http.Response, err error) (status, failure string) 
 func endAttempt(span trace.Span, resp *http.Response, failure string) {
 	if resp != nil {
 		span.SetAttributes(attribute.Int(AttrStatus, resp.StatusCode))
-		if id := resp.Header.Get("X-Ms-Request-Id"); len(id) > 0 && len(id) <= maxID {
+		if id := resp.Header.Get("X-Ms-Request-Id"); requestID.MatchString(id) {
 			span.SetAttributes(attribute.String(AttrRequest, id))
 		}
 	}
@@ -138,8 +139,8 @@ func missing(resp *http.Response) string {
 	return ""
 }
 
-// maxID limits the length of a request's ID, which is text of a response.
-const maxID = 100
+// requestID is the form of a request's ID. Any other text of a response could be anything, such as a key.
+var requestID = regexp.MustCompile(`^[0-9A-Fa-f-]{1,64}$`)
 
 // resource returns the table, queue or container of a request's path, without keys and names of blobs.
 func (p attempts) resource(path string) string {

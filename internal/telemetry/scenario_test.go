@@ -112,8 +112,18 @@ func messages(t *testing.T, w *watch, s *storagetest.Service) {
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until) && (w.metrics(t)["tablepatterns.queue.poisoned"].Data == nil || worker.Stats().Handled == 0); {
 		time.Sleep(time.Millisecond)
 	}
+	for _, m := range telemetry.Metrics() {
+		if m.Kind == telemetry.Gauge {
+			w.gauges = append(w.gauges, w.metrics(t)[m.Name])
+		}
+	}
 	cancel()
 	harness.Check(t, <-ended)
+	for _, m := range w.gauges {
+		if _, there := w.metrics(t)[m.Name]; there || m.Name == "" {
+			t.Errorf("the gauge %q was not there while the worker ran, or is there after it has ended", m.Name)
+		}
+	}
 	harness.Must[string](t)(q.Send(t.Context(), "lost", nil, nil))
 	_, err := worker.Drain(t.Context())
 	harness.Check(t, err, q.Drop(t.Context()))
@@ -136,6 +146,9 @@ func TestAllSignals(t *testing.T) {
 	w := newWatch()
 	everything(t, w)
 	emitted := w.metrics(t)
+	for _, m := range w.gauges {
+		emitted[m.Name] = m
+	}
 	for _, m := range telemetry.Metrics() {
 		got, ok := emitted[m.Name]
 		if !ok {
@@ -202,6 +215,9 @@ func noSecrets(t *testing.T, w *watch) {
 	for name, m := range w.metrics(t) {
 		texts = append(texts, name+series(m))
 	}
+	for _, m := range w.gauges {
+		texts = append(texts, m.Name+series(m))
+	}
 	for _, text := range texts {
 		if strings.Contains(text, secretKey) || strings.Contains(text, secretValue) {
 			t.Errorf("a key or a value is in: %.500s", text)
@@ -257,7 +273,7 @@ func TestMissingTableIsTold(t *testing.T) {
 	}
 }
 
-// TestMissingTableThatIsExpected: a period without a table is none of the tables that somebody has forgotten to create.
+// TestMissingTableThatIsExpected: a read of a period without a table logs and counts no missing table.
 func TestMissingTableThatIsExpected(t *testing.T) {
 	ctx, s, w := t.Context(), storagetest.Simulator(t, nil), newWatch()
 	account := w.account(t, s)

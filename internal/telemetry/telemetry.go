@@ -22,7 +22,7 @@ import (
 type Reason struct {
 	Outcome string // the kind, such as "conflict"; "error" if it has none
 	Code    string // the service's error code
-	Table   string // or queue, or container
+	Table   string // where the error was, if it names a table
 	Pattern string
 }
 
@@ -44,6 +44,7 @@ type Telemetry struct {
 
 	mu       sync.Mutex
 	limiters map[limited]*limiter // of lines
+	gauges   gauges
 }
 
 // instruments are those of Metrics.
@@ -51,7 +52,8 @@ type instruments struct {
 	histograms [len(metrics)]metric.Float64Histogram
 	counters   [len(metrics)]metric.Int64Counter
 	upDowns    [len(metrics)]metric.Int64UpDownCounter
-	gauges     [len(metrics)]metric.Float64Gauge
+	gauges     [len(metrics)]metric.Float64ObservableGauge // nil for other kinds
+	meter      metric.Meter
 }
 
 // New returns the telemetry of an account.
@@ -64,7 +66,7 @@ func New(o Options) (*Telemetry, error) {
 		return t, nil
 	}
 	meter := o.Meters.Meter(Scope)
-	t.meters = &instruments{}
+	t.meters = &instruments{meter: meter}
 	for i, m := range metrics {
 		var err error
 		switch m.Kind {
@@ -75,7 +77,7 @@ func New(o Options) (*Telemetry, error) {
 		case UpDownCounter:
 			t.meters.upDowns[i], err = meter.Int64UpDownCounter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
 		case Gauge:
-			t.meters.gauges[i], err = meter.Float64Gauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
+			t.meters.gauges[i], err = meter.Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the MeterProvider failed to make the instrument %s: %w", m.Name, err)
@@ -112,13 +114,6 @@ func (t *Telemetry) Change(ctx context.Context, m Metric, n int, attributes ...s
 	}
 }
 
-// Observe records a value of a gauge.
-func (t *Telemetry) Observe(ctx context.Context, m Metric, value float64, attributes ...string) {
-	if t.Measures() {
-		t.meters.gauges[m].Record(context.WithoutCancel(ctx), value, withPairs(attributes))
-	}
-}
-
 // Record records a value of a histogram.
 func (t *Telemetry) Record(ctx context.Context, m Metric, value float64, attributes ...string) {
 	if t.Measures() {
@@ -128,13 +123,17 @@ func (t *Telemetry) Record(ctx context.Context, m Metric, value float64, attribu
 
 // withPairs leaves out attributes without a value.
 func withPairs(pairs []string) metric.MeasurementOption {
+	return metric.WithAttributeSet(setOf(pairs))
+}
+
+func setOf(pairs []string) attribute.Set {
 	set := make([]attribute.KeyValue, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			set = append(set, attribute.String(pairs[i], pairs[i+1]))
 		}
 	}
-	return metric.WithAttributeSet(attribute.NewSet(set...))
+	return attribute.NewSet(set...)
 }
 
 // explain returns the reason of an error that is not nil.

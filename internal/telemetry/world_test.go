@@ -69,11 +69,12 @@ type watch struct {
 	reader *metric.ManualReader
 	meters *metric.MeterProvider
 	log    *log
+	gauges []metricdata.Metrics // while a worker ran
 }
 
 func newWatch() *watch {
 	reader := metric.NewManualReader()
-	return &watch{tracetest.NewSpanRecorder(), reader, metric.NewMeterProvider(metric.WithReader(reader)), &log{}}
+	return &watch{spans: tracetest.NewSpanRecorder(), reader: reader, meters: metric.NewMeterProvider(metric.WithReader(reader)), log: &log{}}
 }
 
 // account opens an account of the service with everything configured.

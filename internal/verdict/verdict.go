@@ -15,6 +15,9 @@ type Verdict struct {
 	// Poisoned is set with an error that a later delivery would return again. The worker puts the message on the poison queue at once and
 	// then calls Poisoned. If that fails, the message is delivered again.
 	Poisoned func(context.Context) error
+	// Postpone is set with an error that is no failure: the message is delivered again later, and this delivery does not count toward
+	// MaxDequeues.
+	Postpone bool
 }
 
 // Action is what a worker does to a message whose handler returned no error.

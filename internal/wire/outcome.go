@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -78,7 +79,18 @@ func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if ex := from(req); ex != nil {
 		ex.sent = true
 	}
+	if sent, _ := req.Raw().Context().Value(sentKey{}).(*bool); sent != nil {
+		*sent = true
+	}
 	return withoutSecrets(exposeTransient(req))
+}
+
+type sentKey struct{}
+
+// WatchSent returns a context for one attempt, and a flag that Sender sets if the attempt passes all policies.
+func WatchSent(ctx context.Context) (context.Context, *bool) {
+	sent := new(bool)
+	return context.WithValue(ctx, sentKey{}, sent), sent
 }
 
 // NotSent is the error of an attempt of which the service received nothing, or only a part that it cannot apply. A policy

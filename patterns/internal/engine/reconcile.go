@@ -56,6 +56,7 @@ func (s *snapshot) shows(row *StoredRow) bool {
 // Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
 	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
+	err = telemetry.ErrPanicked // until the patterns have returned
 	defer func() { span.End(err) }()
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
@@ -201,7 +202,7 @@ func (c *convergence) close(ctx context.Context) error {
 		}
 		if attempt == r.Schema.MaxAttempts-1 {
 			for _, t := range c.open {
-				t.err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: t.Key, Kind: tables.ErrConflict}
+				t.err = &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: t.Key, Kind: tables.ErrConflict, Err: intents.ErrChanging}
 			}
 			break
 		}

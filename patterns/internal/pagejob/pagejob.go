@@ -107,8 +107,9 @@ func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	j.report.Resume = j.Resume
 	j.count(&at)
 	ctx, span := tables.TelemetryOf(rows.Open, j.Engine.Table.Account()).Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
-	err := j.run(pace.With(ctx, j.RowsPerSecond), &at)
-	span.End(err)
+	err := telemetry.ErrPanicked // until the callbacks have returned
+	defer func() { span.End(err) }()
+	err = j.run(pace.With(ctx, j.RowsPerSecond), &at)
 	j.report.Elapsed = time.Since(j.began)
 	return j.report, err
 }

@@ -1,0 +1,81 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// gauges are the values of the gauges that somebody keeps current. A value is emitted at each collection until its owner forgets it: the
+// last length of a queue that nobody measures any more would look like a current one for ever.
+type gauges struct {
+	mu           sync.Mutex
+	values       []gaugeValue // the newest is the last
+	registration metric.Registration
+}
+
+// gaugeValue is a value that an owner has observed.
+type gaugeValue struct {
+	owner  any
+	metric Metric
+	set    attribute.Set
+	value  float64
+}
+
+// Observe sets a value of a gauge, until the owner calls Forget. Of several owners with equal attributes, the one that has observed last
+// counts.
+func (t *Telemetry) Observe(owner any, m Metric, value float64, attributes ...string) error {
+	if !t.Measures() {
+		return nil
+	}
+	set, g := setOf(attributes), &t.gauges
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.values = append(slices.DeleteFunc(g.values, func(v gaugeValue) bool {
+		return v.owner == owner && v.metric == m && v.set.Equals(&set)
+	}), gaugeValue{owner, m, set, value})
+	if g.registration != nil {
+		return nil
+	}
+	var all []metric.Observable
+	for _, gauge := range t.meters.gauges {
+		if gauge != nil {
+			all = append(all, gauge)
+		}
+	}
+	var err error
+	g.registration, err = t.meters.meter.RegisterCallback(t.collect, all...)
+	return err
+}
+
+// collect emits the values.
+func (t *Telemetry) collect(_ context.Context, to metric.Observer) error {
+	t.gauges.mu.Lock()
+	defer t.gauges.mu.Unlock()
+	for _, v := range t.gauges.values {
+		to.ObserveFloat64(t.meters.gauges[v.metric], v.value, metric.WithAttributeSet(v.set))
+	}
+	return nil
+}
+
+// Forget removes the values of an owner.
+func (t *Telemetry) Forget(owner any) error {
+	if !t.Measures() {
+		return nil
+	}
+	g := &t.gauges
+	g.mu.Lock()
+	g.values = slices.DeleteFunc(g.values, func(v gaugeValue) bool { return v.owner == owner })
+	var over metric.Registration
+	if len(g.values) == 0 {
+		over, g.registration = g.registration, nil
+	}
+	g.mu.Unlock()
+	if over == nil {
+		return nil
+	}
+	return over.Unregister() // not under the lock: it waits for a collection
+}
