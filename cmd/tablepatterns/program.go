@@ -82,7 +82,7 @@ Exit codes: 0 done, or equal; 1 there are differences; 2 an error, or interrupte
 	flags.IntVar(&p.rowsPerSecond, "rows-per-second", 0, "limit of rows read and written in a second (default none)")
 	flags.StringArrayVar(&p.partitions, "partition", nil, "`KEY` of a partition to process, instead of all; repeat for several")
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "show no progress")
-	root.AddCommand(p.inspectCommand())
+	root.AddCommand(p.inspectCommand(), p.copyCommand(), p.backupCommand(), p.restoreCommand(), p.verifyCommand(), p.compareCommand())
 	return root
 }
 

@@ -1,0 +1,402 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// jobFlags are the flags of commands that run a job of package backup.
+type jobFlags struct {
+	resume   string // file
+	existing string
+	create   bool
+	dryRun   bool
+	other    string // variable of the second account
+}
+
+// addResume, addWrites and addOther add flags.
+func (f *jobFlags) addResume(flags *pflag.FlagSet) {
+	flags.StringVar(&f.resume, "resume", "", "`FILE` for the position: read if it exists, written while the job runs, removed at the end")
+}
+
+func (f *jobFlags) addWrites(flags *pflag.FlagSet) {
+	flags.StringVar(&f.existing, "existing", "refuse", "a row that exists with other content: refuse (end there), skip (leave it), replace (overwrite it)")
+	flags.BoolVar(&f.create, "create", false, "create the destination if it does not exist")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing: count, and print the rows that exist with other content")
+}
+
+func (f *jobFlags) addOther(flags *pflag.FlagSet, what string) {
+	flags.StringVar(&f.other, "to-connection-env", "", "`NAME` of an environment variable with the connection string of the account of "+what+" (default: the same account)")
+}
+
+// second opens the second table of a command.
+func (p *program) second(f *jobFlags, name string) (*tables.Table, error) {
+	variable := f.other
+	if variable == "" {
+		variable = p.connection
+	}
+	account, err := p.account(variable)
+	if err != nil {
+		return nil, err
+	}
+	return account.Table(name), nil
+}
+
+// ready creates a destination, if the caller wants that.
+func (f *jobFlags) ready(ctx context.Context, to *tables.Table) error {
+	if !f.create || f.dryRun {
+		return nil
+	}
+	return to.CreateIfMissing(ctx)
+}
+
+// job is a run of a job, with what it prints.
+type job struct {
+	*program
+	command  string
+	options  backup.Options
+	position *position
+	end      func()
+}
+
+// begin makes the options of a job of the command line.
+func (p *program) begin(command string, f *jobFlags) (*job, error) {
+	at, err := openPosition(command, f.resume)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{program: p, command: command, position: at}
+	j.options = backup.Options{Partitions: p.partitions, Concurrency: p.concurrency, RowsPerSecond: p.rowsPerSecond, DryRun: f.dryRun, Resume: at.token, Found: j.difference}
+	switch f.existing {
+	case "", "refuse":
+	case "skip":
+		j.options.Existing = backup.SkipExisting
+	case "replace":
+		j.options.Existing = backup.ReplaceExisting
+	default:
+		return nil, fmt.Errorf("--existing is %q; it must be refuse, skip or replace", f.existing)
+	}
+	show, end := p.progress(command)
+	j.end = end
+	j.options.Progress = func(r tables.Report) {
+		at.follow(r)
+		if show != nil {
+			show(r)
+		}
+	}
+	return j, nil
+}
+
+// difference prints a difference.
+func (j *job) difference(d backup.Difference) error {
+	j.position.found++
+	_, err := fmt.Fprintln(j.stdout, d)
+	return err
+}
+
+// finish prints what a job has done, and how to go on if it has ended early. done names the result.
+func (j *job) finish(done string, r tables.Report, err error) error {
+	j.end()
+	fmt.Fprintf(j.stdout, "%s: %v\n", done, r)
+	if err == nil {
+		if err := errors.Join(j.position.failed, j.position.done()); err != nil {
+			return err
+		}
+		if j.position.found > 0 {
+			return errDifferences
+		}
+		return nil
+	}
+	if r.Resume != "" {
+		j.position.token = r.Resume
+	}
+	advice, kept := j.position.keep()
+	if kept != nil {
+		return errors.Join(err, kept)
+	}
+	fmt.Fprintln(j.stderr, advice)
+	return err
+}
+
+// copyCommand is tablepatterns copy.
+func (p *program) copyCommand() *cobra.Command {
+	f := &jobFlags{}
+	c := &cobra.Command{
+		Use:   "copy TABLE DESTINATION",
+		Short: "Copy the rows of a table into another one, of any account",
+		Long: `Copy the rows of a table into another one, with all properties as they are.
+
+A row that is there with the same content counts as unchanged, so the command can be repeated. Beside live writers a copy is no snapshot.`,
+		Example: `  tablepatterns copy Orders OrdersCopy --create
+  tablepatterns copy Orders Orders --to-connection-env OTHER_ACCOUNT --resume orders.resume`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			from, err := p.table(args[0])
+			if err != nil {
+				return err
+			}
+			to, err := p.second(f, args[1])
+			if err != nil {
+				return err
+			}
+			j, err := p.begin("copy", f)
+			if err != nil {
+				return err
+			}
+			if err := f.ready(c.Context(), to); err != nil {
+				return err
+			}
+			result, err := backup.Copy(c.Context(), from, to, &j.options)
+			return j.written("copied", result, err)
+		},
+	}
+	f.addResume(c.Flags())
+	f.addWrites(c.Flags())
+	f.addOther(c.Flags(), "the destination")
+	return c
+}
+
+// written is finish for a job that writes rows.
+func (j *job) written(done string, r backup.Result, err error) error {
+	err = j.finish(done, r.Report, err)
+	if r.Outside > 0 && !j.options.DryRun {
+		fmt.Fprintf(j.stderr, "%d rows are index copies in other partitions, whose ETags are new now: run Repair of the Store\n", r.Outside)
+	}
+	return err
+}
+
+// vaultFlags name a vault.
+type vaultFlags struct{ folder, container, prefix, connection string }
+
+func (v *vaultFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&v.folder, "folder", "", "`DIRECTORY` with the backups")
+	flags.StringVar(&v.container, "container", "", "`NAME` of the blob container with the backups, which exists")
+	flags.StringVar(&v.prefix, "prefix", "", "`PATH` in the container")
+	flags.StringVar(&v.connection, "vault-connection-env", "", "`NAME` of an environment variable with the connection string of the container's account (default: the same account)")
+}
+
+// open opens the vault.
+func (p *program) open(v *vaultFlags) (*backup.Vault, error) {
+	switch {
+	case (v.folder == "") == (v.container == ""):
+		return nil, errors.New("give one of --folder and --container, where the backups are")
+	case v.folder != "":
+		return backup.OpenFolder(v.folder)
+	}
+	variable := v.connection
+	if variable == "" {
+		variable = p.connection
+	}
+	account, err := p.account(variable)
+	if err != nil {
+		return nil, err
+	}
+	return backup.OpenContainer(account.Container(v.container), v.prefix)
+}
+
+// backupCommand is tablepatterns backup.
+func (p *program) backupCommand() *cobra.Command {
+	v := &vaultFlags{}
+	var base string
+	var resume bool
+	c := &cobra.Command{
+		Use:   "backup NAME TABLE...",
+		Short: "Back up tables under a new name, in a folder or a container",
+		Long: `Back up tables under a new name, in a folder or a container.
+
+An earlier backup of the name is never overwritten. Beside live writers a backup is no snapshot.`,
+		Example: `  tablepatterns backup monday Orders Customers --folder /backups
+  tablepatterns backup tuesday Orders Customers --folder /backups --base monday`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			account, err := p.account(p.connection)
+			if err != nil {
+				return err
+			}
+			vault, err := p.open(v)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, vault.Close()) }()
+			var all []*tables.Table
+			for _, name := range args[1:] {
+				all = append(all, account.Table(name))
+			}
+			options := backup.Options{Partitions: p.partitions, Concurrency: p.concurrency, RowsPerSecond: p.rowsPerSecond, Base: base}
+			if resume {
+				if options.Resume, err = vault.Unfinished(c.Context(), args[0]); err != nil {
+					return err
+				}
+			}
+			show, end := p.progress("backup")
+			options.Progress = show
+			report, err := vault.Backup(c.Context(), args[0], all, &options)
+			end()
+			fmt.Fprintf(p.stdout, "backed up: %v\n", report)
+			if err != nil && report.Resume != "" {
+				fmt.Fprintln(p.stderr, "to go on, repeat the command with --resume")
+			}
+			if errors.Is(err, tables.ErrExists) && !resume {
+				err = fmt.Errorf("%w; --resume goes on with a backup that was interrupted", err)
+			}
+			return err
+		},
+	}
+	v.add(c.Flags())
+	c.Flags().StringVar(&base, "base", "", "`NAME` of an earlier backup there, whose unchanged parts are used again")
+	c.Flags().BoolVar(&resume, "resume", false, "go on with a backup of the name that was interrupted; begin if there is none")
+	return c
+}
+
+// restoreCommand is tablepatterns restore.
+func (p *program) restoreCommand() *cobra.Command {
+	v, f := &vaultFlags{}, &jobFlags{}
+	var only []string
+	c := &cobra.Command{
+		Use:   "restore NAME",
+		Short: "Restore tables of a backup",
+		Long: `Restore tables of a backup: all of them under their names, or those of --table.
+
+Rows that the backup does not have are left alone. A row that is there with the same content counts as unchanged, so the command can be repeated.`,
+		Example: `  tablepatterns restore monday --folder /backups --table Orders=OrdersRestored --create
+  tablepatterns restore monday --folder /backups --existing replace`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			vault, err := p.open(v)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, vault.Close()) }()
+			account, err := p.account(p.connection)
+			if err != nil {
+				return err
+			}
+			manifest, err := vault.Manifest(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if len(only) == 0 {
+				for _, t := range manifest.Tables {
+					only = append(only, t.Name)
+				}
+			}
+			j, err := p.begin("restore", f)
+			if err != nil {
+				return err
+			}
+			var targets []backup.Target
+			for _, each := range only {
+				name, to, renamed := strings.Cut(each, "=")
+				if !renamed {
+					to = name
+				}
+				targets = append(targets, backup.Target{Name: name, To: account.Table(to)})
+			}
+			for _, t := range targets {
+				if err := f.ready(c.Context(), t.To); err != nil {
+					return err
+				}
+			}
+			result, err := vault.Restore(c.Context(), args[0], targets, &j.options)
+			return j.written("restored", result, err)
+		},
+	}
+	v.add(c.Flags())
+	f.addResume(c.Flags())
+	f.addWrites(c.Flags())
+	c.Flags().StringArrayVar(&only, "table", nil, "`TABLE` of the backup, or TABLE=DESTINATION; repeat for several (default: all)")
+	return c
+}
+
+// verifyCommand is tablepatterns verify.
+func (p *program) verifyCommand() *cobra.Command {
+	v := &vaultFlags{}
+	c := &cobra.Command{
+		Use:   "verify NAME",
+		Short: "Read a backup whole, and name every damaged file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			vault, err := p.open(v)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, vault.Close()) }()
+			manifest, err := vault.Manifest(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			for _, t := range manifest.Tables {
+				fmt.Fprintf(p.stdout, "%s: %d rows, %d bytes, stored in %d chunks of %d bytes\n", t.Name, t.Rows, t.Bytes, t.Chunks, t.Stored)
+			}
+			damaged := 0
+			show, end := p.progress("verify")
+			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: func(d backup.Difference) error {
+				damaged++
+				_, err := fmt.Fprintln(p.stdout, d)
+				return err
+			}})
+			end()
+			fmt.Fprintf(p.stdout, "verified: %v\n", report)
+			if damaged > 0 && errors.Is(err, tables.ErrGarbled) {
+				return errDifferences
+			}
+			return err
+		},
+	}
+	v.add(c.Flags())
+	return c
+}
+
+// compareCommand is tablepatterns compare.
+func (p *program) compareCommand() *cobra.Command {
+	v, f := &vaultFlags{}, &jobFlags{}
+	var name string
+	c := &cobra.Command{
+		Use:   "compare TABLE OTHER",
+		Short: "Compare two tables, or a table of a backup with a table",
+		Long: `Compare two tables, or with --backup a table of the backup with a table: print each row that differs, without values.
+
+The exit code is 0 if they are equal, and 1 if they differ. ETag and Timestamp are not compared.`,
+		Example: `  tablepatterns compare Orders OrdersCopy
+  tablepatterns compare Orders Orders --backup monday --folder /backups`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			second, err := p.second(f, args[1])
+			if err != nil {
+				return err
+			}
+			j, err := p.begin("compare", f)
+			if err != nil {
+				return err
+			}
+			if name == "" {
+				first, err := p.table(args[0])
+				if err != nil {
+					return err
+				}
+				report, err := backup.Compare(c.Context(), first, second, &j.options)
+				return j.finish("compared", report, err)
+			}
+			vault, err := p.open(v)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, vault.Close()) }()
+			report, err := vault.Compare(c.Context(), name, args[0], second, &j.options)
+			return j.finish("compared", report, err)
+		},
+	}
+	v.add(c.Flags())
+	f.addResume(c.Flags())
+	f.addOther(c.Flags(), "OTHER")
+	c.Flags().StringVar(&name, "backup", "", "`NAME` of the backup that has TABLE")
+	return c
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// position keeps where a job is, so that a later run can go on there. It is not used by several goroutines at once.
+type position struct {
+	command string // such as "copy"
+	file    string // "" until one is needed
+	token   string // of the last progress
+	found   int64  // differences, those of the runs before included
+	saved   time.Time
+	failed  error // of a write while the job ran
+}
+
+// stored is the content of a position's file. The token has keys of the table.
+type stored struct {
+	Version int    `json:"version"`
+	Command string `json:"command"`
+	Resume  string `json:"resume"`
+	Found   int64  `json:"differences"`
+}
+
+const (
+	storedVersion = 1
+	saveEvery     = time.Second // at most, while a job runs
+)
+
+// openPosition reads the file of an earlier run, if it exists.
+func openPosition(command, file string) (*position, error) {
+	p := &position{command: command, file: file}
+	if file == "" {
+		return p, nil
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s stored
+	switch err := json.Unmarshal(data, &s); {
+	case err != nil || s.Version != storedVersion || s.Resume == "":
+		return nil, fmt.Errorf("the file %s is not the position of an interrupted run; give another name with --resume", file)
+	case s.Command != command:
+		return nil, fmt.Errorf("the file %s is the position of the command %q; repeat that command, or give another name with --resume", file, s.Command)
+	}
+	p.token, p.found = s.Resume, s.Found
+	return p, nil
+}
+
+// follow notes a job's position, and writes it now and then if the caller has named a file.
+func (p *position) follow(r tables.Report) {
+	if p.token = r.Resume; p.file == "" || p.token == "" || time.Since(p.saved) < saveEvery {
+		return
+	}
+	p.saved, p.failed = time.Now(), p.write()
+}
+
+func (p *position) write() error {
+	data, err := json.Marshal(stored{storedVersion, p.command, p.token, p.found})
+	if err != nil {
+		return err
+	}
+	return replaceFile(p.file, data)
+}
+
+// done removes the file of a complete job.
+func (p *position) done() error {
+	if p.file == "" {
+		return nil
+	}
+	if err := os.Remove(p.file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// keep writes the position of a job that has ended early, in a new file if the caller has named none, and says how to go on.
+func (p *position) keep() (advice string, err error) {
+	if p.token == "" {
+		return "nothing was done yet: repeat the command to begin", nil
+	}
+	if p.file == "" {
+		file, err := os.CreateTemp(".", "tablepatterns-"+p.command+"-*.resume")
+		if err != nil {
+			return "", err
+		}
+		if p.file = file.Name(); file.Close() != nil {
+			return "", fmt.Errorf("cannot write the file %s", p.file)
+		}
+	}
+	if err := p.write(); err != nil {
+		return "", err
+	}
+	return "to go on, repeat the command with --resume " + p.file, nil
+}
