@@ -115,6 +115,7 @@ func ExampleRepository() {
 	// entities that inspect_test.order does not read: 1 of 5
 	// fields of inspect_test.order that would turn an absent property into a zero value: 2; make them pointers, or tag them omitzero
 	// properties without a field in inspect_test.order, which a Replace would remove: 2; add a field tagged rest
+	// properties with values of several types that no field reads together: 1; correct the rows, or use a tables.Value
 	// [email] ("contoso", "email_june@contoso.com") for [("contoso", "O-0001") ("contoso", "O-0003")]
 	// Rebuild: 2 to 5 requests
 }

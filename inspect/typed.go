@@ -207,6 +207,15 @@ func warn(r *Report) {
 			add("properties without a field in %s, which a Replace would remove: %d; add a field tagged rest", t.Name, len(t.Unknown))
 		}
 	}
+	mixed := 0
+	for _, p := range r.Properties {
+		if typ, _ := goType(p.Types); typ == "tables.Value" {
+			mixed++
+		}
+	}
+	if mixed > 0 {
+		add("properties with values of several types that no field reads together: %d; correct the rows, or use a tables.Value", mixed)
+	}
 	if r.OtherProperties > 0 {
 		add("names of properties: more than %d, and %d values of others are not listed; raise Options.MaxProperties", len(r.Properties), r.OtherProperties)
 	}

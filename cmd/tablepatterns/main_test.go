@@ -13,12 +13,9 @@ import (
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/inspect"
-	"github.com/tablepatterns/tablepatterns/internal/leaks"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
-
-func TestMain(m *testing.M) { leaks.Main(m) }
 
 // shell runs command lines on one account of the simulator.
 type shell struct {
