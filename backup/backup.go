@@ -37,8 +37,7 @@ const storers = 4
 // Report.Read counts the rows that this run has read, Unchanged those of them whose chunk Options.Base has already, and Written those in new
 // chunks.
 //
-// Requests: 1 for each 1,000 rows, and 3 for each chunk of about Options.ChunkBytes if the vault is a container; 5 more, and 1 for each
-// chunk at the end.
+// Requests: 1 for each 1,000 rows, and 4 for each chunk of about Options.ChunkBytes if the vault is a container; 5 more.
 func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opBackup)
 	if err == nil {
@@ -180,6 +179,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 	case errors.Is(err, tables.ErrNotFound):
 		return false, nil
 	case err == nil && resumed != "" && c.Run == resumed:
+		_ = b.vault.objects.clear(ctx, journalName(b.name)) // the run has ended between the manifest and this
 		return true, nil
 	case err == nil || errors.Is(err, tables.ErrGarbled):
 		return false, &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrExists, Err: errors.New("the vault has a backup of this name; choose another name")}
@@ -427,12 +427,7 @@ func (b *backing) finish(ctx context.Context) error {
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {
 		return err
 	}
-	// From here on the backup is complete. What is left of the journal does no harm, and begun is removed last.
-	for n := b.number.Load(); n > 0; n-- {
-		if err := b.vault.objects.remove(ctx, entryName(b.name, int(n))); err != nil {
-			return nil
-		}
-	}
-	_ = b.vault.objects.remove(ctx, journalName(b.name)+begunName)
+	// From here on the backup is complete, and what is left of the journal does no harm: it is removed as far as possible.
+	_ = b.vault.objects.clear(ctx, journalName(b.name))
 	return nil
 }

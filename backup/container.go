@@ -105,12 +105,21 @@ func (b blobs) list(ctx context.Context, prefix string) iter.Seq2[string, error]
 	}
 }
 
-func (b blobs) remove(ctx context.Context, name string) error {
-	_, err := b.container.NewBlobClient(b.prefix+name).Delete(ctx, nil)
-	if blobio.IsGone(err) {
-		return nil
+func (b blobs) clear(ctx context.Context, prefix string) error {
+	var names []string
+	for name, err := range b.list(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		names = append(names, name)
 	}
-	return ofBlob(err)
+	return each(ctx, storers, len(names), func(ctx context.Context, i int) error {
+		_, err := b.container.NewBlobClient(b.prefix+names[i]).Delete(ctx, nil)
+		if blobio.IsGone(err) {
+			return nil
+		}
+		return ofBlob(err)
+	})
 }
 
 func (b blobs) flush() {}

@@ -166,15 +166,12 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-func (f folder) remove(ctx context.Context, name string) error {
+// clear also removes what killed processes have left below the prefix.
+func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := f.root.Remove(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return ofFile(err)
+	return ofFile(f.root.RemoveAll(path.Clean(prefix)))
 }
 
 func (f folder) flush() {

@@ -30,7 +30,8 @@ type objects interface {
 	put(ctx context.Context, name string, content []byte, create bool) error
 	// list yields the names that begin with a prefix, which ends with a slash, or of all objects at the top for "".
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
-	remove(ctx context.Context, name string) error
+	// clear removes all objects whose names begin with a prefix, which ends with a slash.
+	clear(ctx context.Context, prefix string) error
 	// flush makes what was put before durable.
 	flush()
 	close() error

@@ -56,7 +56,7 @@ func (r *Recorder) Take() []Recorded {
 
 // Replay sends requests again over plain HTTP, as fast as the server takes them, and gives each with its response to check. Signatures
 // hold for some minutes; those of transactions sign no body.
-func Replay(b *testing.B, transport policy.Transporter, requests []Recorded, concurrency int, check func(r *Recorded, status int, answer []byte)) {
+func Replay(b testing.TB, transport policy.Transporter, requests []Recorded, concurrency int, check func(r *Recorded, status int, answer []byte)) {
 	b.Helper()
 	work := make(chan *Recorded)
 	var running sync.WaitGroup
@@ -99,7 +99,7 @@ func (r *Recorded) send(transport policy.Transporter) (status int, answer []byte
 
 // BareTransport reaches the test's service with nothing in between: checks of Azure's rules would cost both sides of a comparison the same,
 // and make them look more alike than they are.
-func BareTransport(b *testing.B) policy.Transporter {
+func BareTransport(b testing.TB) policy.Transporter {
 	b.Helper()
 	if s := storagetest.Open(b); s.Clock != nil {
 		return s.ClientOptions.Transport

@@ -14,6 +14,7 @@ import (
 // that passed, so the list is short: but for the first one, which all others call, they are about Azurite, and are left out
 // of a suite on the simulator. A suite on Azurite runs them.
 var skipsAllowed = map[string]string{
+	"backup/kill_test.go:TestKilled":                                     "kills processes, which a simulator in memory cannot serve",
 	"eventual/kill_test.go:TestKilledWorkers":                            "kills worker processes, which a simulator in memory cannot serve",
 	"eventual/outboxkill_test.go:TestKilledOutboxes":                     "kills processes, which a simulator in memory cannot serve",
 	"logdata/kill_test.go:TestKilledWriters":                             "kills writer processes, which a simulator in memory cannot serve",
