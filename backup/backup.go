@@ -61,7 +61,10 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
 	}
-	b.run = newRun(opBackup, o, "%q %q %s", b.journal.Tables, name, o.Base)
+	for _, s := range o.Blobs {
+		b.journal.Blobs = append(b.journal.Blobs, s.Name)
+	}
+	b.run = newRun(opBackup, o, "%q %q %q %s", b.journal.Tables, b.journal.Blobs, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
 	return b.end(err == nil).Report, err
 }
@@ -118,6 +121,7 @@ type backing struct {
 
 	number  atomic.Int64 // of the last entry in the journal
 	entries []entry      // under run.mu
+	blobs   []blobEntry  // under run.mu
 }
 
 func (b *backing) has(name string) bool {
@@ -128,10 +132,17 @@ func (b *backing) all(ctx context.Context) error {
 	if err := b.begin(ctx); err != nil || b.complete {
 		return err
 	}
+	// A row may name a blob that a later change deletes, and a blob may be younger than the first listing: so there are two.
+	if err := b.saveBlobs(ctx); err != nil {
+		return err
+	}
 	for i := range b.tables {
 		if err := b.table(ctx, i); err != nil {
 			return err
 		}
+	}
+	if err := b.saveBlobs(ctx); err != nil {
+		return err
 	}
 	return b.finish(ctx)
 }
@@ -219,44 +230,46 @@ func (b *backing) resume(ctx context.Context, run string) error {
 		if name != entryName(b.name, i+1) {
 			return damaged(b.op, entryName(b.name, i+1), "the entry of the journal is missing")
 		}
-		e, err := b.readEntry(ctx, name)
-		if err != nil {
+		if err := b.readEntry(ctx, name); err != nil {
 			return err
 		}
-		b.entries = append(b.entries, e)
 	}
 	b.number.Store(int64(len(names)))
 	return nil
 }
 
-func (b *backing) readEntry(ctx context.Context, name string) (e entry, err error) {
+// journaled is an entry of the journal.
+type journaled struct {
+	*entry
+	Blob *blobEntry `json:"blob,omitempty"`
+}
+
+func (b *backing) readEntry(ctx context.Context, name string) error {
 	sealed, err := b.vault.objects.get(ctx, name, maxEntry)
 	if err != nil {
-		return e, b.vault.failed(b.op, name, err)
+		return b.vault.failed(b.op, name, err)
 	}
+	j := journaled{entry: &entry{}}
 	text, err := unseal(sealed)
 	if err == nil {
-		err = json.Unmarshal(text, &e)
+		err = json.Unmarshal(text, &j)
 	}
-	if err == nil {
-		err = e.check(len(b.tables))
+	if err == nil && j.Blob != nil {
+		b.blobs = append(b.blobs, *j.Blob)
+		err = j.Blob.check(len(b.options.Blobs))
+	} else if err == nil {
+		b.entries = append(b.entries, *j.entry)
+		err = j.check(len(b.tables))
 	}
 	if err != nil {
-		return e, damaged(b.op, name, "the entry of the journal is damaged: %v", err)
+		return damaged(b.op, name, "the entry of the journal is damaged: %v", err)
 	}
-	return e, nil
+	return nil
 }
 
 // record adds an entry to the journal.
 func (b *backing) record(ctx context.Context, e entry, counts ...func(*Result)) error {
-	text, err := json.Marshal(&e)
-	if err != nil {
-		return tables.Invalid(b.op, err)
-	}
-	if err := b.vault.create(ctx, b.op, entryName(b.name, int(b.number.Add(1))), seal(text)); err != nil {
-		if errors.Is(err, tables.ErrExists) {
-			return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrConflict, Err: errors.New("another process writes this backup at the same time; let one of them finish it")}
-		}
+	if err := b.add(ctx, journaled{entry: &e}); err != nil {
 		return err
 	}
 	b.progress(func(r *Result) {
@@ -266,6 +279,27 @@ func (b *backing) record(ctx context.Context, e entry, counts ...func(*Result)) 
 		}
 	})
 	return nil
+}
+
+// recordBlob adds an entry of a blob to the journal.
+func (b *backing) recordBlob(ctx context.Context, e blobEntry) error {
+	if err := b.add(ctx, journaled{Blob: &e}); err != nil {
+		return err
+	}
+	b.progress(func(*Result) { b.blobs = append(b.blobs, e) })
+	return nil
+}
+
+func (b *backing) add(ctx context.Context, j journaled) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return tables.Invalid(b.op, err)
+	}
+	err = b.vault.create(ctx, b.op, entryName(b.name, int(b.number.Add(1))), seal(text))
+	if errors.Is(err, tables.ErrExists) {
+		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrConflict, Err: errors.New("another process writes this backup at the same time; let one of them finish it")}
+	}
+	return err
 }
 
 // table reads what is missing of a table.
@@ -398,6 +432,7 @@ func (b *backing) finish(ctx context.Context) error {
 	})
 	m := &contents{header: b.journal}
 	m.Ended = time.Now().UTC()
+	m.blobs = newestBlobs(b.blobs)
 	for i := range b.entries {
 		e := b.entries[i]
 		if n := len(m.entries); n > 0 {

@@ -5,7 +5,7 @@
 //
 // A [Vault] is a local folder or a part of a container. It holds any number of backups, which share their chunks:
 //
-//	chunks/3f/3f9a...    the rows of a range of keys: one JSON object a line, zstd. The name is the SHA-256 of the content
+//	chunks/3f/3f9a...    the rows of a range of keys, one JSON object a line, or a part of a blob; zstd. The name is the SHA-256 of the content
 //	monday.manifest      SHA-256, tables, and for each chunk: range, rows, bytes, SHA-256 of the lines, SHA-256 of the chunk, times
 //	monday.journal/      while the backup is unfinished: begun, and 00000001 and so on, one entry of the manifest each
 //

@@ -139,6 +139,14 @@ func TestHostile(t *testing.T) {
 			})
 		}
 	}
+	withBlob := func(b object) func(*testing.T, string) {
+		return func(t *testing.T, folder string) {
+			forge(t, folder, func(h object, entries []object) []object {
+				h["blobs"] = []string{"photos"}
+				return append(append([]object{h}, entries...), b)
+			})
+		}
+	}
 	for name, damage := range map[string]func(t *testing.T, folder string){
 		"a path for a chunk": with(line("a", "b", ""), object{"c": "../../../../etc/passwd"}),
 		"no checksum":        with(line("a", "b", ""), object{"c": "", "h": ""}),
@@ -176,6 +184,10 @@ func TestHostile(t *testing.T) {
 		"a missing entry": func(t *testing.T, folder string) {
 			forge(t, folder, func(h object, entries []object) []object { return append([]object{h}, entries[1:]...) })
 		},
+		"a path for a blob":    withBlob(object{"i": 0, "k": "../x"}),
+		"a blob of no set":     withBlob(object{"i": 1, "k": "x"}),
+		"a header in metadata": withBlob(object{"i": 0, "k": "x", "m": object{"tpkey": "a\r\nX-Ms-Lease-Id: 1"}}),
+		"a large part":         withBlob(object{"i": 0, "k": "x", "p": []object{{"b": 1 << 30, "s": 1, "h": sumOf(nil), "c": sumOf(nil)}}}),
 		"another version": func(t *testing.T, folder string) {
 			forge(t, folder, func(h object, entries []object) []object {
 				h["v"] = 2

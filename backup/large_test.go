@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"strings"
@@ -19,16 +20,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// largestMemory calls a function and returns the most memory that the process held meanwhile, in MiB.
+// largestMemory calls a function and returns how much more memory the process held meanwhile than before, at most, in MiB.
 func largestMemory(f func()) int {
+	debug.FreeOSMemory() // what earlier tests have left
+	held := func() uint64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64() - sample[1].Value.Uint64()
+	}
+	before := held()
 	done := make(chan struct{})
 	var sampling sync.WaitGroup
-	var most uint64
+	most := before
 	sampling.Go(func() {
-		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
-			metrics.Read(sample)
-			most = max(most, sample[0].Value.Uint64()-sample[1].Value.Uint64())
+			most = max(most, held())
 			select {
 			case <-done:
 				return
@@ -39,7 +45,7 @@ func largestMemory(f func()) int {
 	f()
 	close(done)
 	sampling.Wait()
-	return int(most >> 20)
+	return int((most - before) >> 20)
 }
 
 // rate is rows in a second.

@@ -23,6 +23,14 @@ type Manifest struct {
 	Began  time.Time // by the clock of the program, or of its first run if it was resumed
 	Ended  time.Time
 	Tables []TableSummary
+	Blobs  []BlobSummary
+}
+
+// BlobSummary is one BlobSet in a backup.
+type BlobSummary struct {
+	Name          string
+	Blobs         int
+	Bytes, Stored int64 // of their contents, and of the chunks
 }
 
 // TableSummary is one table in a backup.
@@ -42,7 +50,7 @@ const (
 	// maxManifest limits the size of a manifest, for about a million chunks.
 	maxManifest = 512 << 20
 	// maxEntry limits the size of an entry of the journal.
-	maxEntry = 64 << 10
+	maxEntry = 8 << 20
 	// maxLine is more than the line of the largest row: 1 MiB of characters that are escaped.
 	maxLine = 8 << 20
 	// maxDecoded limits the rows of a chunk, maxStored the chunk as it is stored.
@@ -60,6 +68,7 @@ type header struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Entries int       `json:"entries,omitempty"`
+	Blobs   []string  `json:"blobs,omitempty"` // names of the sets
 }
 
 // entry is one chunk of a backup, or a range without rows.
@@ -114,7 +123,8 @@ func unseal(sealed []byte) ([]byte, error) {
 // contents is a whole manifest.
 type contents struct {
 	header
-	entries []entry // in the order of tables and keys
+	entries []entry     // in the order of tables and keys
+	blobs   []blobEntry // in the order of sets and names
 }
 
 // encode returns the manifest as it is stored: the checksum, the header and the entries, each on a line.
@@ -128,6 +138,11 @@ func (c *contents) encode() ([]byte, error) {
 	}
 	for i := range c.entries {
 		if err := lines.Encode(&c.entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range c.blobs {
+		if err := lines.Encode(&c.blobs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +163,7 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	if c.Version != formatVersion {
 		return nil, fmt.Errorf("it has version %d, and this build reads version %d", c.Version, formatVersion)
 	}
-	for lines.More() {
+	for lines.More() && len(c.entries) < c.Entries {
 		var e entry
 		if err := lines.Decode(&e); err != nil {
 			return nil, err
@@ -163,6 +178,19 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	}
 	if len(c.entries) != c.Entries {
 		return nil, fmt.Errorf("it has %d entries of %d", len(c.entries), c.Entries)
+	}
+	for lines.More() {
+		var e blobEntry
+		if err := lines.Decode(&e); err != nil {
+			return nil, err
+		}
+		if err := e.check(len(c.Blobs)); err != nil {
+			return nil, err
+		}
+		if n := len(c.blobs); n > 0 && cmp.Or(cmp.Compare(c.blobs[n-1].Set, e.Set), strings.Compare(c.blobs[n-1].Name, e.Name)) >= 0 {
+			return nil, errors.New("its blobs are not in the order of their names")
+		}
+		c.blobs = append(c.blobs, e)
 	}
 	return c, nil
 }
@@ -243,6 +271,17 @@ func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 	}
 	for i := range m.Tables {
 		m.Tables[i].First, m.Tables[i].Last = times[i].First, times[i].Last
+	}
+	m.Blobs = make([]BlobSummary, len(c.Blobs))
+	for i, name := range c.Blobs {
+		m.Blobs[i].Name = name
+	}
+	for i := range c.blobs {
+		s := &m.Blobs[c.blobs[i].Set]
+		s.Blobs++
+		for _, p := range c.blobs[i].Parts {
+			s.Bytes, s.Stored = s.Bytes+p.Bytes, s.Stored+p.Stored
+		}
 	}
 	return m, nil
 }

@@ -66,6 +66,9 @@ type Options struct {
 	Base string
 	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
 	ChunkBytes int
+	// Blobs are the blobs to back up or to restore with the tables, such as those of large properties; always whole sets, whatever
+	// Partitions, From and Before are. Only Backup and Restore use it.
+	Blobs []BlobSet
 }
 
 const (
@@ -92,7 +95,7 @@ func (o *Options) unused(op string) error {
 		set, used bool
 	}{
 		{"Existing", o.Existing != RefuseExisting, writes}, {"DryRun", o.DryRun, writes}, {"Found", o.Found != nil, !backs}, {"Resume", o.Resume != "", op != opVerify},
-		{"Base", o.Base != "", backs}, {"ChunkBytes", o.ChunkBytes != 0, backs},
+		{"Base", o.Base != "", backs}, {"ChunkBytes", o.ChunkBytes != 0, backs}, {"Blobs", o.Blobs != nil, backs || op == opRestore},
 		{"Partitions", o.Partitions != nil, op != opVerify}, {"From or Before", o.From != tables.Key{} || o.Before != tables.Key{}, op != opVerify},
 		{"RowsPerSecond", o.RowsPerSecond != 0, op != opVerify},
 	} {
@@ -125,6 +128,9 @@ func (o *Options) checked(op string) (Options, error) {
 		return c, tables.Wiringf(op, "", "Options.ChunkBytes is %d; it must be 0 (meaning %d), or %d to %d", c.ChunkBytes, defaultChunk, leastChunk, maxChunk)
 	case c.Partitions != nil && (c.From != tables.Key{} || c.Before != tables.Key{}):
 		return c, tables.Wiringf(op, "", "Options.Partitions is set together with From or Before; give one of them")
+	}
+	if err := checkBlobs(op, c.Blobs); err != nil {
+		return c, err
 	}
 	for _, key := range append([]string{c.From.Partition, c.From.Row, c.Before.Partition, c.Before.Row}, c.Partitions...) {
 		if err := rows.CheckKey("key of Options", key); err != nil {
@@ -162,6 +168,8 @@ type Result struct {
 	// Outside is the number of rows that this run has read which hold the ETag of another row. They are index copies in other
 	// partitions, and the ETags are new in the destination: if Outside is not 0, run Repair of the Store or the Repository.
 	Outside int64
+	// Blobs is the number of blobs that this run of Restore has written.
+	Blobs int64
 }
 
 // DifferenceKind says in what two rows, or a backup and its manifest, differ.

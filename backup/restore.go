@@ -81,7 +81,9 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if x.done, err = parseToken(x.run, x.valid); err != nil {
 		return Result{}, err
 	}
-	err = x.all(pace.With(ctx, o.RowsPerSecond))
+	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
+		err = x.all(pace.With(ctx, o.RowsPerSecond))
+	}
 	return x.end(err == nil), err
 }
 

@@ -28,6 +28,25 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	}
 	r := newRun(opVerify, o, "%s", c.Run)
 	var first error
+	found := func(d Difference) error {
+		if first == nil {
+			first = d.Err
+		}
+		return r.found(d)
+	}
+	for i := range c.blobs {
+		for _, p := range c.blobs[i].Parts {
+			_, err := v.part(ctx, opVerify, p)
+			if err != nil && !errors.Is(err, tables.ErrGarbled) {
+				return r.end(false).Report, err
+			}
+			if err != nil {
+				if err := found(Difference{Kind: Damaged, Table: c.Blobs[c.blobs[i].Set], Object: chunkName(p.Chunk), Err: err}); err != nil {
+					return r.end(false).Report, err
+				}
+			}
+		}
+	}
 	for i := range c.entries {
 		e := &c.entries[i]
 		if e.Rows == 0 {
@@ -41,11 +60,8 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 			if !errors.Is(err, tables.ErrGarbled) {
 				return r.end(false).Report, err
 			}
-			if first == nil {
-				first = err
-			}
 			d := Difference{Kind: Damaged, Table: c.Tables[e.Table], Key: tables.Key{Partition: e.At.From.Partition, Row: e.At.From.Row}, Object: chunkName(e.Chunk), Err: err}
-			if err := r.found(d); err != nil {
+			if err := found(d); err != nil {
 				return r.end(false).Report, err
 			}
 			continue

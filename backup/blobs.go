@@ -1,0 +1,336 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// BlobSet is blobs that belong to the rows of a table, such as those of one property of largeentities.
+type BlobSet struct {
+	// Name names the set in the backup, as a backup is named.
+	Name string
+	// Container is a client of Account.Container. Restore needs a container that exists; it may be another one than that of Backup.
+	Container *container.Client
+	// Prefix begins the names of the blobs, without the slash behind it: Options.Prefix of largeentities, whose default is the names of
+	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.
+	Prefix string
+	// Table is the table whose rows name the blobs. Restore writes its name into the metadata of each blob that has one (tphome).
+	Table *tables.Table
+}
+
+// blobEntry is one blob of a backup. Its content is in the chunks of its parts.
+type blobEntry struct {
+	Set   int               `json:"i"`           // index in header.Blobs
+	Name  string            `json:"k"`           // behind the prefix and the slash
+	ETag  string            `json:"e"`           // when it was read
+	Type  string            `json:"y,omitempty"` // Content-Type
+	Meta  map[string]string `json:"m,omitempty"` // names in lower case
+	Parts []blobPart        `json:"p,omitempty"`
+}
+
+// blobPart is a part of the content of a blob, in one chunk.
+type blobPart struct {
+	Bytes  int64  `json:"b"`
+	Sum    string `json:"h"` // SHA-256 of the content
+	Stored int64  `json:"s"`
+	Chunk  string `json:"c"`
+}
+
+const (
+	blobPartBytes = 8 << 20
+	maxBlobParts  = 25_000 // of a blob: 195 GiB, which also keeps an entry of the journal small
+	maxMetadata   = 8 << 10
+)
+
+var metadataName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// check refuses an entry that no backup has written.
+func (e *blobEntry) check(sets int) error {
+	if e.Set < 0 || e.Set >= sets || len(e.Parts) > maxBlobParts {
+		return fmt.Errorf("a blob of set %d of %d with %d parts", e.Set, sets, len(e.Parts))
+	}
+	if err := (blobowner.Owner{What: "the set", Prefix: "/"}).CheckName("/" + e.Name); err != nil || blobio.CheckName(e.Name) != nil {
+		return errors.New("a blob has an illegal name")
+	}
+	size := len(e.Type)
+	for name, value := range e.Meta {
+		size += len(name) + len(value)
+		if !metadataName.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return errors.New("a blob has illegal metadata")
+		}
+	}
+	if size > maxMetadata || strings.ContainsFunc(e.Type, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return errors.New("a blob has illegal metadata")
+	}
+	for _, p := range e.Parts {
+		if p.Bytes <= 0 || p.Bytes > blobPartBytes || p.Stored <= 0 || p.Stored > maxStored || !isSum(p.Sum) || !isSum(p.Chunk) {
+			return errors.New("a part of a blob has an illegal size or no checksum")
+		}
+	}
+	return nil
+}
+
+// checkBlobs refuses sets that cannot be backed up or restored.
+func checkBlobs(op string, sets []BlobSet) error {
+	for i, s := range sets {
+		if err := checkName(op, "a set of blobs", s.Name); err != nil {
+			return err
+		}
+		switch {
+		case s.Container == nil || s.Table == nil:
+			return tables.Wiringf(op, s.Name, "BlobSet.Container or Table is nil; give both")
+		case s.Prefix == "" || strings.HasSuffix(s.Prefix, "/"):
+			return tables.Wiringf(op, s.Name, "BlobSet.Prefix is %q; it must be the Prefix of the property's Options, without a slash at its end", s.Prefix)
+		case slices.ContainsFunc(sets[:i], func(o BlobSet) bool { return strings.EqualFold(o.Name, s.Name) }):
+			return tables.Wiringf(op, s.Name, "two sets of blobs have the same name; give each its own")
+		}
+	}
+	return nil
+}
+
+// saveBlobs stores the blobs of all sets that the journal does not have as they are now.
+func (b *backing) saveBlobs(ctx context.Context) error {
+	known := map[string]*blobEntry{} // by set, name and ETag
+	keep := func(set int, e *blobEntry) { known[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] = e }
+	if b.base != nil {
+		for i := range b.base.blobs {
+			e := &b.base.blobs[i]
+			if set := slices.Index(b.journal.Blobs, b.base.Blobs[e.Set]); set >= 0 {
+				keep(set, e)
+			}
+		}
+	}
+	done := map[string]bool{}
+	for i := range b.blobs {
+		done[fmt.Sprint(b.blobs[i].Set, " ", b.blobs[i].ETag, " ", b.blobs[i].Name)] = true
+	}
+	for set, s := range b.options.Blobs {
+		var found []blobEntry
+		for item, err := range blobio.List(ctx, s.Container, s.Prefix+"/", container.ListBlobsInclude{}) {
+			if err != nil {
+				return b.vault.failed(b.op, s.Name, ofBlob(err))
+			}
+			if item.Properties == nil || item.Properties.ETag == nil {
+				continue
+			}
+			e := blobEntry{Set: set, Name: strings.TrimPrefix(*item.Name, s.Prefix+"/"), ETag: string(*item.Properties.ETag)}
+			if !done[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] {
+				found = append(found, e)
+			}
+		}
+		if err := each(ctx, storers, len(found), func(ctx context.Context, i int) error {
+			e := found[i]
+			if same := known[fmt.Sprint(set, " ", e.ETag, " ", e.Name)]; same != nil && b.intact(ctx, same) {
+				e.Type, e.Meta, e.Parts = same.Type, same.Meta, same.Parts
+				return b.recordBlob(ctx, e)
+			}
+			gone, err := b.saveBlob(ctx, s, &e)
+			if gone || err != nil {
+				return err
+			}
+			return b.recordBlob(ctx, e)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact reports whether the vault has all parts of a blob.
+func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
+	for _, p := range e.Parts {
+		if _, err := b.vault.getChunk(ctx, b.op, p.Chunk, p.Stored); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// saveBlob stores the content of a blob. gone reports that it was deleted or changed after it was listed; the next listing may have it again.
+func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
+	etag := azcore.ETag(e.ETag)
+	answer, err := s.Container.NewBlobClient(s.Prefix+"/"+e.Name).DownloadStream(ctx, &blob.DownloadStreamOptions{AccessConditions: blobio.Unchanged(etag)})
+	if err != nil {
+		if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrExists) {
+			return true, nil
+		}
+		return false, b.vault.failed(b.op, s.Name, err)
+	}
+	body := answer.NewRetryReader(ctx, nil)
+	defer body.Close()
+	if answer.ContentType != nil {
+		e.Type = *answer.ContentType
+	}
+	for name, value := range answer.Metadata {
+		if value != nil {
+			if e.Meta == nil {
+				e.Meta = map[string]string{}
+			}
+			e.Meta[strings.ToLower(name)] = *value
+		}
+	}
+	var size int64
+	content := make([]byte, blobPartBytes)
+	for err == nil {
+		var n int
+		if n, err = io.ReadFull(body, content); n == 0 {
+			break
+		}
+		if len(e.Parts) == maxBlobParts {
+			return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrTooLarge, Err: fmt.Errorf("blob %q is larger than %d GiB; copy it with the tools of the blob service", e.Name, int64(maxBlobParts)*blobPartBytes>>30)}
+		}
+		size += int64(n)
+		stored := b.vault.codecs.compress(content[:n])
+		p := blobPart{Bytes: int64(n), Sum: sum(content[:n]), Stored: int64(len(stored))}
+		var putErr error
+		if p.Chunk, putErr = b.vault.putChunk(ctx, b.op, stored); putErr != nil {
+			return false, putErr
+		}
+		e.Parts = append(e.Parts, p)
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, b.vault.failed(b.op, s.Name, ofBlob(err))
+	}
+	if answer.ContentLength != nil && size != *answer.ContentLength {
+		return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrUnavailable, Err: fmt.Errorf("the response for blob %q ended after %d bytes of %d; repeat the operation", e.Name, size, *answer.ContentLength)}
+	}
+	if err := e.check(len(b.options.Blobs)); err != nil {
+		return false, tables.InvalidIn(b.op, s.Name, "blob %q: %v; only blobs with metadata and names in printable ASCII, as the library gives them, can be backed up", e.Name, err)
+	}
+	return false, nil
+}
+
+// newestBlobs returns the blobs of the journal in order, of each the one that was recorded last.
+func newestBlobs(all []blobEntry) []blobEntry {
+	byName := func(a, b blobEntry) int { return cmp.Or(cmp.Compare(a.Set, b.Set), strings.Compare(a.Name, b.Name)) }
+	sorted := slices.Clone(all)
+	slices.Reverse(sorted)
+	slices.SortStableFunc(sorted, byName)
+	return slices.CompactFunc(sorted, func(a, b blobEntry) bool { return byName(a, b) == 0 })
+}
+
+// part reads a part of a blob and checks it. Requests: 1.
+func (v *Vault) part(ctx context.Context, op string, p blobPart) ([]byte, error) {
+	return v.lines(ctx, op, &entry{Rows: 1, Bytes: p.Bytes, Lines: p.Sum, Stored: p.Stored, Chunk: p.Chunk, At: rangescan.Range{}})
+}
+
+// restoreBlobs writes the blobs of the sets that the options name.
+func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
+	for _, s := range x.options.Blobs {
+		set := slices.Index(c.Blobs, s.Name)
+		if set < 0 {
+			return tables.Invalidf(x.op, "the backup has no set of blobs %q; Vault.Manifest lists its sets", s.Name)
+		}
+		var all []*blobEntry
+		for i := range c.blobs {
+			if c.blobs[i].Set == set {
+				all = append(all, &c.blobs[i])
+			}
+		}
+		if err := each(ctx, storers, len(all), func(ctx context.Context, i int) error { return x.restoreBlob(ctx, s, all[i]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreBlob writes one blob, unless it is there. A lost response is resolved by reading it.
+func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) error {
+	meta := map[string]*string{}
+	for name, value := range e.Meta {
+		if name == blobowner.HomeLabel {
+			value = blobowner.Home(s.Table.Account().Endpoints().Table, s.Table.Name())
+		}
+		meta[name] = &value
+	}
+	name := s.Prefix + "/" + e.Name
+	there, same, err := x.sameBlob(ctx, s, name, e, meta)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return nil
+	case there && x.options.Existing == SkipExisting || there && x.options.DryRun:
+		return x.found(Difference{Kind: Different, Table: s.Name, Object: name})
+	case there && x.options.Existing == RefuseExisting:
+		return &tables.Error{Op: x.op, Table: s.Name, Kind: tables.ErrExists, Err: fmt.Errorf("the container has another blob %q; set Options.Existing to SkipExisting or ReplaceExisting, or use an empty container", name)}
+	case x.options.DryRun:
+		return nil
+	}
+	client := s.Container.NewBlockBlobClient(name)
+	ids := make([]string, len(e.Parts))
+	for i, p := range e.Parts {
+		content, err := x.vault.part(ctx, x.op, p)
+		if err != nil {
+			return err
+		}
+		ids[i] = base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
+		if _, err := client.StageBlock(ctx, ids[i], streaming.NopCloser(bytes.NewReader(content)), nil); err != nil {
+			return x.vault.failed(x.op, s.Name, ofBlob(err))
+		}
+	}
+	options := &blockblob.CommitBlockListOptions{Metadata: meta}
+	if e.Type != "" {
+		options.HTTPHeaders = &blob.HTTPHeaders{BlobContentType: &e.Type}
+	}
+	if !there {
+		options.AccessConditions = blobio.Unchanged("")
+	}
+	if _, err := client.CommitBlockList(ctx, ids, options); err != nil {
+		if _, same, readErr := x.sameBlob(ctx, s, name, e, meta); readErr != nil || !same {
+			return x.vault.failed(x.op, s.Name, ofBlob(err))
+		}
+	}
+	x.count(func(r *Result) { r.Blobs++ })
+	return nil
+}
+
+// sameBlob reads a blob, and reports whether it is there and what it is to be.
+func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blobEntry, meta map[string]*string) (there, same bool, err error) {
+	answer, err := s.Container.NewBlobClient(name).DownloadStream(ctx, nil)
+	if err != nil {
+		if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) {
+			return false, false, nil
+		}
+		return false, false, x.vault.failed(x.op, s.Name, err)
+	}
+	body := answer.NewRetryReader(ctx, nil)
+	defer body.Close()
+	labels := 0
+	for key, value := range answer.Metadata {
+		if want := meta[strings.ToLower(key)]; want != nil && value != nil && *want == *value {
+			labels++
+		}
+	}
+	if labels != len(meta) || len(answer.Metadata) != len(meta) {
+		return true, false, nil
+	}
+	for _, p := range e.Parts {
+		content := make([]byte, p.Bytes)
+		if _, err := io.ReadFull(body, content); err != nil || sum(content) != p.Sum {
+			return true, false, nil
+		}
+	}
+	n, _ := body.Read(make([]byte, 1))
+	return true, n == 0, nil
+}

@@ -1,0 +1,117 @@
+package backup_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+type pictured struct {
+	tables.Meta
+	Name  string
+	Photo []byte
+}
+
+func keyOfPictured(name string) tables.Key { return tables.Key{Partition: "Sales", Row: name} }
+
+// openPictured opens a repository with photos in blobs of a container, and creates what it needs.
+func openPictured(t *testing.T, account *tables.Account, table, files, prefix string) (*patterns.Store, *patterns.Repository[pictured], *container.Client) {
+	t.Helper()
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))
+	c := store.Container(files)
+	photo := largeentities.NewProperty[pictured]("Photo", c, &largeentities.Options{Prefix: prefix, ContentType: "image/jpeg"})
+	repo := harness.Must[*patterns.Repository[pictured]](t)(patterns.NewRepository(store.Table(table), patterns.Schema[pictured]{Key: func(e *pictured) tables.Key { return keyOfPictured(e.Name) }}, photo))
+	harness.Check(t, store.Create(t.Context()))
+	return store, repo, c
+}
+
+// photoOf makes the photo of an employee: some are small, and one has several parts.
+func photoOf(i int) []byte {
+	data := make([]byte, []int{10, 100_000, 70_000, 9 << 20}[i%4])
+	for at := range data {
+		data[at] = byte(rand.N(4)) + byte(i)
+	}
+	return data
+}
+
+// TestBlobs: a table with large properties in blobs is backed up with them and restored under another name, into another container; there
+// every photo is read, and Verify finds nothing.
+func TestBlobs(t *testing.T) {
+	account := harness.Account(t)
+	s := storagetest.Open(t)
+	name, files := newTable(t, account).Name(), s.ContainerName(t)
+	_, from, c := openPictured(t, account, name, files, "staff/photos")
+	photos := map[string][]byte{}
+	for i := range 4 {
+		e := &pictured{Name: string(rune('a' + i)), Photo: photoOf(i)}
+		photos[e.Name] = bytes.Clone(e.Photo)
+		harness.Check(t, from.Insert(t.Context(), e))
+	}
+	v := opened(t)
+	sets := []backup.BlobSet{{Name: "photos", Container: c, Prefix: "staff/photos", Table: from.Table()}}
+	if report, err := v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets}); err != nil {
+		t.Fatal(report, err)
+	}
+	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "full"))
+	if len(m.Blobs) != 1 || m.Blobs[0].Name != "photos" || m.Blobs[0].Blobs != 3 || m.Blobs[0].Bytes != 100_000+70_000+9<<20 || m.Blobs[0].Stored*2 > m.Blobs[0].Bytes {
+		t.Errorf("%+v", m.Blobs)
+	}
+	// An incremental backup after a change has the new photo and not the old one.
+	e := harness.Must[*pictured](t)(from.Get(t.Context(), keyOfPictured("b")))
+	e.Photo = photoOf(2)
+	photos["b"] = bytes.Clone(e.Photo)
+	harness.Check(t, from.Replace(t.Context(), e))
+	if _, err := v.Backup(t.Context(), "next", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets, Base: "full"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Verify(t.Context(), "next", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	other, files := newTable(t, account).Name(), files+"2"
+	store, to, copied := openPictured(t, account, other, files, "staff/photos")
+	sets = []backup.BlobSet{{Name: "photos", Container: copied, Prefix: "staff/photos", Table: to.Table()}}
+	targets := []backup.Target{{Name: name, To: to.Table()}}
+	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, DryRun: true}); err != nil || result.Blobs != 0 || result.Written != 4 {
+		t.Fatal(result, err)
+	}
+	for _, written := range []int64{3, 0} { // the second time, everything is there
+		if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets}); err != nil || result.Blobs != written {
+			t.Fatal(result, err)
+		}
+	}
+	harness.Check(t, harness.Clean(t.Context(), store.Verify, nil))
+	for name, photo := range photos {
+		if e, err := to.Get(t.Context(), keyOfPictured(name)); err != nil || !bytes.Equal(e.Photo, photo) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A blob that is another one is not overwritten without being told.
+	var first string
+	for page := copied.NewListBlobsFlatPager(nil); page.More() && first == ""; {
+		items := harness.Must[container.ListBlobsFlatResponse](t)(page.NextPage(t.Context()))
+		first = *items.Segment.BlobItems[0].Name
+	}
+	if _, err := copied.NewBlockBlobClient(first).UploadBuffer(t.Context(), []byte("other"), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets})
+	harness.WantKind(t, err, tables.ErrExists)
+	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.SkipExisting}); err != nil || result.Findings != 1 {
+		t.Fatal(result, err)
+	}
+	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.ReplaceExisting}); err != nil || result.Blobs != 1 {
+		t.Fatal(result, err)
+	}
+	harness.Check(t, harness.Clean(t.Context(), store.Verify, nil))
+}
