@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"github.com/tablepatterns/tablepatterns/inspect"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -370,5 +372,34 @@ func TestStruct(t *testing.T) {
 		if !strings.Contains(plain, line) {
 			t.Errorf("no %q in\n%s", line, source)
 		}
+	}
+}
+
+// TestCosmos: a table that returns rows in no order is read by one reader, page by page, in the table and in partitions.
+func TestCosmos(t *testing.T) {
+	row := func(partition, row string) string {
+		return `{"odata.etag":"W/\"datetime'2024-05-06T07%3A08%3A09.1234567Z'\"","Timestamp":"2024-05-06T07:08:09.1234567Z","PartitionKey":"` + partition + `","RowKey":"` + row + `","N":1}`
+	}
+	var filters []string
+	transport := harness.Transport(func(req *http.Request) (*http.Response, error) {
+		query := req.URL.Query()
+		filters = append(filters, query.Get("$filter"))
+		if query.Get("NextPartitionKey") == "" {
+			return harness.Reply(req, http.StatusOK, `{"value":[`+row("q", "1")+","+row("p", "1")+`]}`, "Content-Type", "application/json",
+				"x-ms-continuation-NextPartitionKey", "more", "x-ms-continuation-NextRowKey", "more"), nil
+		}
+		return harness.Reply(req, http.StatusOK, `{"value":[`+row("p", "0")+`]}`, "Content-Type", "application/json"), nil
+	})
+	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
+		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: transport}}))
+	pages := 0
+	r, err := inspect.Table(t.Context(), a.Table("Orders"), &inspect.Options{Progress: func(tables.Report) { pages++ }})
+	if err != nil || r.Rows != 3 || r.Requests != 2 || r.Partitions.Count != 2 || pages != 2 || !r.Complete {
+		t.Errorf("%+v, %d pages, %v", r, pages, err)
+	}
+	filters = nil
+	r, err = inspect.Table(t.Context(), a.Table("Orders"), &inspect.Options{Partitions: []string{"p", "q"}})
+	if err != nil || r.Requests != 4 || len(filters) != 4 || filters[0] != "PartitionKey eq 'p'" || filters[2] != "PartitionKey eq 'q'" {
+		t.Errorf("%+v, %q, %v", r, filters, err)
 	}
 }
