@@ -202,11 +202,31 @@ func (p *program) open(v *vaultFlags) (*backup.Vault, error) {
 	return backup.OpenContainer(account.Container(v.container), v.prefix)
 }
 
+// addBlobs adds the flag for sets of blobs.
+func addBlobs(flags *pflag.FlagSet, all *[]string) {
+	flags.StringArrayVar(all, "blobs", nil, "a set of blobs that belongs to a table, as `NAME=TABLE,CONTAINER,PREFIX`; repeat for several")
+}
+
+// blobSets reads the flag for sets of blobs, in the account of the tables.
+func blobSets(account *tables.Account, all []string) ([]backup.BlobSet, error) {
+	var sets []backup.BlobSet
+	for _, text := range all {
+		name, rest, named := strings.Cut(text, "=")
+		parts := strings.Split(rest, ",")
+		if !named || len(parts) != 3 {
+			return nil, fmt.Errorf("--blobs is %q; it must be NAME=TABLE,CONTAINER,PREFIX", text)
+		}
+		sets = append(sets, backup.BlobSet{Name: name, Table: account.Table(parts[0]), Container: account.Container(parts[1]), Prefix: parts[2]})
+	}
+	return sets, nil
+}
+
 // backupCommand is tablepatterns backup.
 func (p *program) backupCommand() *cobra.Command {
 	v := &vaultFlags{}
 	var base string
 	var resume bool
+	var blobs []string
 	c := &cobra.Command{
 		Use:   "backup NAME TABLE...",
 		Short: "Back up tables under a new name, in a folder or a container",
@@ -231,6 +251,9 @@ An earlier backup of the name is never overwritten. Beside live writers a backup
 				all = append(all, account.Table(name))
 			}
 			options := backup.Options{Partitions: p.partitions, Concurrency: p.concurrency, RowsPerSecond: p.rowsPerSecond, Base: base}
+			if options.Blobs, err = blobSets(account, blobs); err != nil {
+				return err
+			}
 			if resume {
 				if options.Resume, err = vault.Unfinished(c.Context(), args[0]); err != nil {
 					return err
@@ -251,15 +274,38 @@ An earlier backup of the name is never overwritten. Beside live writers a backup
 		},
 	}
 	v.add(c.Flags())
+	addBlobs(c.Flags(), &blobs)
 	c.Flags().StringVar(&base, "base", "", "`NAME` of an earlier backup there, whose unchanged parts are used again")
 	c.Flags().BoolVar(&resume, "resume", false, "go on with a backup of the name that was interrupted; begin if there is none")
 	return c
 }
 
+// targets are the tables to restore: those that the caller names, as TABLE or TABLE=DESTINATION, or all of the backup.
+func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifest *backup.Manifest, only []string) ([]backup.Target, error) {
+	if len(only) == 0 {
+		for _, t := range manifest.Tables {
+			only = append(only, t.Name)
+		}
+	}
+	var targets []backup.Target
+	for _, each := range only {
+		name, to, renamed := strings.Cut(each, "=")
+		if !renamed {
+			to = name
+		}
+		t := backup.Target{Name: name, To: account.Table(to)}
+		if err := f.ready(ctx, t.To); err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
 // restoreCommand is tablepatterns restore.
 func (p *program) restoreCommand() *cobra.Command {
 	v, f := &vaultFlags{}, &jobFlags{}
-	var only []string
+	var only, blobs []string
 	c := &cobra.Command{
 		Use:   "restore NAME",
 		Short: "Restore tables of a backup",
@@ -283,35 +329,28 @@ Rows that the backup does not have are left alone. A row that is there with the 
 			if err != nil {
 				return err
 			}
-			if len(only) == 0 {
-				for _, t := range manifest.Tables {
-					only = append(only, t.Name)
-				}
-			}
 			j, err := p.begin("restore", f)
 			if err != nil {
 				return err
 			}
-			var targets []backup.Target
-			for _, each := range only {
-				name, to, renamed := strings.Cut(each, "=")
-				if !renamed {
-					to = name
-				}
-				targets = append(targets, backup.Target{Name: name, To: account.Table(to)})
+			if j.options.Blobs, err = blobSets(account, blobs); err != nil {
+				return err
 			}
-			for _, t := range targets {
-				if err := f.ready(c.Context(), t.To); err != nil {
-					return err
-				}
+			targets, err := f.targets(c.Context(), account, manifest, only)
+			if err != nil {
+				return err
 			}
 			result, err := vault.Restore(c.Context(), args[0], targets, &j.options)
+			if result.Blobs > 0 {
+				fmt.Fprintf(p.stdout, "%d blobs written\n", result.Blobs)
+			}
 			return j.written("restored", result, err)
 		},
 	}
 	v.add(c.Flags())
 	f.addResume(c.Flags())
 	f.addWrites(c.Flags())
+	addBlobs(c.Flags(), &blobs)
 	c.Flags().StringArrayVar(&only, "table", nil, "`TABLE` of the backup, or TABLE=DESTINATION; repeat for several (default: all)")
 	return c
 }
@@ -335,6 +374,9 @@ func (p *program) verifyCommand() *cobra.Command {
 			}
 			for _, t := range manifest.Tables {
 				fmt.Fprintf(p.stdout, "%s: %d rows, %d bytes, stored in %d chunks of %d bytes\n", t.Name, t.Rows, t.Bytes, t.Chunks, t.Stored)
+			}
+			for _, b := range manifest.Blobs {
+				fmt.Fprintf(p.stdout, "%s: %d blobs, %d bytes, stored in %d bytes\n", b.Name, b.Blobs, b.Bytes, b.Stored)
 			}
 			damaged := 0
 			show, end := p.progress("verify")

@@ -189,3 +189,30 @@ func TestBackupInContainer(t *testing.T) {
 	s.run(exitOK, append([]string{"restore", "monday", "--table", "Orders=Restored", "--create"}, vault...)...)
 	s.run(exitOK, append([]string{"compare", "Orders", "Restored", "--backup", "monday", "--vault-connection-env", variable}, vault...)...)
 }
+
+// TestBlobs: a set of blobs is backed up and restored with its table.
+func TestBlobs(t *testing.T) {
+	s := newShell(t)
+	s.fill("Staff", 10)
+	for _, name := range []string{"photos", "restored"} {
+		if _, err := s.account.Container(name).Create(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.account.Container("photos").NewBlockBlobClient("staff/photos/ABC/1").UploadBuffer(t.Context(), []byte("picture"), nil); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	s.run(exitOK, "backup", "monday", "Staff", "--folder", folder, "--blobs", "photos=Staff,photos,staff/photos")
+	if text, _ := s.run(exitOK, "verify", "monday", "--folder", folder); !strings.Contains(text, "photos: 1 blobs, 7 bytes") {
+		t.Error(text)
+	}
+	text, _ := s.run(exitOK, "restore", "monday", "--folder", folder, "--table", "Staff=Restored", "--create", "--blobs", "photos=Restored,restored,staff/photos")
+	got := make([]byte, 7)
+	if _, err := s.account.Container("restored").NewBlobClient("staff/photos/ABC/1").DownloadBuffer(t.Context(), got, nil); err != nil || string(got) != "picture" || !strings.Contains(text, "1 blobs written") {
+		t.Errorf("%q, %v, %s", got, err, text)
+	}
+	if _, failed := s.run(exitError, "backup", "tuesday", "Staff", "--folder", folder, "--blobs", "photos"); !strings.Contains(failed, "NAME=TABLE,CONTAINER,PREFIX") {
+		t.Error(failed)
+	}
+}
