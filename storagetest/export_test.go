@@ -6,7 +6,7 @@ import (
 )
 
 // AzuriteDir returns the directory that Azurite is installed in, and installs it if it is missing.
-func AzuriteDir(ctx context.Context) (string, error) { return install(ctx, func(string) {}) }
+func AzuriteDir(ctx context.Context) (string, error) { return azurite.Install(ctx, func(string) {}) }
 
 // SweepRecorded is Sweep for a sweep that may fail.
 func SweepRecorded(t *testing.T, c SweepCase) (points, divergences int, said string) {

@@ -3,60 +3,12 @@
 package storagetest
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
-	"time"
 )
-
-// lock takes the lock on the named file, waiting until ctx ends. The kernel releases it when its process ends for any
-// reason, so a lock is never stale. The file is not removed: otherwise two processes could lock two different files.
-func lock(ctx context.Context, name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			f.Close()
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
 
 // detach puts the command in a process group of its own: Ctrl-C at a terminal then does not reach Azurite, which the
 // program may still need to shut down in order.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-}
-
-func userID() string {
-	return strconv.Itoa(os.Getuid())
-}
-
-// mustBeOurs refuses a directory that another user made or may write to.
-func mustBeOurs(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s must be a directory that only this user can write to", dir)
-	}
-	return nil
 }

@@ -59,11 +59,11 @@ func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer,
 	if progress == nil {
 		progress = func(string) {}
 	}
-	node, err := exec.LookPath("node")
+	node, err := azurite.Node()
 	if err != nil {
-		return nil, errors.New("node is not on PATH: " + needNode)
+		return nil, err
 	}
-	dir, err := install(ctx, progress)
+	dir, err := azurite.Install(ctx, progress)
 	if err != nil {
 		return nil, err
 	}

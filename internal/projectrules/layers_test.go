@@ -46,7 +46,7 @@ func layer(dir string) string {
 		return "application"
 	case dir == "internal/keyindex" || dir == "internal/intents" || dir == "internal/tablescan":
 		return strings.TrimPrefix(dir, "internal/")
-	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore":
+	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore" || dir == "internal/interop/jsclient":
 		return "harness"
 	case mayImport[top] != nil:
 		return top

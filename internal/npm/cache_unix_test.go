@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
 
-package storagetest
+package npm
 
 import (
 	"bufio"
@@ -42,7 +42,7 @@ func TestLockOfADeadProcessIsFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Println("locked")
-		select {}
+		time.Sleep(time.Minute) // until it is killed
 	}
 	name := filepath.Join(t.TempDir(), "lock")
 	self, err := os.Executable()

@@ -1,0 +1,41 @@
+package npm
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestRemoveStaleKeepsWhatMayBeInUse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "azurite-1")
+	long := time.Now().Add(-2 * staleTime)
+	for name, age := range map[string]time.Time{"": long, ".part-old": long, ".part-new": time.Now()} {
+		if err := os.Mkdir(dir+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir+name, age, age); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeStale(dir)
+	for name, want := range map[string]bool{"": true, ".part-old": false, ".part-new": true} {
+		if _, err := os.Stat(dir + name); (err == nil) != want {
+			t.Errorf("azurite-1%s is there: %v, want %v", name, err == nil, want)
+		}
+	}
+}
+
+// TestCheckLockRefuses: a lock with an address, a package without a hash, or no package is refused.
+func TestCheckLockRefuses(t *testing.T) {
+	const hash = `"integrity":"sha512-x"`
+	if err := CheckLock([]byte(`{"packages":{"":{},"node_modules/a":{` + hash + `}}}`)); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{`{`, `{}`, `{"packages":{"":{}}}`, `{"packages":{"":{},"node_modules/a":{}}}`, `{"packages":{"":{},"node_modules/a":{"integrity":"sha1-x"}}}`,
+		`{"packages":{"":{},"node_modules/a":{"resolved":"https://r.test/a.tgz",` + hash + `}}}`} {
+		if CheckLock([]byte(text)) == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}
