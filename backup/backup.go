@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -221,20 +222,20 @@ func (b *backing) resume(ctx context.Context, run string) error {
 		if err != nil {
 			return b.vault.failed(b.op, b.name, err)
 		}
-		if !strings.HasSuffix(name, begunName) {
-			names = append(names, name)
-		}
+		names = append(names, name)
 	}
-	slices.Sort(names)
-	for i, name := range names {
-		if name != entryName(b.name, i+1) {
-			return damaged(b.op, entryName(b.name, i+1), "the entry of the journal is missing")
+	slices.Sort(names) // of two entries of a blob the later one counts
+	for _, name := range names {
+		// Entries are stored several at once, so that a number may be missing before one that is there. Its range is read again.
+		n, err := strconv.Atoi(strings.TrimPrefix(name, journalName(b.name)))
+		if err != nil || name != entryName(b.name, n) {
+			continue
 		}
 		if err := b.readEntry(ctx, name); err != nil {
 			return err
 		}
+		b.number.Store(max(b.number.Load(), int64(n)))
 	}
-	b.number.Store(int64(len(names)))
 	return nil
 }
 

@@ -34,11 +34,25 @@ func newSwept(t testing.TB, s *storagetest.Service) *swept {
 	t.Helper()
 	w := harness.Must[*swept](t)(openSwept(s))
 	harness.Check(t, w.from.Create(t.Context()), w.to.Create(t.Context()))
-	if _, err := w.from.Account().Container("swept-backups").Create(t.Context(), nil); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"swept-backups", "swept-files", "swept-restored"} {
+		if _, err := w.from.Account().Container(name).Create(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range sweptBlobs {
+		if _, err := w.from.Account().Container("swept-files").NewBlockBlobClient("files/"+name).UploadBuffer(t.Context(), []byte("content of "+name), nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fill(t, w.from, sweptRows)
 	return w
+}
+
+var sweptBlobs = []string{"a/1", "a/2"}
+
+// files are the blobs of a container, as a set of a table.
+func (w *swept) files(container string, table *tables.Table) []backup.BlobSet {
+	return []backup.BlobSet{{Name: "files", Container: w.from.Account().Container(container), Prefix: "files", Table: table}}
 }
 
 // one makes the calls of a job one after another.
@@ -56,7 +70,7 @@ func (w *swept) same(ctx context.Context) error {
 // save backs the table up, or goes on with a backup that was interrupted.
 func (w *swept) save(ctx context.Context) error {
 	o, err := one(), error(nil)
-	o.ChunkBytes = 4 << 10
+	o.ChunkBytes, o.Blobs = 4<<10, w.files("swept-files", w.from)
 	if o.Resume, err = w.vault.Unfinished(ctx, "all"); err != nil {
 		return err
 	}
@@ -71,8 +85,20 @@ func (w *swept) save(ctx context.Context) error {
 // has, the same call completes it. No row and no object is ever other than it must be.
 func TestSweep(t *testing.T) {
 	restore := func(ctx context.Context, w *swept) error {
-		_, err := w.vault.Restore(ctx, "all", []backup.Target{{Name: w.from.Name(), To: w.to}}, one())
+		o := one()
+		o.Blobs = w.files("swept-restored", w.to)
+		_, err := w.vault.Restore(ctx, "all", []backup.Target{{Name: w.from.Name(), To: w.to}}, o)
 		return err
+	}
+	sameBlobs := func(ctx context.Context, w *swept) error {
+		for _, name := range sweptBlobs {
+			content := make([]byte, 64)
+			n, err := w.to.Account().Container("swept-restored").NewBlobClient("files/"+name).DownloadBuffer(ctx, content, nil)
+			if err != nil || string(content[:n]) != "content of "+name {
+				return fmt.Errorf("blob %s: %q, %w", name, content[:n], err)
+			}
+		}
+		return w.same(ctx)
 	}
 	for name, c := range map[string]struct {
 		prepare func(ctx context.Context, w *swept) error
@@ -94,8 +120,8 @@ func TestSweep(t *testing.T) {
 					err = fmt.Errorf("%d differences: %v", len(found), found[0])
 				}
 				return err
-			}, 560},
-		"Restore": {func(ctx context.Context, w *swept) error { return w.save(ctx) }, restore, func(ctx context.Context, w *swept) error { return w.same(ctx) }, 520},
+			}, 952},
+		"Restore": {func(ctx context.Context, w *swept) error { return w.save(ctx) }, restore, sameBlobs, 760},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
@@ -27,46 +28,46 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		return tables.Report{}, err
 	}
 	r := newRun(opVerify, o, "%s", c.Run)
+	var mu sync.Mutex
 	var first error
-	found := func(d Difference) error {
+	check := func(table string, key rangescan.Point, chunk string, rows int64, err error) error {
+		switch {
+		case err == nil:
+			r.progress(func(t *Result) { t.Read += rows })
+			return nil
+		case !errors.Is(err, tables.ErrGarbled):
+			return err
+		}
+		mu.Lock()
 		if first == nil {
-			first = d.Err
+			first = err
 		}
-		return r.found(d)
+		mu.Unlock()
+		return r.found(Difference{Kind: Damaged, Table: table, Key: tables.Key{Partition: key.Partition, Row: key.Row}, Object: chunkName(chunk), Err: err})
 	}
-	for i := range c.blobs {
-		for _, p := range c.blobs[i].Parts {
-			_, err := v.part(ctx, opVerify, p)
-			if err != nil && !errors.Is(err, tables.ErrGarbled) {
-				return r.end(false).Report, err
-			}
-			if err != nil {
-				if err := found(Difference{Kind: Damaged, Table: c.Blobs[c.blobs[i].Set], Object: chunkName(p.Chunk), Err: err}); err != nil {
-					return r.end(false).Report, err
-				}
-			}
-		}
-	}
-	for i := range c.entries {
+	if err := each(ctx, storers, len(c.entries), func(ctx context.Context, i int) error {
 		e := &c.entries[i]
 		if e.Rows == 0 {
-			continue
+			return nil
 		}
 		lines, err := v.lines(ctx, opVerify, e)
 		if err == nil {
 			err = v.rows(opVerify, e, lines, func(*rowreader.Row[tables.Property]) error { return nil })
 		}
-		if err != nil {
-			if !errors.Is(err, tables.ErrGarbled) {
-				return r.end(false).Report, err
+		return check(c.Tables[e.Table], e.At.From, e.Chunk, e.Rows, err)
+	}); err != nil {
+		return r.end(false).Report, err
+	}
+	if err := each(ctx, storers, len(c.blobs), func(ctx context.Context, i int) error {
+		for _, p := range c.blobs[i].Parts {
+			_, err := v.part(ctx, opVerify, p)
+			if err := check(c.Blobs[c.blobs[i].Set], rangescan.Point{}, p.Chunk, 0, err); err != nil {
+				return err
 			}
-			d := Difference{Kind: Damaged, Table: c.Tables[e.Table], Key: tables.Key{Partition: e.At.From.Partition, Row: e.At.From.Row}, Object: chunkName(e.Chunk), Err: err}
-			if err := found(d); err != nil {
-				return r.end(false).Report, err
-			}
-			continue
 		}
-		r.progress(func(t *Result) { t.Read += e.Rows })
+		return nil
+	}); err != nil {
+		return r.end(false).Report, err
 	}
 	return r.end(true).Report, first
 }
