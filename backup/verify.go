@@ -30,10 +30,10 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	r := newRun(opVerify, o, "%s", c.Run)
 	var mu sync.Mutex
 	var first error
-	check := func(table string, key rangescan.Point, chunk string, rows int64, err error) error {
+	check := func(table string, key rangescan.Point, chunk string, n int64, err error) error {
 		switch {
 		case err == nil:
-			r.progress(func(t *Result) { t.Read += rows })
+			r.progress(func(t *Result) { t.Read += n })
 			return nil
 		case !errors.Is(err, tables.ErrGarbled):
 			return err
