@@ -71,6 +71,8 @@ type collector struct {
 	properties            map[string]*property
 	most                  int // properties
 	other                 int64
+	garbled               int64
+	garbledExamples       []Key
 }
 
 type property struct {
@@ -110,6 +112,15 @@ func (c *collector) add(row *tables.RawRow) kind {
 		c.property(p)
 	}
 	return k
+}
+
+// garble counts a row with a value that cannot be read.
+func (c *collector) garble(key tables.Key) {
+	c.rows++
+	c.partitions.add(key.Partition, 0)
+	if c.garbled++; len(c.garbledExamples) < mostExamples {
+		c.garbledExamples = append(c.garbledExamples, keyOf(key))
+	}
 }
 
 func (c *collector) property(p tables.Property) {
@@ -160,6 +171,7 @@ func sizeOf(row *tables.RawRow) int64 {
 func (c *collector) report() *Report {
 	r := &Report{Warnings: []string{}, Rows: c.rows, Bytes: c.bytes, Oldest: c.oldest, Newest: c.newest, Partitions: c.partitions.report(), RowSizes: c.sizes.buckets(),
 		LargestRows: append([]LargeRow{}, c.largest...), Entities: c.entities, Properties: []Property{}, OtherProperties: c.other,
+		Garbled: c.garbled, GarbledExamples: append([]Key{}, c.garbledExamples...),
 		Library: Library{Copies: c.kinds[isCopy], FurtherRows: c.kinds[isFurtherRow], OutsideCopies: c.kinds[isOutsideCopy], Claims: c.kinds[isClaim],
 			Shared: c.kinds[isShared], Entities: c.written}}
 	for _, name := range slices.Sorted(maps.Keys(c.properties)) {

@@ -27,6 +27,9 @@ type Report struct {
 	// LargestRows are at most 10, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
+	// Garbled are rows with a value that cannot be read: reads of them are ErrGarbled. They count in Rows, and in nothing else.
+	Garbled         int64 `json:"garbled"`
+	GarbledExamples []Key `json:"garbledExamples"` // at most 10
 
 	// Entities are the rows that are not of Library; Properties are those of these rows, sorted by name.
 	Entities   int64      `json:"entities"`

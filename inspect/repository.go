@@ -82,7 +82,7 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 		j.sealedCount++
 		return nil
 	}
-	v := j.value(row.Key, row.Properties)
+	v := j.value(row)
 	if v == nil {
 		j.neither++
 		return nil
@@ -172,6 +172,12 @@ func guarded[R any](call func() (R, error)) (result R, err error) {
 	return call()
 }
 
+// garbled implements judge.
+func (j *repositoryJudge[T]) garbled(e *tables.Error) {
+	j.typeJudge.garbled(e)
+	j.neither++
+}
+
 // page implements judge.
 func (j *repositoryJudge[T]) page() { j.cost.page() }
 
@@ -180,7 +186,7 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil
 	}
-	return s.run(ctx, func(_ context.Context, row *tables.RawRow) error {
+	return s.run(ctx, &visitor{page: func() {}, row: func(_ context.Context, row *tables.RawRow) error {
 		if kindOf(row) != isEntity {
 			return nil
 		}
@@ -197,7 +203,7 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 			j.keys.confirm(w)
 		}
 		return nil
-	}, func() {})
+	}})
 }
 
 // report implements judge.

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/pace"
@@ -15,7 +17,7 @@ import (
 // because of the context or an error, it returns the report of what it has read, whose Complete is false, beside the error. A run cannot be
 // resumed, since the report of the rest could not be added to it; it writes nothing, so run it again.
 //
-// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less.
+// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is the least number.
 func Table(ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
 	return inspect(ctx, "inspect.Table", table, options, nil)
 }
@@ -38,19 +40,28 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 		warn(r)
 		return r
 	}
-	err = s.run(ctx, func(ctx context.Context, row *tables.RawRow) error {
-		kind := c.add(row)
-		if judge == nil {
-			return nil
-		}
-		return judge.row(ctx, row, kind)
-	}, func() {
-		if judge != nil {
-			judge.page()
-		}
-		if o.Progress != nil {
-			o.Progress(tables.Report{Read: c.entities, Rows: c.rows, Elapsed: time.Since(began)})
-		}
+	err = s.run(ctx, &visitor{
+		row: func(ctx context.Context, row *tables.RawRow) error {
+			kind := c.add(row)
+			if judge == nil {
+				return nil
+			}
+			return judge.row(ctx, row, kind)
+		},
+		garbled: func(e *tables.Error) {
+			c.garble(e.Key)
+			if judge != nil {
+				judge.garbled(e)
+			}
+		},
+		page: func() {
+			if judge != nil {
+				judge.page()
+			}
+			if o.Progress != nil {
+				o.Progress(tables.Report{Read: c.entities, Rows: c.rows, Elapsed: time.Since(began)})
+			}
+		},
 	})
 	if err == nil && judge != nil {
 		err = judge.confirm(ctx, s)
@@ -61,6 +72,7 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 // judge finds out more about the rows of a run. Its functions are called one at a time.
 type judge interface {
 	row(ctx context.Context, row *tables.RawRow, kind kind) error // row is not changed after the call
+	garbled(e *tables.Error)                                      // of a row with a value that cannot be read
 	page()                                                        // after the last row of a page
 	confirm(ctx context.Context, s *scan) error                   // after the last page; it may scan again
 	report(r *Report)
@@ -73,34 +85,56 @@ type scan struct {
 	pages   int64
 }
 
-// run gives each row to visit, and calls paged after the last row of each page.
-func (s *scan) run(ctx context.Context, visit func(context.Context, *tables.RawRow) error, paged func()) error {
+// visitor gets what a scan reads, one call at a time.
+type visitor struct {
+	row     func(context.Context, *tables.RawRow) error
+	garbled func(*tables.Error) // a row with a value that cannot be read, by its key; may be nil
+	page    func()              // after the last row of a page
+}
+
+// run gives the rows to a visitor.
+func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
 	query := tables.RawOf(rows.Open, s.table).Query().AllowTableScan()
-	if s.table.Account() != nil && s.table.Account().IsCosmos() {
-		return s.oneByOne(ctx, query, visit, paged)
-	}
 	parallel := &tables.ParallelOptions[tables.RawRow]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Report) {
 		s.pages++
-		paged()
+		v.page()
 	}}
-	all := query.AllParallel(ctx, parallel)
-	if s.options.Partitions != nil {
+	var all iter.Seq2[*tables.RawRow, error]
+	switch cosmos := s.table.Account() != nil && s.table.Account().IsCosmos(); {
+	case cosmos:
+		return s.oneByOne(ctx, query, v)
+	case s.options.Partitions != nil:
 		all = query.AllPartitions(ctx, s.options.Partitions, parallel)
+	default:
+		all = query.AllParallel(ctx, parallel)
 	}
 	for row, err := range all {
-		if err == nil {
-			err = visit(ctx, row)
-		}
-		if err != nil {
+		if err := v.take(ctx, row, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// oneByOne is run with one reader, for Azure Cosmos DB, which returns rows in no order of keys.
-func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], visit func(context.Context, *tables.RawRow) error, paged func()) error {
+// take gives a row to the visitor. A row with a value that cannot be read is an error with its key, and reading goes on behind it.
+func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error {
+	if err == nil {
+		return v.row(ctx, row)
+	}
+	e, ok := errors.AsType[*tables.Error](err)
+	if !ok || !errors.Is(err, tables.ErrGarbled) || e.Key == (tables.Key{}) {
+		return err
+	}
+	if v.garbled != nil {
+		v.garbled(e)
+	}
+	return nil
+}
+
+// oneByOne is run with one reader, for Azure Cosmos DB, which returns rows in no order of keys. It counts a page for each 1,000 rows, since
+// it does not see the service's.
+func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], v *visitor) error {
 	queries := []tables.Query[tables.RawRow]{query}
 	if s.options.Partitions != nil {
 		queries = nil
@@ -109,22 +143,18 @@ func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], 
 		}
 	}
 	for _, q := range queries {
-		for token := ""; ; {
-			page, err := q.Page(ctx, token)
-			if err != nil {
+		n := 0
+		for row, err := range q.All(ctx) {
+			if err := v.take(ctx, row, err); err != nil {
 				return err
 			}
-			for _, row := range page.Items {
-				if err := visit(ctx, row); err != nil {
-					return err
-				}
-			}
-			s.pages++
-			paged()
-			if token = page.Next; token == "" {
-				break
+			if n++; n%tables.MaxPageSize == 0 {
+				s.pages++
+				v.page()
 			}
 		}
+		s.pages++
+		v.page()
 	}
 	return nil
 }

@@ -80,6 +80,10 @@ func (r *Report) partitions(t *printer) {
 		t.heading("Partitions by rows")
 		buckets(t, r.Partitions.Rows, count)
 	}
+	if r.Garbled > 0 {
+		t.heading("Rows with a value that cannot be read")
+		t.line("  %s: %s", count(r.Garbled), list(r.GarbledExamples))
+	}
 	t.heading("Rows by size")
 	buckets(t, r.RowSizes, size)
 	t.heading("Largest rows")

@@ -70,13 +70,14 @@ func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) 
 // row implements judge.
 func (j *typeJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) error {
 	if k == isEntity {
-		j.value(row.Key, row.Properties)
+		j.value(row)
 	}
 	return nil
 }
 
 // value reads an entity; it is nil if T does not read it.
-func (j *typeJudge[T]) value(key tables.Key, p tables.Properties) *T {
+func (j *typeJudge[T]) value(row *tables.RawRow) *T {
+	key, p := row.Key, row.Properties
 	present := 0
 	for _, each := range p {
 		if j.known[each.Name] {
@@ -117,6 +118,11 @@ func reasonOf(err error) string {
 		return e.Err.Error()
 	}
 	return err.Error()
+}
+
+func (j *typeJudge[T]) garbled(e *tables.Error) {
+	j.refused++
+	j.problems.add(problem{reason: reasonOf(e)}, e.Key)
 }
 
 func (j *typeJudge[T]) page() {}
@@ -215,6 +221,9 @@ func warn(r *Report) {
 	}
 	if mixed > 0 {
 		add("properties with values of several types that no field reads together: %d; correct the rows, or use a tables.Value", mixed)
+	}
+	if r.Garbled > 0 {
+		add("rows with a value that cannot be read: %d; correct or delete them", r.Garbled)
 	}
 	if r.OtherProperties > 0 {
 		add("names of properties: more than %d, and %d values of others are not listed; raise Options.MaxProperties", len(r.Properties), r.OtherProperties)
