@@ -22,6 +22,7 @@ type shell struct {
 	t       *testing.T
 	service *storagetest.Service
 	account *tables.Account
+	bars    bool
 }
 
 const variable = "TEST_CONNECTION"
@@ -33,7 +34,7 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shell{t, s, account}
+	return &shell{t: t, service: s, account: account}
 }
 
 // run runs a command line, and fails the test at another exit code.
@@ -45,7 +46,7 @@ func (s *shell) run(code int, args ...string) (stdout, stderr string) {
 func (s *shell) runIn(ctx context.Context, code int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	var out, failed bytes.Buffer
-	p := &program{stdout: &out, stderr: &failed, options: &tables.AccountOptions{ClientOptions: s.service.ClientOptions, Logger: slog.New(slog.DiscardHandler)}, getenv: func(name string) string {
+	p := &program{stdout: &out, stderr: &failed, bars: s.bars, options: &tables.AccountOptions{ClientOptions: s.service.ClientOptions, Logger: slog.New(slog.DiscardHandler)}, getenv: func(name string) string {
 		if name == variable {
 			return s.service.ConnectionString
 		}
@@ -158,5 +159,21 @@ func TestHostilePage(t *testing.T) {
 		LargestRows: []inspect.LargeRow{{Key: inspect.Key{Partition: evil, Row: evil}}}, Properties: []inspect.Property{{Name: evil, Types: []inspect.TypeCount{{Type: evil}}}}})
 	if err != nil || bytes.Contains(page, []byte("<script")) || bytes.Contains(page, []byte("<svg")) {
 		t.Errorf("%v: %s", err, page)
+	}
+}
+
+// TestProgress: progress is shown on the standard error, and never among the results.
+func TestProgress(t *testing.T) {
+	s := newShell(t)
+	s.fill("Orders", 2_500)
+	s.bars = true
+	for _, args := range [][]string{{"inspect", "Orders", "--rows-per-second", "20000"}, {"copy", "Orders", "Copied", "--create"}} {
+		out, failed := s.run(exitOK, args...)
+		if strings.ContainsAny(out, "\r\x1b") || !strings.Contains(failed, "\r") || !strings.Contains(failed, "rows/") {
+			t.Errorf("%q: %q, %q", args, out, failed)
+		}
+		if _, failed := s.run(exitOK, append(args, "--quiet")...); failed != "" {
+			t.Errorf("%q: %q", args, failed)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func TestCtrlC(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, to, file := s.TableName(t), s.TableName(t), filepath.Join(t.TempDir(), "position")
-	(&shell{t, s, account}).fill(from, 1_500)
+	(&shell{t: t, service: s, account: account}).fill(from, 1_500)
 	copying, output := process(t, s, "copy", from, to, "--create", "--concurrency", "1", "--rows-per-second", "1500", "--resume", file)
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
