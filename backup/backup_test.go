@@ -98,8 +98,14 @@ func TestBase(t *testing.T) {
 	}
 	rows := table.Entities()
 	harness.Check(t, rows.DeleteUnconditional(t.Context(), keyOf(600)), rows.Insert(t.Context(), harness.Row("zz", "new")))
-	for i := range 300 {
-		harness.Check(t, rows.Insert(t.Context(), harness.Row("end", fmt.Sprint(i), tables.Property{Name: "Text", Value: tables.String(strings.Repeat("x", 500))})))
+	if _, err := rows.BulkNonAtomic(t.Context(), func(yield func(*tables.Entity, error) bool) {
+		for i := range 300 {
+			if !yield(harness.Row("end", fmt.Sprint(i), tables.Property{Name: "Text", Value: tables.String(strings.Repeat("x", 500))}), nil) {
+				return
+			}
+		}
+	}, nil); err != nil {
+		t.Fatal(err)
 	}
 	same.Base = "same"
 	if report, err = v.Backup(t.Context(), "changed", []*tables.Table{table}, &same); err != nil || report.Read != n+300 || report.Written >= n || report.Unchanged < n/2 || report.Written+report.Unchanged != n+300 {

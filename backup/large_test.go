@@ -79,7 +79,7 @@ func spreadRows(n int) func(yield func(*tables.Entity, error) bool) {
 // TestLarge backs up and restores a table, and compares both with a plain parallel scan and with a replay of the same requests with ready
 // bodies. The thorough run takes 200,000 rows, and wants 85 % of their speed and at most 256 MiB.
 func TestLarge(t *testing.T) {
-	n := 2_000
+	n := 1_000
 	if harness.Thorough() {
 		n = 200_000
 	}

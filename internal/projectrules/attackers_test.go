@@ -13,7 +13,7 @@ import (
 const attackersPage = "docs/reference/who-can-do-what.md"
 
 // attackedPackages have a table each on that page.
-var attackedPackages = []string{"eventual", "largeentities", "encryption", "access", "indexentities", "logdata"}
+var attackedPackages = []string{"eventual", "largeentities", "encryption", "access", "indexentities", "logdata", "backup"}
 
 // attackerWords begin the rows of each table: one for each right that an attacker may have.
 var attackerWords = []string{"queue", "one partition", "the table", "blobs of", "registry rows", "signed address", "Key Vault"}
