@@ -192,7 +192,7 @@ func TestRepositoriesOverATokenWork(t *testing.T) {
 		Department string
 		ID         int
 	}
-	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{RowPrefix: "empid",
+	employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(client.Table(), patterns.Schema[employee]{Rows: compoundkey.Starting("empid"),
 		Key: func(e *employee) tables.Key {
 			return at(e.Department, compoundkey.Join("empid", compoundkey.Int(e.ID, 6)))
 		}}))

@@ -31,8 +31,8 @@ func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }, &interpartition.Options[employee]{Group: global})
 	s.byBadge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return compoundkey.String(e.Badge) }, &interpartition.Options[employee]{Group: global, Unique: true})
 	s.employees = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
-		Key:       func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
-		RowPrefix: "empid",
+		Key:  func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
+		Rows: compoundkey.Starting("empid"),
 	}, byEmail, s.byBadge))
 	harness.Check(t, s.store.Create(t.Context()))
 	return s

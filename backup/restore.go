@@ -276,6 +276,8 @@ func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row
 	err := eachRow(lines, func(row *rowreader.Row[tables.Property]) error {
 		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
 		switch {
+		case row.Problem != nil:
+			return row.Problem
 		case rows.CheckKeys(key.Partition, key.Row) != nil:
 			return errors.New("a row has an illegal key")
 		case !e.At.Covers(key):

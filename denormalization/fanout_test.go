@@ -68,12 +68,12 @@ func (w *offices) start(s *storagetest.Service) (*officeProcess, error) {
 		return nil, err
 	}
 	p.city = &seen[office]{pattern: copies.Source()}
-	p.offices, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[office]{Name: "offices", RowPrefix: "office", Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
+	p.offices, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[office]{Name: "offices", Rows: compoundkey.Starting("office"), Key: func(o *office) tables.Key { return officeKey(o.Code) }}, p.city)
 	return p, err
 }
 
 func memberSchema() patterns.Schema[member] {
-	return patterns.Schema[member]{Name: "members", RowPrefix: "member", Key: func(m *member) tables.Key { return memberKey(m.ID) }}
+	return patterns.Schema[member]{Name: "members", Rows: compoundkey.Starting("member"), Key: func(m *member) tables.Key { return memberKey(m.ID) }}
 }
 
 // cityLink copies an office's city into all its members.

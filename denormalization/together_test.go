@@ -102,12 +102,12 @@ func (w *brands) start(s *storagetest.Service) (*brandProcess, error) {
 	}
 	p := &brandProcess{queue: queue}
 	copies := denormalization.New("brand", w.link(), nil)
-	p.products, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[product]{Name: "products", RowPrefix: "product",
+	p.products, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[product]{Name: "products", Rows: compoundkey.Starting("product"),
 		Key: func(p *product) tables.Key { return productKey(p.Partition, p.ID) }}, copies.Holder())
 	if err != nil {
 		return nil, err
 	}
-	p.brands, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[brand]{Name: "brands", RowPrefix: "brand",
+	p.brands, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), patterns.Schema[brand]{Name: "brands", Rows: compoundkey.Starting("brand"),
 		Key: func(b *brand) tables.Key { return brandKey(b.Code) }}, copies.Source())
 	return p, err
 }

@@ -33,7 +33,7 @@ func TestTouch(t *testing.T) {
 		harness.Check(t, err)
 		index := intrapartition.NewIndex("name", func(e *employee) compoundkey.Part { return compoundkey.String(e.Name) }, nil)
 		employees := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(t.w.employees), runner),
-			patterns.Schema[employee]{Name: "employees", RowPrefix: "empid", Key: t.employees.KeyOf}, index, copies.Source()))
+			patterns.Schema[employee]{Name: "employees", Rows: compoundkey.Starting("empid"), Key: t.employees.KeyOf}, index, copies.Source()))
 		if report := harness.Must[tables.Report](t)(employees.Rebuild(ctx, nil)); report.Written != 2 || report.Failed != 0 {
 			t.Errorf("%+v", report)
 		}

@@ -79,7 +79,7 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	harness.Check(t, queue.Create(t.Context()))
 	x.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, o), x.near, x.nearLean, x.far, x.farLean, x.list))
 	harness.Check(t, x.repo.Table().CreateIfMissing(t.Context()))
 	return x
@@ -197,7 +197,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	harness.Check(t, queue.Create(ctx))
 	r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
-		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, encryption.New[employee]("encryption", w.registry, nil), lean))
 	harness.Must[tables.Report](t)(r.Rebuild(ctx, nil))
 	requests := func(when string, want int) {

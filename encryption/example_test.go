@@ -37,7 +37,7 @@ func openPeople(ctx context.Context, store *patterns.Store, registry *encryption
 	byNumber := intrapartition.NewIndex("number", func(p *Person) compoundkey.Part {
 		return compoundkey.Tuple(beacon.Part(tables.String(p.Number)), compoundkey.Int(p.ID, 6))
 	}, nil)
-	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, RowPrefix: "empid"},
+	people, err := patterns.NewRepository(store.Table("ExamplePeople"), patterns.Schema[Person]{Key: keyOfPerson, Rows: compoundkey.Starting("empid")},
 		encryption.New[Person]("encryption", registry, nil), byNumber)
 	if err != nil {
 		return nil, nil, err

@@ -30,7 +30,7 @@ type account struct {
 func (w *world) accounts(t testing.TB, o *encryption.Options, others ...patterns.Pattern[account]) *patterns.Repository[account] {
 	t.Helper()
 	r := harness.Must[*patterns.Repository[account]](t)(patterns.NewRepository(w.account.Table("Accounts"), patterns.Schema[account]{
-		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, RowPrefix: "acc",
+		Key: func(a *account) tables.Key { return tables.Key{Partition: "p", Row: "acc_" + a.ID} }, Rows: compoundkey.Starting("acc"),
 	}, append([]patterns.Pattern[account]{encryption.New[account]("encryption", w.registry, o)}, others...)...))
 	harness.Check(t, r.Table().CreateIfMissing(t.Context()))
 	return r

@@ -2,6 +2,7 @@ package heterogeneous
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 
@@ -29,13 +30,8 @@ func (t *Type[T]) versions() (name string, oldest, newest int) {
 
 func (t *Type[T]) byKey() bool { return t.options.ByKey }
 
-// span returns the span of the type's row keys, or the zero Span if the schema has no RowPrefix.
-func (t *Type[T]) span() compoundkey.Span {
-	if t.host().RowPrefix() == "" {
-		return compoundkey.Span{}
-	}
-	return compoundkey.All().Under(t.host().RowPrefix())
-}
+// span returns the span of the type's row keys, the zero Span if the schema has none.
+func (t *Type[T]) span() compoundkey.Span { return t.host().Rows() }
 
 // current reports whether EntityType says that a row is of the current version.
 func (t *Type[T]) current(p tables.Properties) bool {
@@ -73,16 +69,21 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	return v, nil
 }
 
-// readMany reads entities by their keys concurrently, without those that do not exist. Requests: 1 for each.
-func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error) {
-	found := make(map[tables.Key]any, len(keys))
+// readMany reads entities by their keys concurrently, without those that do not exist and those that do not fit, which are problems.
+// Requests: 1 for each.
+func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
+	found = make(map[tables.Key]any, len(keys))
 	for v, err := range t.host().GetMany(ctx, keys, nil) {
-		if err != nil {
-			return nil, err
+		switch {
+		case errors.Is(err, tables.ErrGarbled):
+			problems = append(problems, err)
+			continue
+		case err != nil:
+			return nil, problems, err
 		}
 		found[t.host().MetaOf(v).Key()] = v
 	}
-	return found, nil
+	return found, problems, nil
 }
 
 // remove deletes an entity that was read as this type.

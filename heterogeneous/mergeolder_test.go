@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -31,7 +32,7 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 	table := harness.Must[*tables.Table](t)(tableOf(s, s.TableName(t)))
 	harness.Check(t, table.Create(ctx))
 	before := harness.Must[*patterns.Repository[first]](t)(patterns.NewRepository(table, patterns.Schema[first]{
-		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *first) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, heterogeneous.NewType[first]("Employee", 1, nil)))
 	typ := heterogeneous.NewType[second]("Employee", 2, &heterogeneous.TypeOptions{Steps: []heterogeneous.Step{
 		heterogeneous.From(1, func(old *first) (*second, error) {
@@ -42,7 +43,7 @@ func TestMergeIntoWhatAStepDrops(t *testing.T) {
 			return next, nil
 		})}})
 	now := harness.Must[*patterns.Repository[second]](t)(patterns.NewRepository(table, patterns.Schema[second]{
-		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *second) tables.Key { return keyOf(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, typ))
 	key := keyOf("Sales", 1)
 	harness.Check(t, before.Insert(ctx, &first{place: place{"Sales", 1}, Phone: "none"}))

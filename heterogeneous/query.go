@@ -45,8 +45,9 @@ func (q Query) Plan() (tables.Plan, error) { return q.inner.Plan() }
 
 // Page is one page of a query. A page without Items can have a Next.
 type Page struct {
-	Items []any  // as Query.All yields them
-	Next  string // continuation token for the next page, "" at the end
+	Items    []any   // as Query.All yields them
+	Problems []error // the rows that do not fit, as in tables.Page
+	Next     string  // continuation token for the next page, "" at the end
 }
 
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Requests: 1, and 1 for
@@ -59,12 +60,13 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	items, err := q.registry.values(ctx, "Query", page.Items)
-	return Page{items, page.Next}, err
+	items, problems, err := q.registry.values(ctx, "Query", page.Items)
+	return Page{items, append(page.Problems, problems...), page.Next}, err
 }
 
 // All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a
-// *tables.Entity if its type or version is unknown. An error is yielded once, as the last element. Write a value through the
+// *tables.Entity if its type or version is unknown. A row that does not fit is tables.ErrGarbled, behind the entities of its page, and
+// the loop can go on; any other error is yielded once, as the last element. Write a value through the
 // repository of its type. That repository itself reads an entity that is stored in several rows, or whose properties a
 // pattern rewrites. Requests: 1 for each page of at most 1,000 rows, and 1 for each entity that its repository must read.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
@@ -77,6 +79,11 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 			}
 			for _, v := range page.Items {
 				if !yield(v, nil) {
+					return
+				}
+			}
+			for _, problem := range page.Problems {
+				if !yield(nil, problem) {
 					return
 				}
 			}
@@ -94,7 +101,10 @@ func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := r.values(ctx, "Get", []*row{v})
+	values, problems, err := r.values(ctx, "Get", []*row{v})
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,56 +114,57 @@ func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	return values[0], nil
 }
 
-// values decodes the entities of rows. It skips an entity that no longer exists when its repository reads it.
-func (r *Registry) values(ctx context.Context, op string, rows []*row) ([]any, error) {
+// values decodes the entities of rows, without those that do not fit, which are problems. It skips an entity that no longer exists when
+// its repository reads it.
+func (r *Registry) values(ctx context.Context, op string, rows []*row) (there []any, problems []error, err error) {
 	values := make([]any, len(rows))
 	later := map[AnyType][]int{} // the rows whose entities the repositories must read
 	for i, v := range rows {
 		p, spread := v.take()
 		t := r.resolve(v.key(), p)
-		var err error
 		switch {
 		case t == nil:
-			values[i], err = r.unknown(v)
+			if values[i], err = r.unknown(v); err != nil {
+				return nil, nil, err
+			}
 		case spread || !t.whole():
 			later[t] = append(later[t], i)
 		default:
-			if values[i], err = t.decode(v, p); err != nil {
-				err = r.garbled(op, v.key(), err)
+			var garbled error
+			if values[i], garbled = t.decode(v, p); garbled != nil {
+				values[i], problems = nil, append(problems, r.garbled(op, v.key(), garbled))
 			}
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	for t, indexes := range later {
-		if err := r.readLater(ctx, t, rows, values, indexes); err != nil {
-			return nil, err
+		garbled, err := r.readLater(ctx, t, rows, values, indexes)
+		if problems = append(problems, garbled...); err != nil {
+			return nil, nil, err
 		}
 	}
-	there := values[:0]
+	there = values[:0]
 	for _, v := range values {
 		if v != nil {
 			there = append(there, v)
 		}
 	}
-	return there, nil
+	return there, problems, nil
 }
 
 // readLater reads some of the rows' entities through their repository.
-func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) error {
+func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) (problems []error, err error) {
 	keys := make([]tables.Key, len(indexes))
 	for i, at := range indexes {
 		keys[i] = rows[at].key()
 	}
-	found, err := t.readMany(ctx, keys)
+	found, problems, err := t.readMany(ctx, keys)
 	if err != nil {
-		return err
+		return problems, err
 	}
 	for _, at := range indexes {
 		if v, ok := found[rows[at].key()]; ok {
 			values[at] = v
 		}
 	}
-	return nil
+	return problems, nil
 }

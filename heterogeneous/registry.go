@@ -28,7 +28,7 @@ type AnyType interface {
 	alone() bool
 
 	decode(r *row, p tables.Properties) (any, error)
-	readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, error)
+	readMany(ctx context.Context, keys []tables.Key) (map[tables.Key]any, []error, error)
 	merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error
 	remove(ctx context.Context, v any) error
 }
@@ -87,8 +87,8 @@ func collide(a, b AnyType) error {
 		return fmt.Errorf("%s and %s both declare the same version; give one another name or version", a, b)
 	case a.goType() == b.goType():
 		return fmt.Errorf("%s and %s both have the Go type %s; define a type of its own for each", a, b, a.goType())
-	case (a.byKey() || b.byKey() || name != otherName) && a.span() != (compoundkey.Span{}) && a.span() == b.span():
-		return fmt.Errorf("%s and %s have the same Schema.RowPrefix; give each its own", a, b)
+	case (a.byKey() || b.byKey() || name != otherName) && a.span() != (compoundkey.Span{}) && b.span() != (compoundkey.Span{}) && a.span().Overlaps(b.span()):
+		return fmt.Errorf("%s and %s have keys in common by their Schema.Rows; give each a range of its own", a, b)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (rot[T]) turn(p tables.Properties) (tables.Properties, error) {
 // reports keeps reports on a table; more are its patterns after the type.
 func reports(table *tables.Table, more ...patterns.Pattern[report]) (*patterns.Repository[report], *heterogeneous.Registry, error) {
 	typ := heterogeneous.NewType[report]("Report", 1, nil)
-	repo, err := patterns.NewRepository(table, patterns.Schema[report]{RowPrefix: "report", Key: func(r *report) tables.Key {
+	repo, err := patterns.NewRepository(table, patterns.Schema[report]{Rows: compoundkey.Starting("report"), Key: func(r *report) tables.Key {
 		return tables.Key{Partition: r.Department, Row: compoundkey.Join("report", compoundkey.Int(r.ID, 3))}
 	}}, append([]patterns.Pattern[report]{typ}, more...)...)
 	if err != nil {
@@ -268,12 +268,12 @@ func TestRegistryIsRefused(t *testing.T) {
 	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
-		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) tables.Key { return tables.Key{} }, RowPrefix: prefix}, typ)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting(prefix)}, typ)
 		harness.Check(t, err)
 		return typ
 	}
 	other := heterogeneous.NewType[employeeV1]("Employee", 3, nil)
-	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, RowPrefix: "b"}, other)
+	_, err := patterns.NewRepository(table, patterns.Schema[employeeV1]{Key: func(*employeeV1) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting("b")}, other)
 	harness.Check(t, err)
 	foreign := heterogeneous.NewType[department]("D", 1, nil)
 	_, err = patterns.NewRepository(harness.Must[*tables.Table](t)(tableOf(s, "Other")), patterns.Schema[department]{Key: func(*department) tables.Key { return tables.Key{} }}, foreign)

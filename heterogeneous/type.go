@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -16,7 +17,7 @@ type TypeOptions struct {
 	// Steps lead, one after the other, from the oldest version that may be stored to the current one (default none: only the
 	// current version is read).
 	Steps []Step
-	// ByKey stores no EntityType: the RowPrefix of the repository's schema identifies the rows (default false). Such a type
+	// ByKey stores no EntityType: the Rows of the repository's schema identify the rows (default false). Such a type
 	// has only one version.
 	ByKey bool
 }
@@ -90,8 +91,8 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	switch {
 	case t.err != nil:
 		return implementation, t.err
-	case t.options.ByKey && host.RowPrefix() == "":
-		return implementation, errors.New("Schema.RowPrefix is empty; a type with TypeOptions.ByKey needs it")
+	case t.options.ByKey && host.Rows() == (compoundkey.Span{}):
+		return implementation, errors.New("Schema.Rows is not set; a type with TypeOptions.ByKey needs it")
 	}
 	return implementation, nil
 }
@@ -126,8 +127,8 @@ func (t *Type[T]) host() driver.Host[T] {
 	return host
 }
 
-// Is returns a condition that the entities of the type match, in any version. A query of a repository without RowPrefix needs
-// it if the partition contains other types. Entities without EntityType do not match.
+// Is returns a condition that the entities of the type match, in any version. A schema's Where can be it, and a query of a repository
+// without Rows and Where needs it if the partition contains other types. Entities without EntityType do not match.
 func (t *Type[T]) Is() tables.Condition {
 	all := t.tag.name
 	return tables.Or(tables.Eq(EntityType, all),

@@ -3,6 +3,7 @@ package heterogeneous
 import (
 	"context"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -50,7 +51,7 @@ func (t *Type[T]) older() []tables.Condition {
 func (t *Type[T]) upgradable(p tables.Properties) bool {
 	value := p.Get(EntityType)
 	if value.IsNull() {
-		return len(t.options.Steps) == 0 && t.host().RowPrefix() != ""
+		return len(t.options.Steps) == 0 && t.host().Rows() != (compoundkey.Span{})
 	}
 	text, _ := value.Text()
 	stored, ok := parseTag(text)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -87,7 +88,7 @@ func TestOldProgramsMeetNewVersions(t *testing.T) {
 	}
 }
 
-// TestOtherTypesAreNotMisread: without a RowPrefix a repository meets entities of other types.
+// TestOtherTypesAreNotMisread: without Rows a repository meets entities of other types.
 func TestOtherTypesAreNotMisread(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	_, p := newTable(t, s)
@@ -169,7 +170,7 @@ func TestUpgradeTagsTheUntagged(t *testing.T) {
 		t.Errorf("where there are steps the registry reads %s", text(v))
 	}
 	typ := heterogeneous.NewType[employeeV1]("Employee", 1, nil)
-	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, RowPrefix: "empid"}, typ)
+	_, err := patterns.NewRepository(p.table, patterns.Schema[employeeV1]{Key: before.v1.KeyOf, Rows: compoundkey.Starting("empid")}, typ)
 	harness.Check(t, err)
 	got := harness.Must[tables.Report](t)(typ.Upgrade(ctx, nil))
 	if got.Elapsed = 0; got != (tables.Report{Read: 1, Written: 1}) {

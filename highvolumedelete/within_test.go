@@ -48,7 +48,7 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 			}
 			schema := schemaOf(nameOf(t, s), func() time.Time { return noon })
 			schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
-				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, RowPrefix: "at"}, c.pattern(table))
+				return patterns.NewRepository(harness.In(table, queue), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")}, c.pattern(table))
 			}
 			logins := mustStart(t, s, schema)
 			requests.Reset()

@@ -82,7 +82,7 @@ func TestConflictOnEachAttempt(t *testing.T) {
 			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			calls := 0
 			index := indexentities.NewInPartition("lastname", func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} })
-			repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", MaxAttempts: attempts}, index,
+			repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(account.Table(w.table), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: attempts}, index,
 				&hook{func() {
 					if calls++; calls == 1 {
 						insert(3)

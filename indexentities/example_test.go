@@ -34,7 +34,7 @@ func Example() {
 	byName := indexentities.NewInPartition("lastname", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.LastName)
 	})
-	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func ExampleNewInTable() {
 	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), &indexentities.Options[Employee]{
 		Group: func(*Employee) string { return indexentities.Global },
 	})
-	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byName)
+	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func ExampleNewInBlobs() {
 		}
 		return values
 	}, store.Container("employees-by-tag"), nil)
-	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}, byTag)
+	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	case inBlobs:
 		p.index = indexentities.NewInBlobs("lastname", values, account.Container(w.container), &options)
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", MaxAttempts: w.attempts}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, harness.AsyncIf[employee](w.async, p.index)...)
 	return p, err
 }

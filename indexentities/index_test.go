@@ -217,13 +217,13 @@ func TestAttach(t *testing.T) {
 		x       patterns.Pattern[employee]
 		intents any
 	}{
-		"prefix":              {indexentities.NewInPartition("empid", byLastName), nil},
+		"Schema.Rows":         {indexentities.NewInPartition("empid", byLastName), nil},
 		"container is nil":    {indexentities.NewInBlobs("lastname", byLastName, nil, nil), queue},
 		"Store.Table":         {indexentities.NewInTable("lastname", byLastName, nil, nil), nil},
 		"key function is nil": {indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil), nil},
 		"last_name":           {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
-		schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+		schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 		if _, err := patterns.NewRepository(harness.In(account.Table("Employees"), c.intents), schema, c.x); !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -2,7 +2,6 @@ package indexentities
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -29,8 +28,8 @@ func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
-	if err == nil && x.definition.Name == host.RowPrefix() {
-		err = errors.New("the index has the same prefix as the entities' own row keys; give it another name")
+	if err == nil {
+		err = driver.CheckApart("the index", x.definition.Name, host.Rows())
 	}
 	implementation.Prior, implementation.Rows = x.prior, x.contribute
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists, Remove: x.removeEntity}

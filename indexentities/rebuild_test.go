@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -70,7 +71,7 @@ func TestRepairOfOneList(t *testing.T) {
 func (w *world) withoutList(t *testing.T, s *storagetest.Service) *process {
 	t.Helper()
 	p := harness.Must[*process](t)(w.open(t, s).start(s))
-	bare := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}))
+	bare := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(p.repo.Table(), patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}))
 	for id := range sharing {
 		if err := bare.Insert(t.Context(), with(id, "Jones")); err != nil {
 			t.Fatal(err)

@@ -106,6 +106,9 @@ func (r rowLists) readRange(ctx context.Context, places []string, lists []*list)
 	if err != nil {
 		return err
 	}
+	if len(page.Problems) > 0 {
+		return page.Problems[0]
+	}
 	found, seen := map[string]*list{}, ""
 	for _, row := range page.Items {
 		first, number := rows.ParseNumbered(row.Key.Row)

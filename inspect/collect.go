@@ -73,6 +73,8 @@ type collector struct {
 	other                 int64
 	garbled               int64
 	garbledExamples       []Key
+	lossy                 int64
+	lossyExamples         []Key
 }
 
 type property struct {
@@ -88,6 +90,11 @@ func newCollector(o *Options) *collector {
 func (c *collector) add(row *tables.RawRow) kind {
 	size := sizeOf(row)
 	c.rows++
+	if row.Lossy {
+		if c.lossy++; len(c.lossyExamples) < mostExamples {
+			c.lossyExamples = append(c.lossyExamples, keyOf(row.Key))
+		}
+	}
 	c.bytes += size
 	c.sizes.add(size)
 	c.partitions.add(row.Key.Partition, size)
@@ -172,6 +179,7 @@ func (c *collector) report() *Report {
 	r := &Report{Warnings: []string{}, Rows: c.rows, Bytes: c.bytes, Oldest: c.oldest, Newest: c.newest, Partitions: c.partitions.report(), RowSizes: c.sizes.buckets(),
 		LargestRows: append([]LargeRow{}, c.largest...), Entities: c.entities, Properties: []Property{}, OtherProperties: c.other,
 		Garbled: c.garbled, GarbledExamples: append([]Key{}, c.garbledExamples...),
+		Lossy: c.lossy, LossyExamples: append([]Key{}, c.lossyExamples...),
 		Library: Library{Copies: c.kinds[isCopy], FurtherRows: c.kinds[isFurtherRow], OutsideCopies: c.kinds[isOutsideCopy], Claims: c.kinds[isClaim],
 			Shared: c.kinds[isShared], Entities: c.written}}
 	for _, name := range slices.Sorted(maps.Keys(c.properties)) {

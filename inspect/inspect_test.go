@@ -112,7 +112,7 @@ func TestJSON(t *testing.T) {
 	var v any
 	harness.Check(t, json.Unmarshal(data, &v))
 	const want = "began bytes complete elapsedSeconds entities garbled garbledExamples largestRows largestRows.bytes largestRows.partition largestRows.row " +
-		"library library.claims library.copies library.entities library.furtherRows library.outsideCopies library.shared newest oldest otherProperties " +
+		"library library.claims library.copies library.entities library.furtherRows library.outsideCopies library.shared lossy lossyExamples newest oldest otherProperties " +
 		"partitions partitions.count partitions.exact partitions.largest partitions.largest.bytes partitions.largest.partition partitions.largest.rows partitions.largest.uncertain " +
 		"partitions.rows partitions.rows.count partitions.rows.from partitions.rows.to properties properties.absent properties.bytes properties.largest properties.name properties.rows " +
 		"properties.types properties.types.rows properties.types.type requests rowSizes rows schema schema.keysNotCompared schema.library schema.neither schema.otherKeys schema.otherKeysExamples " +
@@ -330,6 +330,11 @@ func TestHostileRows(t *testing.T) {
 		}
 	}
 	compiles(t, r.Struct("main"))
+	r, err = inspect.Table(t.Context(), page(t, `"PartitionKey":"p","RowKey":"1","At@odata.type":"Edm.DateTime","At":"soon","X":1`,
+		`"PartitionKey":"p","RowKey":"2","At":"\ud83d"`, `"PartitionKey":"p","RowKey":"3"`), nil)
+	if err != nil || r.Rows != 3 || r.Garbled != 1 || r.Lossy != 1 || !slices.Equal(r.LossyExamples, []inspect.Key{{Partition: "p", Row: "2"}}) || !strings.Contains(strings.Join(r.Warnings, " "), "surrogate") {
+		t.Errorf("%+v, %v", r, err)
+	}
 	for _, garbled := range []string{`"PartitionKey":"p"`, `"PartitionKey":"p","RowKey":"r","X":1,"X":2`} {
 		r, err := inspect.Table(t.Context(), page(t, garbled), nil)
 		if harness.WantKind(t, err, tables.ErrGarbled); r.Complete {

@@ -30,6 +30,9 @@ type Report struct {
 	// Garbled are rows with a value that cannot be read: reads of them are ErrGarbled. They count in Rows, and in nothing else.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
+	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.
+	Lossy         int64 `json:"lossy"`
+	LossyExamples []Key `json:"lossyExamples"` // at most 10
 
 	// Entities are the rows that are not of Library; Properties are those of these rows, sorted by name.
 	Entities   int64      `json:"entities"`

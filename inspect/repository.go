@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -33,10 +32,6 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 		return nil, err
 	}
 	j := &repositoryJudge[T]{typeJudge: typed, host: host, patterns: host.Patterns(), prices: *o.Prices, keys: newTaken(o.MaxKeys)}
-	j.span = compoundkey.All()
-	if prefix := host.RowPrefix(); prefix != "" {
-		j.span = j.span.Under(prefix)
-	}
 	for _, p := range j.patterns {
 		j.sealed = j.sealed || p.Transform != nil || p.Layout != nil
 	}
@@ -49,7 +44,6 @@ type repositoryJudge[T any] struct {
 	*typeJudge[T]
 	host     driver.Host[T]
 	patterns []driver.Implementation[T]
-	span     compoundkey.Span
 	sealed   bool // a pattern stores entities in a form of its own
 	prices   Prices
 
@@ -109,7 +103,9 @@ func (j *repositoryJudge[T]) standing(row *tables.RawRow) wanted {
 }
 
 // owns reports whether a row is an entity of the repository.
-func (j *repositoryJudge[T]) owns(row *tables.RawRow) bool { return j.span.Contains(row.Key.Row) }
+func (j *repositoryJudge[T]) owns(row *tables.RawRow) bool {
+	return j.host.Owns(row.Key, row.Properties)
+}
 
 // finish sets what a value has of its row beside the properties.
 func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {

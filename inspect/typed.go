@@ -185,6 +185,9 @@ func (r *reasons[K]) add(of K, key tables.Key) {
 // warn adds the warnings of a report.
 func warn(r *Report) {
 	add := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
+	if r.Lossy > 0 {
+		add("rows with half of a surrogate pair in a text: %d; it is read as U+FFFD, and a write is refused until the program has corrected the text", r.Lossy)
+	}
 	if s := r.Schema; s != nil {
 		if r.Rows > 0 && s.Own == 0 {
 			add("no row of the table is an entity of the repository: the schema's range of row keys fits none of its %d rows", r.Rows)

@@ -27,7 +27,7 @@ func TestBulkInSets(t *testing.T) {
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, global)
 	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, global)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
-	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", RowPrefix: "visit",
+	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"),
 		Key: func(v *visit) tables.Key {
 			return tables.Key{Partition: fmt.Sprint("day", v.Day), Row: compoundkey.Join("visit", compoundkey.Int(v.Number, 6))}
 		}}, byNumber, byReverse, byColor))
@@ -73,7 +73,7 @@ func TestBulkVerbs(t *testing.T) {
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
 		&interpartition.Options[visit]{Group: func(*visit) string { return interpartition.Global }})
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
-	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", RowPrefix: "visit",
+	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"),
 		Key: func(v *visit) tables.Key {
 			return tables.Key{Partition: fmt.Sprint("day", v.Day), Row: compoundkey.Join("visit", compoundkey.Int(v.Number, 6))}
 		}}, byNumber, byColor))

@@ -38,7 +38,7 @@ func openStaff(store *patterns.Store) (*staff, error) {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		RowPrefix: "empid",
+		Rows: compoundkey.Starting("empid"),
 	}, s.byEmail)
 	return s, err
 }

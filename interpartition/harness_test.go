@@ -105,7 +105,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			Unique:  w.unique,
 		}),
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 	all := []patterns.Pattern[employee]{p.email, p.badge}
 	if w.term > 0 {
 		all = []patterns.Pattern[employee]{briefly{p.email, w.term}, briefly{p.badge, w.term}}

@@ -70,7 +70,7 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async 
 		indexes = append(indexes, b.badge)
 	}
 	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 	b.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, harness.AsyncIf(async, append(indexes, b.email)...)...))
 	return b
 }

@@ -115,7 +115,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
 	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
-		patterns.Schema[employee]{Name: "staff", Key: keyOf, RowPrefix: "empid"}, mail, byDepartment))
+		patterns.Schema[employee]{Name: "staff", Key: keyOf, Rows: compoundkey.Starting("empid")}, mail, byDepartment))
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	p := &process{queue: queue, close: carrier.Close}
 	p.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) },
 		&interpartition.Options[employee]{Unique: w.unique})
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid"}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 	var index patterns.Pattern[employee] = p.email
 	if w.term > 0 {
 		index = briefly{p.email, w.term}

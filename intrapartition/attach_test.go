@@ -45,7 +45,7 @@ func attach(t *testing.T, attached ...patterns.Pattern[employee]) (*patterns.Rep
 	return patterns.NewRepository(quietTable(t), patterns.Schema[employee]{
 		Key: func(e *employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
-		}, RowPrefix: "empid",
+		}, Rows: compoundkey.Starting("empid"),
 	}, attached...)
 }
 
@@ -57,7 +57,7 @@ func TestIndexesThatCannotWork(t *testing.T) {
 		"\"email\": the index's key function is nil": intrapartition.NewIndex[employee, compoundkey.Part]("email", nil, nil),
 		"\"tag\": the index's key function is nil":   intrapartition.NewIndex[employee, []compoundkey.Part]("tag", nil, nil),
 		"Emial":                  intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"LastName", "Emial"}}),
-		"own row keys":           intrapartition.NewIndex("empid", emailKey, nil),
+		"Schema.Rows":            intrapartition.NewIndex("empid", emailKey, nil),
 		"property PartitionKey,": intrapartition.NewIndex("email", emailKey, &intrapartition.Options{Project: []string{"PartitionKey"}}),
 	} {
 		_, err := attach(t, x)

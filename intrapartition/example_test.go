@@ -36,7 +36,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		RowPrefix: "empid",
+		Rows: compoundkey.Starting("empid"),
 	}, byEmail)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employ
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		RowPrefix: "empid",
+		Rows: compoundkey.Starting("empid"),
 	}, indexes...)
 	if err != nil {
 		log.Fatal(err)

@@ -2,7 +2,6 @@ package intrapartition
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -42,8 +41,8 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.index.Attach(host)
-	if err == nil && x.index.Name == host.RowPrefix() {
-		err = errors.New("the index has the same prefix as the entities' own row keys; give it another name")
+	if err == nil {
+		err = driver.CheckApart("the index", x.index.Name, host.Rows())
 	}
 	implementation.Copies = x.copies
 	return implementation, err

@@ -122,7 +122,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 			&interpartition.Options[employee]{Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
-	schema := patterns.Schema[employee]{Key: keyOf, RowPrefix: "empid", MaxAttempts: w.attempts}
+	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}
 	p.repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), schema, harness.AsyncIf(w.async, attached...)...)
 	return p, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -65,7 +66,7 @@ func TestMisuse(t *testing.T) {
 		"prefix, space":    {photo(largeentities.Options{Prefix: "a b"})},
 		"content type":     {photo(largeentities.Options{ContentType: "a\r\nb"})},
 	} {
-		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"}, attached...)
+		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, attached...)
 		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -79,7 +80,7 @@ func TestForeignClient(t *testing.T) {
 	p := harness.Must[*process](t)(w.start(s))
 	foreign := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
 	for name, c := range map[string]*container.Client{"foreign": foreign, "missing": p.account.Container("missing-container")} {
-		repo, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"},
+		repo, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")},
 			largeentities.NewProperty[employee]("Photo", c, &largeentities.Options{Threshold: -1}))
 		ok(t, err)
 		e := with(1)
@@ -130,7 +131,7 @@ func TestDelegatedURL(t *testing.T) {
 		if name == "another" {
 			x = largeentities.NewProperty[employee]("Photo", harness.Must[*tables.Account](t)(tables.NewAccount(tables.AccountEndpoints("fabrikam"), bearer{}, nil)).Container(w.container), nil)
 		}
-		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, RowPrefix: "empid"}, x)
+		_, err := patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: name, Key: keyOf, Rows: compoundkey.Starting("empid")}, x)
 		ok(t, err)
 		address, err := x.SignedURL(ctx, at(1), time.Now().Add(time.Hour))
 		if name != "service" {

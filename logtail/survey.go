@@ -25,6 +25,9 @@ func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 		if page, err = query.Page(ctx, page.Next); err != nil {
 			return nil, err
 		}
+		if len(page.Problems) > 0 {
+			return nil, page.Problems[0] // an entry that is passed over now would never be yielded
+		}
 	}
 	if len(page.Items) == 0 {
 		return nil, nil

@@ -42,7 +42,7 @@ func ExampleStore() {
 		Key: func(c *Customer) tables.Key {
 			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
 		},
-		RowPrefix: "customer",
+		Rows: compoundkey.Starting("customer"),
 	}, byEmail)
 	if err != nil {
 		log.Fatal(err)

@@ -22,7 +22,7 @@ func ExampleRepository_Verify() {
 		Key: func(w *Worker) tables.Key {
 			return tables.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
 		},
-		RowPrefix: "id",
+		Rows: compoundkey.Starting("id"),
 	}, byName)
 	if err != nil {
 		log.Fatal(err)

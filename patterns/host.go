@@ -26,7 +26,12 @@ type host[T any] struct{ *Repository[T] }
 
 func (h host[T]) PropertyNames() []string { return h.engine.Names }
 
-func (h host[T]) RowPrefix() string { return h.engine.Schema.RowPrefix }
+func (h host[T]) Rows() compoundkey.Span { return h.engine.Schema.Own.Span }
+
+func (h host[T]) Owns(key tables.Key, stored tables.Properties) bool {
+	own := &h.engine.Schema.Own
+	return own.Keeps(key) && own.Meets(key, stored)
+}
 
 func (h host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.patterns) }
 

@@ -31,7 +31,11 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = b.run(pace.With(ctx, b.options.RowsPerSecond))
-	return b.report(), err
+	report := b.report()
+	if err == nil && report.Read == 0 && b.scope == nil {
+		report.Unmatched, err = unmatched(ctx, r)
+	}
+	return report, err
 }
 
 // rebuild is one run of Rebuild.
@@ -192,11 +196,11 @@ func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 	if pagejob.Heavy(b.r) {
 		size = cmp.Or(size, pagejob.MostHeavy)
 	}
-	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Readers: b.options.Concurrency, Size: size,
+	return tablescan.Scan[*rebuildPage]{Table: b.r.Table, Ranges: ranges, Span: b.r.Primary.Span, Where: b.r.Primary.Where, Readers: b.options.Concurrency, Size: size,
 		New: b.begin,
 		Row: func(ctx context.Context, p *rebuildPage, raw *tables.RawRow) error {
 			row := engine.RowOf(raw)
-			if row.IsCopy || !b.mine(row.Key) {
+			if !b.r.Owns(row) || !b.mine(row.Key) {
 				return nil
 			}
 			e, err := b.decode(ctx, row)

@@ -98,7 +98,7 @@ func TestRebuildInSets(t *testing.T) {
 	ctx := t.Context()
 	a, requests := harness.Counted(t)
 	table := harness.NewTable(t, a)
-	schema := patterns.Schema[person]{RowPrefix: "person", Key: func(p *person) tables.Key {
+	schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
 		return tables.Key{Partition: "red", Row: fmt.Sprintf("person_%06d", p.ID)}
 	}}
 	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))

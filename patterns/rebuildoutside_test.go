@@ -44,7 +44,7 @@ func rebuildCounted(t *testing.T, name string, n, partitions int, want int64, pa
 		a, requests := harness.Counted(t)
 		store := harness.Must[*patterns.Store](t)(patterns.NewStore(a, "jobs"+suffix, nil))
 		table := store.Table("People" + suffix)
-		schema := patterns.Schema[person]{RowPrefix: "person", Key: func(p *person) tables.Key {
+		schema := patterns.Schema[person]{Rows: compoundkey.Starting("person"), Key: func(p *person) tables.Key {
 			return tables.Key{Partition: fmt.Sprintf("p%d", p.ID*partitions/n), Row: fmt.Sprintf("person_%06d", p.ID)}
 		}}
 		bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))

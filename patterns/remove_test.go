@@ -84,9 +84,9 @@ func TestRemoveUnattached(t *testing.T) {
 				t.Errorf("another run: %+v, %v", report, err)
 			}
 			harness.Check(t, harness.Clean(ctx, repo.Verify, nil))
-			schema := personSchema()
-			schema.Name = "again"
-			again := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(w.repo.Table(), schema, c.pattern(w.store), nameIndex()))
+			next := harness.Must[*patterns.Store](t)(patterns.NewStore(w.store.Account(), "again"+strings.ToLower(strings.ReplaceAll(name, " ", "")), nil))
+			again := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(next.Table(w.repo.Table().Name()), personSchema(), c.pattern(next), nameIndex()))
+			harness.Check(t, next.Create(ctx))
 			if report, err := again.Rebuild(ctx, nil); err != nil || report.Written != n {
 				t.Errorf("attached again: %+v, %v", report, err)
 			}

@@ -181,7 +181,7 @@ func (p *seenPlace) junk() []rowVersion {
 func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow) error {
 	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
-	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Keeps(owner) {
+	if !row.Outside.Is || row.Shared || row.Outside.IsClaim || !v.r.Schema.Own.Keeps(owner) {
 		return taken
 	}
 	s := &candidate{site: site{f.site.area, f.Location, owner}}

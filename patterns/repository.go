@@ -5,8 +5,10 @@ import (
 	"iter"
 	"reflect"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -15,12 +17,21 @@ type Schema[T any] struct {
 	// Name identifies the repository in intents (default: the table's name); it is unique in its Store. Stored intents
 	// contain it, so do not change it between versions of a program.
 	Name string
-	// Key returns the entity's key. It must be pure, and an entity's key must never change.
+	// Key returns the entity's key. It must be pure, and an entity's key must never change. Nil means the fields PartitionKey and RowKey
+	// of T.
 	Key func(*T) tables.Key
-	// RowPrefix is the prefix of every row key that Key returns, as in compoundkey.Join(RowPrefix, ...). With it, a
-	// query of a partition's entities is a range query that does not read the partition's index rows; without it, the
-	// query reads and skips them.
-	RowPrefix string
+	// Rows is the range of the row keys that Key returns, such as compoundkey.Starting("order") or, for keys of another program,
+	// compoundkey.Range("O-", "O."). With it, a query of a partition's entities is a range query that does not read the partition's
+	// index rows; without it (the default: all keys), the query reads and skips them.
+	Rows compoundkey.Span
+	// Mine reports whether an entity of the repository can have a key, if Rows alone does not tell (default: any key in Rows). It
+	// must be pure. Rows with other keys are read and skipped.
+	Mine func(tables.Key) bool
+	// Where is the condition that the entities' stored properties meet, such as tables.Eq("Kind", "order") in a table of several types
+	// (default: none). It is sent with every query; what is read by key is compared here. An entity that does not meet it is not
+	// written: ErrInvalid. It has at most 5 comparisons, of properties for which T has fields. No program may change these properties of
+	// an entity: its copies would stay, and Verify could not tell them from those of another type.
+	Where tables.Condition
 	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
@@ -45,8 +56,8 @@ type Pattern[T any] interface {
 // store's queue carries their intents. An invalid schema, or patterns that cannot be combined, are ErrWiring. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
-	if table == nil || s.Key == nil {
-		return nil, tables.Wiringf(op, "", "the table or Schema.Key is nil; give both")
+	if table == nil {
+		return nil, tables.Wiringf(op, "", "the table is nil; open it with Store.Table")
 	}
 	if table.Account() == nil {
 		return nil, tables.Wiringf(op, "", "%w", engine.Raw(table).Usable())
@@ -55,8 +66,12 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	if err != nil {
 		return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
+	key, err := s.keyOf(tables.CodecOf(pass, codec))
+	if err != nil {
+		return nil, tables.Wiringf(op, "", "Schema.Key is nil, and %w", err)
+	}
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
-		Schema: engine.Schema{Name: s.Name, Key: func(v any) tables.Key { return s.Key(v.(*T)) }, RowPrefix: s.RowPrefix, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
+		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
 		return nil, tables.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
@@ -64,6 +79,9 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Compose(); err != nil {
+		return nil, tables.Wiringf(op, "", "%w", err)
+	}
+	if err := storeOf(table).refuseOverlap(r.engine); err != nil {
 		return nil, tables.Wiringf(op, "", "%w", err)
 	}
 	if err := r.bind(); err != nil {
@@ -75,6 +93,20 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	}
 	r.knowAll()
 	return r, nil
+}
+
+// keyOf returns Key, or what reads the key from an entity's fields.
+func (s *Schema[T]) keyOf(codec *tables.RawCodec) (func(any) tables.Key, error) {
+	if s.Key != nil {
+		return func(v any) tables.Key { return s.Key(v.(*T)) }, nil
+	}
+	if _, err := codec.Key(new(T)); err != nil {
+		return nil, err
+	}
+	return func(v any) tables.Key {
+		key, _ := codec.Key(v) // T has the fields
+		return key
+	}, nil
 }
 
 // untyped converts v for the engine, with a nil pointer as nil.

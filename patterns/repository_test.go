@@ -187,7 +187,7 @@ func TestRepositoryQueriesSeeEntitiesOnly(t *testing.T) {
 	a, requests := harness.Counted(t)
 	repo, _ := people(t, a)
 	unprefixed := personSchema()
-	unprefixed.RowPrefix = ""
+	unprefixed.Rows = compoundkey.Span{}
 	wide := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(repo.Table(), unprefixed))
 	for i := range 5 {
 		p := ann()

@@ -173,7 +173,7 @@ func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *
 // The scan skips an entity that a concurrent writer deletes or replaces while its blobs or further rows are read; the
 // entity's copies become candidates instead.
 //
-// A table with several types of entities needs Schema.RowPrefix to distinguish them.
+// A table with several types of entities needs Schema.Rows, Mine or Where to distinguish them.
 //
 // Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for each run
 // of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to 10 for each
@@ -245,7 +245,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrWiring, and so
 // is one whose name is attached. An index of another type under the same name, in the same table, keeps its copies; rows that
 // entities share name no type, so give such a pattern only if no repository on the table has one of that name. If the
-// repository has no RowPrefix, entities are of its type if Schema.Key returns their keys.
+// repository has neither Rows nor Mine nor Where, entities are of its type if Schema.Key returns their keys.
 //
 // Before it deletes copies, it writes the entities whose rows list the pattern, unchanged, in change sets, which takes the name off
 // the list. If you attach the pattern again later, Rebuild fills it. Each row is deleted under its ETag, those of a

@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -49,8 +50,8 @@ func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job 
 		}}
 	pages := o.pages(job.Op, r)
 	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
-	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: job.Where,
-		Keep: func(row *engine.StoredRow) bool { return !row.IsCopy }}}
+	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: slices.Concat(r.Primary.Where, job.Where),
+		Keep: r.Owns}}
 	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
 	return pages.Run(ctx)
 }

@@ -292,6 +292,25 @@ func runnerOf(table *tables.Table) intents.Runner {
 	return runner
 }
 
+// refuseOverlap refuses a repository if another one of the store could take its entities for its own, and so their index rows.
+func (s *Store) refuseOverlap(r *engine.Engine) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := &r.Schema.Own
+	for _, other := range s.engines {
+		if other.Name() == r.Name() && other.Codec.Type() == r.Codec.Type() {
+			continue // the same repository once more
+		}
+		if o := &other.Schema.Own; other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
+			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
+		}
+	}
+	return nil
+}
+
 // knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create
 // creates them.
 func (r *Repository[T]) knowAll() {

@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 )
@@ -29,7 +30,8 @@ func (s *Store) Resources() []Resource {
 // Ready returns nil if everything in Resources exists and the account's credential can read it, for a readiness probe. If not, the error
 // joins one error for each resource, which names it and says what to do: tables.ErrMissingResource, tables.ErrBeingDeleted,
 // tables.ErrDenied or tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of Resources,
-// at most 8 at once.
+// at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose schema has Rows, Mine or Where, and logs
+// a line (rows_unmatched) if the table has rows and none of them is an entity of the repository.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
 	for _, e := range s.uses.Entries() {
@@ -37,5 +39,11 @@ func (s *Store) Ready(ctx context.Context) error {
 			checks = append(checks, func(ctx context.Context) error { return readiness.Check(ctx, part) })
 		}
 	}
-	return readiness.All(ctx, checks)
+	if err := readiness.All(ctx, checks); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	all := slices.Clone(s.engines)
+	s.mu.Unlock()
+	return s.uses.Warn(ctx, all)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -26,8 +27,19 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	report := v.report()
 	if err == nil {
 		report.Resume = ""
+		if report.Read == 0 && v.scope == nil {
+			report.Unmatched, err = unmatched(ctx, r)
+		}
 	}
 	return report, err
+}
+
+// unmatched is the Report.Unmatched of a job that has read no entity.
+func unmatched(ctx context.Context, r *engine.Engine) (string, error) {
+	if none, err := readiness.Unmatched(ctx, r); !none || err != nil {
+		return "", err
+	}
+	return r.Name(), nil
 }
 
 // hand repairs findings, if that is the job, and gives them to the caller.

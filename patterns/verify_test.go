@@ -288,7 +288,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 		}
 		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Table: shared})
 		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
-		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, RowPrefix: prefix},
+		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
 			near, strangers{outside, name}))
 	}
 	repos := []*patterns.Repository[staff]{open(table, "one", "a"), open(table, "two", "b"), open(second, "three", "a")}

@@ -100,7 +100,7 @@ func (v *verifier) chosen(pattern string) bool {
 
 // mine reports whether an entity is in the scope and, judging by its key, belongs to the repository.
 func (v *verifier) mine(entity tables.Key) bool {
-	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Keeps(entity)
+	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Schema.Own.Keeps(entity)
 }
 
 // outsideIn returns the index of the area of copies in a table, -1 for none.

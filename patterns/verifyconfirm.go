@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -44,9 +45,19 @@ const (
 
 // confirm reads each candidate individually and reports those at which something is wrong.
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
+	readable := func(inspect func(context.Context, *candidate) error) func(context.Context, *candidate) error {
+		return func(ctx context.Context, s *candidate) error {
+			err := inspect(ctx, s)
+			if errors.Is(err, tables.ErrGarbled) && v.areas[s.area].auditor == nil {
+				s.done, s.is = true, nil // a row that cannot be read, which the scan has told
+				return nil
+			}
+			return err
+		}
+	}
 	for group := range slices.Chunk(all, atOnce) {
 		v.state.Candidates += int64(len(group))
-		if err := pagejob.Each(ctx, v.options.Concurrency, group, v.inspectFirst); err != nil {
+		if err := pagejob.Each(ctx, v.options.Concurrency, group, readable(v.inspectFirst)); err != nil {
 			return err
 		}
 		for range rounds {
@@ -60,7 +71,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 			if err := backoff.Sleep(ctx, lag); err != nil {
 				return err
 			}
-			if err := pagejob.Each(ctx, v.options.Concurrency, group, v.inspectAgain); err != nil {
+			if err := pagejob.Each(ctx, v.options.Concurrency, group, readable(v.inspectAgain)); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,8 @@ import (
 func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 	pg.enter(row.Key.Partition)
 	switch {
+	case row.Problem != nil && row.IsCopy:
+		pg.fail(Finding{Kind: Undecodable, Table: pg.r.Table.Name(), Location: row.Key.Row, Entity: tables.Key{Partition: row.Key.Partition, Row: row.Primary}, Err: row.Problem})
 	case row.Outside.Is:
 		if at := pg.outsideIn(pg.r.Table); at >= 0 && pg.scope == nil {
 			pg.visitOutside(at, row)
@@ -148,6 +150,17 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 // decode makes an entity of its own row. It returns an error only if reading further rows fails.
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
+	switch {
+	case !v.r.Schema.Own.Meets(row.Key, row.Properties):
+		e.foreign = true
+		return e, nil
+	case row.Problem != nil:
+		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
+		return e, nil
+	case row.Lossy:
+		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("a text has half of a surrogate pair, which its copies could not repeat; correct the text: see Meta.Lossy")}
+		return e, nil
+	}
 	var err error
 	if v.r.Layout == nil && len(v.r.Transformers) == 0 {
 		e.value, e.stored, err = v.r.DecodePlain(row)
@@ -162,7 +175,7 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	switch {
 	case err == nil && v.r.Schema.Key(e.value) == row.Key:
 		return e, nil
-	case err == nil && v.r.Schema.RowPrefix == "":
+	case err == nil && !v.r.Schema.Own.Declared():
 		e.value, e.foreign = nil, true // in a table of several types, the keys do not show the type
 		return e, nil
 	case err == nil:

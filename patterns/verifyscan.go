@@ -89,7 +89,7 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 // entities scans ranges of the entities' table. Further rows are read only for facts of the near area, and in a scan of all.
 func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*page] {
 	scan := v.scan(v.r.Table, ranges, a, func(ctx context.Context, pg *page, row *engine.StoredRow) error { return pg.visit(ctx, row) })
-	if !a.nearby && v.r.Schema.RowPrefix != "" && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
+	if !a.nearby && v.r.Schema.Own.Span != (compoundkey.Span{}) && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
 		scan.Span = v.r.Primary.Span
 	}
 	return scan

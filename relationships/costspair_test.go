@@ -3,6 +3,7 @@ package relationships_test
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -18,7 +19,7 @@ func TestRequestCountsOfPairs(t *testing.T) {
 	counted := *s
 	counted.ClientOptions.PerRetryPolicies = append(counted.ClientOptions.PerRetryPolicies, counter)
 	p := harness.Must[*process](t)(w.start(&counted))
-	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{RowPrefix: "photo",
+	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.plain.Table(), patterns.Schema[photo]{Rows: compoundkey.Starting("photo"),
 		Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}))
 	pair := harness.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.plain, photos, photoKey))
 	cost := func(want int, what string, err error) {

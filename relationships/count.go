@@ -18,7 +18,7 @@ func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Count[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
-	return x.tally.implementation(host), checkRowKeys("the count", x.tally.name, host.RowPrefix())
+	return x.tally.implementation(host), checkRowKeys("the count", x.tally.name, host.Rows())
 }
 
 // Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities if the partition has

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -200,7 +201,7 @@ func TestGolden(t *testing.T) {
 	p := harness.Must[*process](t)(w.start(s))
 	r := &recorder{}
 	count := relationships.NewCount[employee]("count", nil)
-	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"},
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.employees.Table(), r), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")},
 		count, relationships.NewSummary("load", idOf, &relationships.SummaryOptions[employee]{Group: func(e *employee) string { return e.Group }}),
 		relationships.NewMembers("members", p.other, projectOf)))
 	e := jones()
@@ -287,7 +288,7 @@ func TestDeclarationsAreRefused(t *testing.T) {
 	w := newWorld(t, s, inParent)
 	p := harness.Must[*process](t)(w.start(s))
 	attach := func(kept patterns.Pattern[employee]) error {
-		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, RowPrefix: "empid"}, kept)
+		_, err := patterns.NewRepository(harness.In(p.employees.Table(), &recorder{}), patterns.Schema[employee]{Key: p.employees.KeyOf, Rows: compoundkey.Starting("empid")}, kept)
 		return err
 	}
 	elsewhere := harness.Must[*patterns.Repository[department]](t)(patterns.NewRepository(p.other, patterns.Schema[department]{Key: p.departments.KeyOf}))

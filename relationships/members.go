@@ -40,7 +40,7 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
 	}
-	return implementation, checkRowKeys("the members", x.name, host.RowPrefix())
+	return implementation, checkRowKeys("the members", x.name, host.Rows())
 }
 
 // memberRows are Members in the children's repository.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
@@ -123,7 +124,7 @@ func TestPair(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	w := newWorld(t, s, ownRow)
 	p := harness.Must[*process](t)(w.start(s))
-	schema := patterns.Schema[photo]{RowPrefix: "photo", Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
+	schema := patterns.Schema[photo]{Rows: compoundkey.Starting("photo"), Key: func(v *photo) tables.Key { return photoKey(employeeKey(v.Site, v.ID)) }}
 	photos := harness.Must[*patterns.Repository[photo]](t)(patterns.NewRepository(p.employees.Table(), schema))
 	pair := harness.Must[*relationships.Pair[employee, photo]](t)(relationships.NewPair(p.employees, photos, photoKey))
 	e, own := jones(), &photo{Site: "Sales", ID: 223, Data: []byte{1}}

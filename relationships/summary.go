@@ -49,7 +49,7 @@ func (x *Summary[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	case x.tally.span != nil && x.tally.group == nil:
 		return implementation, errors.New("SummaryOptions.Rows is set without Group; set both")
 	}
-	return implementation, checkRowKeys("the summary", x.tally.name, host.RowPrefix())
+	return implementation, checkRowKeys("the summary", x.tally.name, host.Rows())
 }
 
 // Get returns the aggregate of a group of a partition; without SummaryOptions.Group, the group is "". Requests: 1, and 1 for each page

@@ -37,7 +37,7 @@ func itemsIn(t testing.TB, s *storagetest.Service) (*patterns.Repository[item], 
 		Group: func(v *item) string { return v.Order },
 		Rows:  func(order string) compoundkey.Span { return compoundkey.Starting("item", compoundkey.String(order)) },
 	})
-	repo := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{RowPrefix: "item",
+	repo := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(account.Table(s.TableName(t)), patterns.Schema[item]{Rows: compoundkey.Starting("item"),
 		Key: func(v *item) tables.Key {
 			return tables.Key{Partition: "contoso", Row: compoundkey.Join("item", compoundkey.String(v.Order), compoundkey.Int(v.Number, 3))}
 		}}, total))
@@ -155,7 +155,7 @@ func TestSummaryRefuses(t *testing.T) {
 	repo, _ := itemsIn(t, storagetest.Open(t))
 	value := func(v *item) (int64, bool) { return v.Cents, true }
 	attach := func(total *relationships.Summary[item]) error {
-		_, err := patterns.NewRepository(repo.Table(), patterns.Schema[item]{Key: repo.KeyOf, RowPrefix: "item"}, total)
+		_, err := patterns.NewRepository(repo.Table(), patterns.Schema[item]{Key: repo.KeyOf, Rows: compoundkey.Starting("item")}, total)
 		return err
 	}
 	rows := func(string) compoundkey.Span { return compoundkey.All() }
@@ -170,7 +170,7 @@ func TestSummaryRefuses(t *testing.T) {
 	for want, err := range map[string]error{
 		"value is nil":  attach(relationships.NewSummary[item]("total", nil, nil)),
 		"without Group": attach(relationships.NewSummary("total", value, &relationships.SummaryOptions[item]{Rows: rows})),
-		"same row key":  attach(relationships.NewSummary("item", value, nil)),
+		"Schema.Rows":   attach(relationships.NewSummary("item", value, nil)),
 		"the group is":  get,
 		"use Get":       all,
 		"NewRepository": recount,

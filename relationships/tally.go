@@ -3,7 +3,6 @@ package relationships
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -275,10 +274,9 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 }
 
 // checkRowKeys refuses a name whose row keys would be among the entities' own.
-func checkRowKeys(what, name, rowPrefix string) error {
-	if name == rowPrefix {
-		return fmt.Errorf("%s has the same row key prefix as the entities; give it another name", what)
+func checkRowKeys(what, name string, own compoundkey.Span) error {
+	if _, err := compoundkey.Encode(name); err != nil {
+		return err
 	}
-	_, err := compoundkey.Encode(name)
-	return err
+	return driver.CheckApart(what, name, own)
 }

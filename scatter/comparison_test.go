@@ -105,7 +105,7 @@ func measure(t testing.TB, design string, count, rate int) outcome {
 	if _, err := fmt.Sscanf(design, "scatter %d", &n); err == nil {
 		insert = harness.Must[*scatter.Spread[access]](t)(scatter.New(table, scatter.Schema[access]{Order: scatter.ByTime("access", 0), Row: (*access).row, Partitions: n}, options)).Insert
 	} else if design == "natural key" {
-		insert = harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "access", RowPrefix: "access",
+		insert = harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "access", Prefix: "access",
 			Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) }, Row: (*access).row}, options)).Insert
 	} else {
 		insert = harness.Must[*patterns.Repository[access]](t)(patterns.NewRepository(table, patterns.Schema[access]{Key: func(a *access) tables.Key {

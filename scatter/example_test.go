@@ -95,7 +95,7 @@ func ExampleNewNatural() {
 	}
 	accesses, err := scatter.NewNatural(store.Table("ExampleAccesses"), scatter.NaturalSchema[access]{
 		Name:      "event",
-		RowPrefix: "access",
+		Prefix:    "access",
 		Partition: func(a *access) compoundkey.Part { return employee(a.Employee) },
 		Row:       func(a *access) string { return a.row() },
 	}, nil)

@@ -140,7 +140,7 @@ func TestGoldenIntentNames(t *testing.T) {
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)
 		harness.Must[spread](t)(scatter.New(harness.In(a.Table(table), r), schema, nil, byTag()))
-		harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", RowPrefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, byTag()))
+		harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(harness.In(a.Table(table), r), scatter.NaturalSchema[event]{Name: "natural", Prefix: "event", Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil, byTag()))
 	}
 	if want := []string{"May.event", "May.natural", "June.event", "June.natural"}; !slices.Equal(r.names, want) {
 		t.Errorf("intents name %v, want %v", r.names, want)

@@ -110,7 +110,7 @@ func TestMergeStops(t *testing.T) {
 func TestCosmosIsRefused(t *testing.T) {
 	s := storagetest.Simulator(t, nil)
 	a := harness.Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, s.AccountName, s.AccountKey, nil))
-	n := harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", RowPrefix: "event",
+	n := harness.Must[*scatter.Natural[event]](t)(scatter.NewNatural(a.Table("Events"), scatter.NaturalSchema[event]{Name: "e", Prefix: "event",
 		Partition: func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, Row: (*event).row}, nil))
 	read := 0
 	for _, err := range n.Range(t.Context(), []compoundkey.Part{compoundkey.String("a")}, compoundkey.All(), nil) {

@@ -18,10 +18,10 @@ type NaturalSchema[T any] struct {
 	Name string
 	// Partition is the natural key, such as compoundkey.Tuple(compoundkey.String(e.Department), compoundkey.Int(e.ID, 6)).
 	Partition func(*T) compoundkey.Part
-	// Row returns the row key. It begins with RowPrefix and "_"; Range yields entities in the order of what follows.
+	// Row returns the row key. It begins with Prefix and "_"; Range yields entities in the order of what follows.
 	Row func(*T) string
-	// RowPrefix is Schema.RowPrefix of package patterns; it is required.
-	RowPrefix string
+	// Prefix begins all row keys, as in compoundkey.Join(Prefix, ...); it is required.
+	Prefix string
 	// MaxAttempts is that of patterns.Schema.
 	MaxAttempts int
 }
@@ -40,8 +40,8 @@ type Natural[T any] struct {
 // request. An inconsistent schema or pattern is tables.ErrWiring.
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
-	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.RowPrefix == "" {
-		return nil, miswired(op, table, errors.New("the table is nil, or NaturalSchema lacks Name, RowPrefix, Partition or Row; give all of them"))
+	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.Prefix == "" {
+		return nil, miswired(op, table, errors.New("the table is nil, or NaturalSchema lacks Name, Prefix, Partition or Row; give all of them"))
 	}
 	if _, err := compoundkey.Encode(schema.Name); err != nil {
 		return nil, miswired(op, table, err)
@@ -49,8 +49,8 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 	if options == nil {
 		options = &Options{}
 	}
-	n := &Natural[T]{name: schema.Name, prefix: schema.RowPrefix}
-	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), RowPrefix: schema.RowPrefix,
+	n := &Natural[T]{name: schema.Name, prefix: schema.Prefix}
+	repository, err := patterns.NewRepository(table, patterns.Schema[T]{Name: repositoryName(table, schema.Name), Rows: compoundkey.Starting(schema.Prefix),
 		Key: func(v *T) tables.Key {
 			return n.Key(schema.Partition(v), schema.Row(v))
 		},
@@ -84,7 +84,7 @@ func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row s
 }
 
 // Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span applies
-// to the row keys after RowPrefix. An error is yielded once, as the last element. More than MaxPartitions keys are tables.ErrTooLarge,
+// to the row keys after Prefix. An error is yielded once, as the last element. More than MaxPartitions keys are tables.ErrTooLarge,
 // since pages of each are held in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {

@@ -36,7 +36,7 @@ func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *s
 	t.Helper()
 	table := harness.Must[*tables.Account](t)(account(s)).Table(newTable(t, s))
 	return harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{
-		Name: "access", RowPrefix: "access",
+		Name: "access", Prefix: "access",
 		Partition: func(a *access) compoundkey.Part { return natural(a.Department, a.Employee) },
 		Row:       (*access).row,
 	}, options))
@@ -90,17 +90,17 @@ func TestNaturalRefuses(t *testing.T) {
 	table := n.Repository().Table()
 	row, part := (*access).row, func(*access) compoundkey.Part { return compoundkey.Bool(true) }
 	for name, schema := range map[string]scatter.NaturalSchema[access]{
-		"no name":      {RowPrefix: "a", Partition: part, Row: row},
+		"no name":      {Prefix: "a", Partition: part, Row: row},
 		"no prefix":    {Name: "a", Partition: part, Row: row},
-		"no partition": {Name: "a", RowPrefix: "a", Row: row},
-		"no row":       {Name: "a", RowPrefix: "a", Partition: part},
-		"a bad name":   {Name: "a_b", RowPrefix: "a", Partition: part, Row: row},
+		"no partition": {Name: "a", Prefix: "a", Row: row},
+		"no row":       {Name: "a", Prefix: "a", Partition: part},
+		"a bad name":   {Name: "a_b", Prefix: "a", Partition: part, Row: row},
 	} {
 		if _, err := scatter.NewNatural(table, schema, nil); !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	other := harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", RowPrefix: "other", Partition: part, Row: row}, nil))
+	other := harness.Must[*scatter.Natural[access]](t)(scatter.NewNatural(table, scatter.NaturalSchema[access]{Name: "a", Prefix: "other", Partition: part, Row: row}, nil))
 	wantKind(t, other.Insert(ctx, &access{}), tables.ErrInvalid)
 	wantKind(t, n.Insert(ctx, &access{Department: "Sales", Employee: 1_000_000, At: time.Now().Truncate(time.Second)}), tables.ErrInvalid)
 	for _, c := range []struct {

@@ -102,6 +102,10 @@ type Report struct {
 	Findings   int64 // given to the job's Found
 	Repaired   int64 // of Findings, by Repair
 
+	// Unmatched names the repositories, separated by ", ", whose table has rows of which none is an entity, as if Rows, Mine or Where of
+	// the schema were wrong. Verify, Repair and Rebuild of whole tables set it.
+	Unmatched string
+
 	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
 	PartitionsDone int
 	// Estimate is the number of Rows at the end, ETA the remaining time; both are 0 if unknown.
@@ -129,6 +133,9 @@ func (r Report) String() string {
 		if c.n != 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.name))
 		}
+	}
+	if r.Unmatched != "" {
+		parts = append(parts, "no row of the table is an entity of "+r.Unmatched)
 	}
 	if r.Resume != "" {
 		parts = append(parts, "to be resumed")

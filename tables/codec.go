@@ -172,8 +172,8 @@ func (c *RawCodec) Decode(p Properties, v any) error {
 	return nil
 }
 
-// key reads the key out of fields PartitionKey and RowKey, or out of the bag.
-func (c *RawCodec) key(v any) (Key, error) {
+// Key reads the key out of fields PartitionKey and RowKey, or out of the bag.
+func (c *RawCodec) Key(v any) (Key, error) {
 	if c.plan == nil {
 		return v.(*Entity).Key, nil
 	}
@@ -198,14 +198,28 @@ func (c *RawCodec) SetKey(v any, key Key) {
 func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 	if c.plan == nil {
 		e := v.(*Entity)
-		e.Key, e.ETag, e.Timestamp = key, row.ETag, row.Timestamp
+		e.Key, e.ETag, e.Timestamp, e.Lossy = key, row.ETag, row.Timestamp, row.Lossy
 		return
 	}
 	c.SetKey(v, key)
 	c.plan.SetTimestamp(reflect.ValueOf(v).Elem(), row.Timestamp)
 	if meta := c.Meta(v); meta != nil {
-		meta.ETag, meta.Timestamp = row.ETag, row.Timestamp
+		meta.ETag, meta.Timestamp, meta.Lossy = row.ETag, row.Timestamp, row.Lossy
 	}
+}
+
+// CheckWhole refuses a value that was read with a loss, which a write would store.
+func (c *RawCodec) CheckWhole(v any) error {
+	lossy := false
+	if c.plan == nil {
+		lossy = v.(*Entity).Lossy
+	} else if meta := c.Meta(v); meta != nil {
+		lossy = meta.Lossy
+	}
+	if lossy {
+		return Invalidf("", "the value was read with half of a surrogate pair as U+FFFD, and a write would store that; correct the text and set Lossy to false")
+	}
+	return nil
 }
 
 // Known tells the reader of responses which property names to keep, with their index; nil keeps all.
@@ -270,7 +284,7 @@ func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 
 // write encodes v as one row of a write.
 func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, error) {
-	key, err := c.key(v)
+	key, err := c.Key(v)
 	if err != nil {
 		return RawWrite{}, Invalid("", err)
 	}
@@ -285,6 +299,9 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 	}
 	if verb == wire.VerbDelete {
 		return w, nil
+	}
+	if err := c.CheckWhole(v); err != nil {
+		return RawWrite{}, err
 	}
 	if w.Properties, err = c.Encode(v); err != nil {
 		return RawWrite{}, err

@@ -79,6 +79,7 @@ type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes
 	Timestamp  time.Time   // set by the service
+	Lossy      bool        // as Meta.Lossy
 	Properties Properties
 
 	read rowFacts

@@ -66,6 +66,9 @@ func garbledCalls() []garbledCall {
 	}
 	page := func(t *tables.Table) error {
 		p, err := t.Entities().Query().Partition("p").Page(ctx, "")
+		if err == nil && len(p.Problems) > 0 {
+			return p.Problems[0]
+		}
 		if err == nil && len(p.Items) != 2 {
 			return fmt.Errorf("success with %d items", len(p.Items))
 		}

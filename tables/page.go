@@ -20,7 +20,11 @@ import (
 // Page is one page of a query. A page without Items can have a Next: go on until Next is "".
 type Page[T any] struct {
 	Items []*T
-	Next  string // continuation token for the next page, "" at the end
+	// Problems are the rows that do not fit, which Items lacks: an ErrGarbled for each, with its key.
+	Problems []error
+	Next     string // continuation token for the next page, "" at the end
+
+	at []int // for each problem, the number of Items before it
 }
 
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
@@ -32,8 +36,12 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	ctx, span := q.src.begin(ctx, "Page")
 	err := telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	next, err := q.page(ctx, token, func(v any) int {
-		page.Items = append(page.Items, v.(*T))
+	next, err := q.page(ctx, token, func(v any, problem error) int {
+		if problem != nil {
+			page.Problems, page.at = append(page.Problems, problem), append(page.at, len(page.Items))
+		} else {
+			page.Items = append(page.Items, v.(*T))
+		}
 		return len(page.Items)
 	})
 	if err != nil {
@@ -43,8 +51,8 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	return page, nil
 }
 
-// page fetches one page and gives each value to add, which returns how many it has.
-func (q *query) page(ctx context.Context, token string, add func(v any) int) (next string, err error) {
+// page fetches one page and gives each value, or the problem of a row, to add, which returns how many values it has.
+func (q *query) page(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
 	p, err := q.plan()
 	if err != nil {
 		return "", err
@@ -66,15 +74,16 @@ func (q *query) page(ctx context.Context, token string, add func(v any) int) (ne
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return "", nil
-		case err == nil:
-			add(v)
+		case err == nil, errors.Is(err, ErrGarbled):
+			add(v, err)
+			return "", nil
 		}
 		return "", err
 	}
 	return q.fetch(ctx, p, c, add)
 }
 
-func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any) int) (token string, err error) {
+func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any, problem error) int) (token string, err error) {
 	size := cmp.Or(q.pageSize, MaxPageSize)
 	if q.top > 0 && !q.src.Skips { // of a source that skips rows, small pages could be skipped whole, again and again
 		size = min(size, c.Left)
@@ -100,12 +109,18 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		if q.top > 0 && items == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
-		v, err := q.src.Load(ctx, row, q.selected)
-		if err != nil {
-			return q.src.DecodeError("Query", row.Key, err)
+		if row.Problem != nil && !q.src.Problems {
+			items = add(nil, failure("Query", q.src.Table.name, last, row.Problem))
+			return nil
 		}
-		if v != nil {
-			items = add(v)
+		v, err := q.src.Load(ctx, row, q.selected)
+		switch {
+		case errors.Is(err, ErrGarbled): // the row's, and no reason to withhold the others
+			items = add(nil, q.src.DecodeError("Query", row.Key, err))
+		case err != nil:
+			return q.src.DecodeError("Query", row.Key, err)
+		case v != nil:
+			items = add(v, nil)
 		}
 		return nil
 	})

@@ -37,8 +37,8 @@ type ParallelOptions[T any] struct {
 
 // AllParallel yields the entities that All yields, read by several readers: they share the table, or the one partition that the
 // query names, by ranges of keys. A reader that has nothing to do takes over a part of another one's range, so it does not matter
-// how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. An error
-// is yielded once, as the last element.
+// how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. A row
+// that does not fit is ErrGarbled, as with All; any other error is yielded once, as the last element.
 //
 // Unordered is the mode for large tables. In order, readers can share only the pages that are due next: with 8 readers, the longest chain of
 // dependent requests was 1/3.8 of one reader's in a table of 100 equal partitions, and 1/2 with 90 % of the rows in one of them; Unordered
@@ -77,7 +77,7 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 
 // AllPartitions runs the query in each of the partitions, several at once, and yields their entities in order. Several readers
 // share a partition that has many more pages than the others. The query must not name a partition itself; its Top counts over all
-// partitions. An error is yielded once, as the last element.
+// partitions. A row that does not fit is ErrGarbled, as with All; any other error is yielded once, as the last element.
 //
 // Requests: those of one query for each partition, and those of AllParallel for the parts of a large one. At most 2 pages for each request
 // in flight are read ahead of the caller; with Order, 2 pages of each partition.
@@ -89,7 +89,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	o := cmp.Or(options, &ParallelOptions[T]{})
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
 	ordered := q.src != nil && (q.src.Table.account.cosmos || o.Order != nil)
-	fetches := make([]streams.Fetch[*T], len(keys))
+	fetches := make([]streams.Fetch[streams.Result[*T]], len(keys))
 	ranges := make([]rangescan.Range, len(keys))
 	for i, key := range keys {
 		inPartition := q.Partition(key)
@@ -97,9 +97,9 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 			return streams.Failed[*T](err)
 		}
 		ranges[i] = rangescan.Partition(key)
-		fetches[i] = func(ctx context.Context, token string) ([]*T, string, error) {
+		fetches[i] = func(ctx context.Context, token string) ([]streams.Result[*T], string, error) {
 			page, err := inPartition.Page(ctx, token)
-			return page.Items, page.Next, err
+			return streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}.Results(), page.Next, err
 		}
 	}
 	concurrency := streams.Concurrency(o.Concurrency, defaultConcurrency)
@@ -109,7 +109,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	if ordered || len(keys) == 0 {
 		return func(yield func(*T, error) bool) {
 			ctx, span := q.src.begin(ctx, op)
-			telemetry.Loop(span, streams.All(ctx, fetches, concurrency, o.Order, q.top), yield)
+			telemetry.Loop(span, streams.Unwrapped(streams.All(ctx, fetches, concurrency, streams.ByValue(o.Order), q.top)), yield)
 		}
 	}
 	return q.scan(ctx, op, ranges, 2*concurrency, o)
@@ -146,33 +146,36 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 		scan := rangescan.New(initial, state, rangescan.Options{
 			Readers: streams.Concurrency(o.Concurrency, defaultConcurrency), Ordered: !o.Unordered, Buffer: buffer,
 			Together: odata.Comparisons(expr)+rangescan.MaxComparisons > MaxFilterComparisons,
-		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) ([]*T, string, error) {
+		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (streams.Mixed[*T], string, error) {
 			part, src := part, *q.src
-			src.Accept = func(k Key) bool { return accept(rangescan.Key(k)) }
-			part.src = &src
+			src.Accept, part.src = func(k Key) bool { return accept(rangescan.Key(k)) }, &src
 			filter, err := leg.Filter()
 			if err != nil {
-				return nil, "", Invalid(op, err)
+				return streams.Mixed[*T]{}, "", Invalid(op, err)
 			}
 			if filter != "" {
 				part = part.Filter(filter)
 			}
 			page, err := part.Page(ctx, token)
-			return page.Items, page.Next, err
+			return streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}, page.Next, err
 		})
-		for items, err := range scan.Pages(ctx) {
+		for page, err := range scan.Pages(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for _, v := range items {
-				if !yield(v, nil) {
-					return
+			if !page.Each(func(v *T, problem error) bool {
+				if !yield(v, problem) {
+					return false
 				}
-				report.Read++
-				if left--; left == 0 {
-					return
+				if problem != nil {
+					report.Failed++
+					return true
 				}
+				report.Read, left = report.Read+1, left-1
+				return left != 0
+			}) {
+				return
 			}
 			if o.Progress == nil {
 				continue
@@ -186,7 +189,8 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 }
 
 // GetMany reads rows by their keys, several at once, and yields those that exist in the order of keys. Use it in place of the
-// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. An error is yielded once, as the last element.
+// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. A row that does not fit is ErrGarbled, as with All; any
+// other error is yielded once, as the last element.
 //
 // Requests: 1 for each key, at most Concurrency of them ahead of the caller.
 func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {

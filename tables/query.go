@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -62,14 +63,6 @@ func (q Query[T]) Filter(expression string) Query[T] {
 func (q Query[T]) Select(properties ...string) Query[T] {
 	q.selected = slices.Concat(q.selected, properties)
 	return q
-}
-
-// SelectFields makes the query read only the properties for which T has fields. Use it with a T that has few fields.
-func (q Query[T]) SelectFields() Query[T] {
-	if q.src == nil || q.src.Codec.plan == nil {
-		return q // without a table, Plan returns the error
-	}
-	return q.Select(q.src.Codec.plan.Names()...)
 }
 
 // Top ends the query after n entities (default 0: no limit).
@@ -186,7 +179,7 @@ func planOf(expr odata.Expr) (Plan, error) {
 // expr joins everything that limits the query.
 func (q *query) expr() (odata.Expr, error) {
 	limits := filter.Query{
-		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.conditions), Filters: q.filters,
+		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(slices.Concat(q.src.Where, q.conditions)), Filters: q.filters,
 		Kept: q.src.Kept, Filterable: q.src.Filterable,
 	}
 	if q.span != nil {
@@ -204,8 +197,8 @@ func (q *query) refuseScan(p Plan) error {
 	return nil
 }
 
-// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). An error is yielded once, as
-// the last element.
+// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). A row that does not fit is
+// ErrGarbled, with its key, in place of an entity, and the loop can go on. Any other error is yielded once, as the last element.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
@@ -220,11 +213,9 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 			}
 			span.Pause()
 			err = telemetry.ErrPanicked // until the loop's body has returned
-			for _, v := range page.Items {
-				if !yield(v, nil) {
-					err = nil
-					return
-				}
+			if !(streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}).Each(yield) {
+				err = nil
+				return
 			}
 			err = nil
 			span.Resume()

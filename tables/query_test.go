@@ -250,7 +250,7 @@ func TestQuerySelect(t *testing.T) {
 		Missing  *string
 	}
 	names := harness.Must[*tables.Rows[name]](t)(tables.RowsOf[name](base))
-	q := names.Query().Partition("Sales").SelectFields()
+	q := names.Query().Partition("Sales").Select("LastName", "Missing")
 	if plan := harness.Must[tables.Plan](t)(q.Plan()); !slices.Equal(plan.Select, []string{"PartitionKey", "RowKey", "Timestamp", "LastName", "Missing"}) {
 		t.Errorf("selects %q", plan.Select)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -90,13 +91,22 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
 	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
 	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
+	garbled := func(err error) bool { return errors.Is(err, ErrGarbled) }
 	if !TelemetryOf(rows.Open, source.Table.account).On() {
-		return streams.Window(ctx, len(keys), concurrency, get, absent)
+		return streams.Window(ctx, len(keys), concurrency, get, absent, garbled)
 	}
 	return func(yield func(*T, error) bool) {
 		ctx, op := source.begin(ctx, "GetMany")
-		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent), yield)
+		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
 	}
+}
+
+// ConditionOf returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
+func ConditionOf(_ rows.Pass, c Condition, codec *RawCodec) (odata.Expr, error) {
+	if c.term == nil {
+		return nil, nil
+	}
+	return c.term(codec.types())
 }
 
 // CodecOf returns the codec of T.

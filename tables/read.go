@@ -21,6 +21,10 @@ type RawRow struct {
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
 	System, Properties Properties
+	// Problem says why a value of a row of a page could not be read, nil for none; Properties lacks it.
+	Problem error
+	// Lossy is Meta.Lossy.
+	Lossy bool
 }
 
 // Clone returns a copy that shares nothing with the reader's memory.
@@ -34,7 +38,7 @@ func (r *RawRow) Clone() *RawRow {
 func (r *RawRow) set(row *rowreader.Row[Property]) {
 	*r = RawRow{
 		Key: Key{row.Partition, row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
-		System: row.System, Properties: row.Properties,
+		System: row.System, Properties: row.Properties, Problem: row.Problem, Lossy: row.Lossy,
 	}
 }
 

@@ -14,15 +14,17 @@ import (
 // Source describes where values are read from: a table's rows as they are, a repository's entities, or an index's copies.
 // Every read of every pattern uses a Source, so all decode in the same way.
 type Source struct {
-	Table  *Table
-	Codec  *RawCodec
-	Known  map[string]int // properties to keep while reading, nil for all
-	Span   compoundkey.Span
-	System []string // properties that Load needs beyond the caller's selection
-	Guards []string // further properties, which mark a row as one that the caller must not write; not part of the continuation token
-	Plain  bool     // rows are read as they are: the library's own properties are among RawRow.Properties
-	Skips  bool     // Load skips some of the rows in Span
-	Kept   []string // the properties that the rows hold, nil for all
+	Table    *Table
+	Codec    *RawCodec
+	Known    map[string]int // properties to keep while reading, nil for all
+	Span     compoundkey.Span
+	Where    []Condition // that the rows meet; Load checks it again, since a point read sends no condition
+	System   []string    // properties that Load needs beyond the caller's selection
+	Guards   []string    // further properties, which mark a row as one that the caller must not write; not part of the continuation token
+	Skips    bool        // Load skips some of the rows in Span
+	Problems bool        // Load gets the rows, too, of which a value could not be read
+	Kept     []string    // the properties that the rows hold, nil for all
+	Plain    bool        // rows are read as they are: the library's own properties are among RawRow.Properties
 
 	// Filterable refuses a condition on a property that the rows do not hold in its stored form; nil means that there
 	// is no such property.

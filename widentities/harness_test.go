@@ -32,7 +32,7 @@ var schema = patterns.Schema[profile]{
 	Key: func(p *profile) tables.Key {
 		return tables.Key{Partition: p.Team, Row: compoundkey.Join("profile", compoundkey.Int(p.ID, 4))}
 	},
-	RowPrefix: "profile",
+	Rows: compoundkey.Starting("profile"),
 }
 
 // withNumbers makes a profile of so many properties in all.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
@@ -79,7 +80,7 @@ func ExampleToFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	employees, err := patterns.NewRepository(store.Table("FiledEmployees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"})
+	employees, err := patterns.NewRepository(store.Table("FiledEmployees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestToFiles(t *testing.T) {
 			s := storagetest.Simulator(t, nil)
 			account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "files", nil))
-			employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, RowPrefix: "empid"}))
+			employees := harness.Must[*patterns.Repository[Employee]](t)(patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}))
 			files := &shelf{files: map[string]shelved{}}
 			files.meet = c.meet(files)
 			mover := harness.Must[*archive.Mover[Employee]](t)(archive.New(store.Intents(), "m", employees, archive.ToFiles(files, func(e *Employee) string { return e.Name }), nil))

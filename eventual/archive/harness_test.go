@@ -151,7 +151,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	email := func() patterns.Pattern[clerk] {
 		return intrapartition.NewIndex("email", func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }, nil)
 	}
-	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
+	current, schema := account.Table(o.current), patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
 	attached := []patterns.Pattern[clerk]{email()}
 	if o.reachesOut {
 		current = harness.In(current, p.queue)
@@ -160,7 +160,7 @@ func (o *office) start(s *storagetest.Service) (*officer, error) {
 	if p.current, err = patterns.NewRepository(current, schema, attached...); err != nil {
 		return nil, err
 	}
-	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}, email()); err != nil {
+	if p.archive, err = patterns.NewRepository(account.Table(o.archive), patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}, email()); err != nil {
 		return nil, err
 	}
 	destination := archive.ToRepository(p.archive, nil)

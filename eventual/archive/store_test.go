@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -18,7 +19,7 @@ func TestStoreRunMoves(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "clerks", nil))
-		schema := patterns.Schema[clerk]{Key: clerkKey, RowPrefix: "empid"}
+		schema := patterns.Schema[clerk]{Key: clerkKey, Rows: compoundkey.Starting("empid")}
 		current := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Current"), schema))
 		former := harness.Must[*patterns.Repository[clerk]](t)(patterns.NewRepository(store.Table("Former"), schema))
 		mover := harness.Must[*archive.Mover[clerk]](t)(archive.New(store.Intents(), "leave", current, archive.ToRepository(former, nil), nil))

@@ -66,8 +66,8 @@ func newEmployees(table *tables.Table) (*patterns.Repository[Employee], *indexes
 		}, nil),
 	}
 	repo, err := patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
-		RowPrefix: "empid",
+		Key:  func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
+		Rows: compoundkey.Starting("empid"),
 	}, x.email, x.name, x.hired)
 	return repo, x, err
 }

@@ -79,14 +79,14 @@ func newScattered(table *tables.Table, o *scatter.Options) (*scatter.Spread[Even
 
 // newNatural is the guide's own solution: a partition an employee.
 func newNatural(table *tables.Table, o *scatter.Options) (*scatter.Natural[Event], error) {
-	return scatter.NewNatural(table, scatter.NaturalSchema[Event]{Name: "event", RowPrefix: "event", Partition: (*Event).who, Row: (*Event).row}, o)
+	return scatter.NewNatural(table, scatter.NaturalSchema[Event]{Name: "event", Prefix: "event", Partition: (*Event).who, Row: (*Event).row}, o)
 }
 
 // newHourly is the anti-pattern: a partition an hour, so that one partition has all that comes.
 func newHourly(table *tables.Table) (*patterns.Repository[Event], error) {
 	return patterns.NewRepository(table, patterns.Schema[Event]{
-		Key:       func(e *Event) tables.Key { return tables.Key{Partition: hourOf(e.At), Row: e.row()} },
-		RowPrefix: "event",
+		Key:  func(e *Event) tables.Key { return tables.Key{Partition: hourOf(e.At), Row: e.row()} },
+		Rows: compoundkey.Starting("event"),
 	})
 }
 

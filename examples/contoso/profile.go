@@ -76,8 +76,8 @@ func newProfiles(table *tables.Table) (*patterns.Repository[Profile], *intrapart
 	byEmail := intrapartition.NewIndex("email", func(p *Profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
 	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
 	repo, err := patterns.NewRepository(table, patterns.Schema[Profile]{
-		Key:       func(p *Profile) tables.Key { return profileKey(p.Department, p.ID) },
-		RowPrefix: "profile",
+		Key:  func(p *Profile) tables.Key { return profileKey(p.Department, p.ID) },
+		Rows: compoundkey.Starting("profile"),
 	}, wide, byEmail)
 	return repo, byEmail, err
 }

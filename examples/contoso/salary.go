@@ -59,8 +59,8 @@ func openConfidentials(ctx context.Context, table *tables.Table, registry *encry
 		return compoundkey.Tuple(x.beacon.Part(tables.String(e.NationalID)), id(e.ID))
 	}, nil)
 	x.repo, err = patterns.NewRepository(table, patterns.Schema[Confidential]{
-		Key:       func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) },
-		RowPrefix: "empid",
+		Key:  func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) },
+		Rows: compoundkey.Starting("empid"),
 	}, encryption.New[Confidential]("encryption", registry, nil), x.byNationalID)
 	return x, err
 }

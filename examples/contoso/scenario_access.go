@@ -65,7 +65,7 @@ func (a *Appraisal) key() tables.Key {
 }
 
 func newAppraisals(table *tables.Table) (*patterns.Repository[Appraisal], error) {
-	return patterns.NewRepository(table, patterns.Schema[Appraisal]{Key: (*Appraisal).key, RowPrefix: "empid"})
+	return patterns.NewRepository(table, patterns.Schema[Appraisal]{Key: (*Appraisal).key, Rows: compoundkey.Starting("empid")})
 }
 
 // desk is the appraisals of everybody, on a server that signs, and what June Jones has of them.

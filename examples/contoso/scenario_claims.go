@@ -86,7 +86,7 @@ func (c *company) openExpenses(ctx context.Context) (*expenses, error) {
 		Key: func(c *Claim) tables.Key {
 			return tables.Key{Partition: claimant(c.Employee), Row: compoundkey.Join("claim", compoundkey.Time(c.LoggedAt), compoundkey.String(c.LogID))}
 		},
-		RowPrefix: "claim",
+		Rows: compoundkey.Starting("claim"),
 	})
 	return x, err
 }

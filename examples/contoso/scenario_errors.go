@@ -115,8 +115,8 @@ func (c *company) openServerLog(ctx context.Context) (*serverLog, error) {
 			return nil, err
 		}
 		*x.repo, err = patterns.NewRepository(table, patterns.Schema[LogRow]{
-			Key:       func(r *LogRow) tables.Key { return tables.Key{Partition: x.partition(r), Row: r.row()} },
-			RowPrefix: "log",
+			Key:  func(r *LogRow) tables.Key { return tables.Key{Partition: x.partition(r), Row: r.row()} },
+			Rows: compoundkey.Starting("log"),
 		})
 		if err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ func openLogins(table *tables.Table) (*patterns.Repository[Login], error) {
 		Key: func(l *Login) tables.Key {
 			return tables.Key{Partition: sender(l.Employee), Row: compoundkey.Join("at", compoundkey.Time(l.At))}
 		},
-		RowPrefix: "at",
+		Rows: compoundkey.Starting("at"),
 	})
 }
 

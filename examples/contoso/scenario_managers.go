@@ -90,13 +90,13 @@ func (c *company) openManagement(ctx context.Context) (*management, error) {
 	}
 	manager := denormalization.NewInPartition("manager", managerLink(), nil)
 	m.departments, err = patterns.NewRepository(table, patterns.Schema[managed]{
-		Key: func(d *managed) tables.Key { return managedKey(d.Name) }, RowPrefix: "dept",
+		Key: func(d *managed) tables.Key { return managedKey(d.Name) }, Rows: compoundkey.Starting("dept"),
 	}, manager.Holder())
 	if err != nil {
 		return nil, err
 	}
 	m.employees, err = patterns.NewRepository(table, patterns.Schema[colleague]{
-		Key: func(e *colleague) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid",
+		Key: func(e *colleague) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 	}, manager.Source())
 	return m, err
 }

@@ -92,7 +92,7 @@ func upgrades() []heterogeneous.Step {
 // openVersion opens the employees as one version of the program has them.
 func openVersion[T any](table *tables.Table, version int, key func(*T) tables.Key) (*heterogeneous.Type[T], *patterns.Repository[T], error) {
 	employee := heterogeneous.NewType[T]("Employee", version, &heterogeneous.TypeOptions{Steps: upgrades()[:version-1]})
-	repo, err := patterns.NewRepository(table, patterns.Schema[T]{Key: key, RowPrefix: "empid"}, employee)
+	repo, err := patterns.NewRepository(table, patterns.Schema[T]{Key: key, Rows: compoundkey.Starting("empid")}, employee)
 	return employee, repo, err
 }
 
@@ -125,7 +125,7 @@ func (c *company) openMixture(ctx context.Context) (m *mixture, err error) {
 		Key: func(x *Contractor) tables.Key {
 			return tables.Key{Partition: x.Department, Row: compoundkey.Join("contractor", id(x.ID))}
 		},
-		RowPrefix: "contractor",
+		Rows: compoundkey.Starting("contractor"),
 	}, contractor)
 	if err != nil {
 		return nil, err

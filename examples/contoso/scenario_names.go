@@ -84,8 +84,8 @@ func (c *company) openRoster(ctx context.Context) (*roster, error) {
 // newSchema is that of employees beside rows of other kinds.
 func newSchema() patterns.Schema[Employee] {
 	return patterns.Schema[Employee]{
-		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
-		RowPrefix: "empid",
+		Key:  func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
+		Rows: compoundkey.Starting("empid"),
 	}
 }
 

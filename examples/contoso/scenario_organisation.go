@@ -68,8 +68,8 @@ func (c *company) openDirectory(ctx context.Context) (*directory, error) {
 	})
 	d.department = interpartition.NewIndex("email", byEmail, nil)
 	d.repo, err = patterns.NewRepository(employees, patterns.Schema[Employee]{
-		Key:       func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
-		RowPrefix: "empid",
+		Key:  func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
+		Rows: compoundkey.Starting("empid"),
 	}, d.everybody, d.department)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -106,15 +107,15 @@ func (c *company) openAlbum(ctx context.Context) (*album, error) {
 	a.photo = largeentities.NewProperty[Badge]("Photo", a.blobs, &largeentities.Options{ContentType: "image/jpeg"})
 	contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, a.blobs, nil)
 	a.repo, err = patterns.NewRepository(table, patterns.Schema[Badge]{
-		Key:       func(b *Badge) tables.Key { return employeeKey(b.Department, b.ID) },
-		RowPrefix: "empid",
+		Key:  func(b *Badge) tables.Key { return employeeKey(b.Department, b.ID) },
+		Rows: compoundkey.Starting("empid"),
 	}, a.photo, contract)
 	if err != nil {
 		return nil, err
 	}
 	a.pieces, err = patterns.NewRepository(plain, patterns.Schema[Pieces]{
-		Key:       func(p *Pieces) tables.Key { return employeeKey(p.Department, p.ID) },
-		RowPrefix: "empid",
+		Key:  func(p *Pieces) tables.Key { return employeeKey(p.Department, p.ID) },
+		Rows: compoundkey.Starting("empid"),
 	})
 	return a, err
 }

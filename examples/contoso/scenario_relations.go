@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -92,12 +93,12 @@ func (c *company) openRelations(ctx context.Context) (*related, error) {
 	}
 	r.count = relationships.NewParentCount("count", r.units, departmentOf, func(u *unit) *int { return &u.EmployeeCount })
 	if r.members, err = patterns.NewRepository(table, patterns.Schema[member]{
-		Key: func(e *member) tables.Key { return employeeKey(e.Department, e.ID) }, RowPrefix: "empid", MaxAttempts: 100,
+		Key: func(e *member) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"), MaxAttempts: 100,
 	}, r.count); err != nil {
 		return nil, err
 	}
 	if r.lockers, err = patterns.NewRepository(table, patterns.Schema[locker]{
-		Key: func(l *locker) tables.Key { return lockerKey(employeeKey(l.Department, l.ID)) }, RowPrefix: "locker",
+		Key: func(l *locker) tables.Key { return lockerKey(employeeKey(l.Department, l.ID)) }, Rows: compoundkey.Starting("locker"),
 	}); err != nil {
 		return nil, err
 	}

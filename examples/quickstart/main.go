@@ -42,7 +42,7 @@ func run(ctx context.Context, account *tables.Account) error {
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		RowPrefix: "empid",
+		Rows: compoundkey.Starting("empid"),
 	}, byEmail)
 	if err != nil {
 		return err

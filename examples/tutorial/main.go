@@ -85,7 +85,7 @@ func openEmployees(store *patterns.Store) (*patterns.Repository[Employee], *intr
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
-		RowPrefix: "empid",
+		Rows: compoundkey.Starting("empid"),
 	}, byEmail)
 	return employees, byEmail, err
 }

@@ -93,7 +93,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 	if p.queue, err = eventual.NewQueue(account, "clerks", &eventual.QueueOptions{VisibilityTimeout: visibility}); err != nil {
 		return nil, err
 	}
-	schema := patterns.Schema[clerk]{RowPrefix: "id", Key: func(c *clerk) tables.Key {
+	schema := patterns.Schema[clerk]{Rows: compoundkey.Starting("id"), Key: func(c *clerk) tables.Key {
 		return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.String(c.ID))}
 	}}
 	email := func(c *clerk) compoundkey.Part { return compoundkey.String(c.Email) }

@@ -145,7 +145,7 @@ func (k *kit) nameOf(what string) string {
 }
 
 func sitesSchema(name string) patterns.Schema[site] {
-	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, RowPrefix: "site"}
+	return patterns.Schema[site]{Name: name, Key: func(v *site) tables.Key { return siteKey(v.Partition, v.Name) }, Rows: compoundkey.Starting("site")}
 }
 
 // link copies items into sites. One transaction writes a row once, so in a partition each link has sites of its own.

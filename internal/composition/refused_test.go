@@ -146,7 +146,7 @@ func TestAccountOpenedTwice(t *testing.T) {
 	harness.Check(t, first.Table("Items").Create(t.Context()))
 	sites := harness.Must[*patterns.Repository[site]](t)(patterns.NewRepository(first.Table("Items"), sitesSchema("sites")))
 	counted := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted"), true }, func(p *site) *int { return &p.Items })
-	items := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, RowPrefix: "item"}, counted))
+	items := harness.Must[*patterns.Repository[item]](t)(patterns.NewRepository(again.Table("Items"), patterns.Schema[item]{Key: plainKey, Rows: compoundkey.Starting("item")}, counted))
 	harness.Check(t, sites.Insert(t.Context(), &site{Partition: theSite, Name: "counted"}), items.Insert(t.Context(), (&kit{at: time.Now().UTC().Truncate(time.Microsecond)}).itemOf(1, "a", false)))
 	if p := harness.Must[*site](t)(sites.Get(t.Context(), siteKey(theSite, "counted"))); p.Items != 1 {
 		t.Errorf("%d items are counted", p.Items)

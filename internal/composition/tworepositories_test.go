@@ -23,7 +23,7 @@ func twoRepositories(t testing.TB, k *kit, p part) error {
 	ctx := t.Context()
 	items := harness.Must[*patterns.Repository[item]](t)(k.plain(k.makeParts(t, p)))
 	text := func(v *remark) compoundkey.Part { return compoundkey.String(v.Text) }
-	remarks := harness.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", RowPrefix: "remark",
+	remarks := harness.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
 		Key: func(v *remark) tables.Key { return tables.Key{Partition: v.Partition, Row: "remark_1"} }},
 		interpartition.NewIndex("remarktext", text, &interpartition.Options[remark]{Group: func(*remark) string { return interpartition.Global }, Unique: true}),
 		indexentities.NewInTable("remarklist", text, nil, nil)))

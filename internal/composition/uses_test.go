@@ -80,7 +80,7 @@ func makers() []use {
 			return k.lifeBy(t, spread.Repository(), p, spread.Insert, spread.Replace, spread.Delete)
 		}},
 		{"scatter.NewNatural", func(t testing.TB, k *kit, p part) error {
-			n, err := scatter.NewNatural(harness.In(k.table, k.queue), scatter.NaturalSchema[item]{Name: "sites", RowPrefix: "item", Partition: func(v *item) compoundkey.Part { return compoundkey.String(v.Site) }, Row: func(v *item) string { return plainKey(v).Row }}, nil, k.makeParts(t, p)...)
+			n, err := scatter.NewNatural(harness.In(k.table, k.queue), scatter.NaturalSchema[item]{Name: "sites", Prefix: "item", Partition: func(v *item) compoundkey.Part { return compoundkey.String(v.Site) }, Row: func(v *item) string { return plainKey(v).Row }}, nil, k.makeParts(t, p)...)
 			if err != nil {
 				return err
 			}

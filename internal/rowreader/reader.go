@@ -26,6 +26,10 @@ type Row[P any] struct {
 	WriteID string
 	// System are the library's own properties, Properties those of the caller.
 	System, Properties []P
+	// Problem says why a value of the row could not be read; Properties lacks it. Nil for none.
+	Problem error
+	// Lossy reports that a text has half of a surrogate pair, which was read as U+FFFD.
+	Lossy bool
 }
 
 // Reader reads the rows of one response, token by token. It checks for repeated names itself: the rows of a page have
@@ -51,7 +55,11 @@ func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
 
 // One reads a response that is a single entity.
 func (r *Reader[P]) One() (*Row[P], error) {
-	if err := r.readRow(); err != nil {
+	err := r.readRow()
+	if err == nil {
+		err = r.row.Problem
+	}
+	if err != nil {
 		return nil, Garbled(err)
 	}
 	return &r.row, r.end()
@@ -71,7 +79,7 @@ func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 }
 
 // Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the
-// call.
+// call. A value that cannot be read is the Problem of its row; anything else that is wrong ends the page.
 func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 	if err := r.expect('{'); err != nil {
 		return err
@@ -116,6 +124,9 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 		if !wire.IsETag(r.row.ETag) {
 			return Garbled(ErrNoETag)
 		}
+		if r.row.Problem != nil {
+			r.row.Problem = Garbled(r.row.Problem)
+		}
 		if err := each(&r.row); err != nil {
 			return err
 		}
@@ -154,9 +165,11 @@ func (r *Reader[P]) readRow() error {
 		case usePartitionKey:
 			keys++
 			r.row.Partition, err = r.readString(partition)
+			r.broken = r.broken || err != nil // nobody could say which row it is
 		case useRowKey:
 			keys++
 			r.row.Row, err = r.readString("")
+			r.broken = r.broken || err != nil
 		case useProperty:
 			err = r.readProperty(n)
 		case useAnnotation:
@@ -166,8 +179,11 @@ func (r *Reader[P]) readRow() error {
 		default:
 			err = r.readSystem(n)
 		}
-		if err != nil {
+		switch {
+		case err != nil && r.broken:
 			return err
+		case err != nil && r.row.Problem == nil:
+			r.row.Problem = err
 		}
 	}
 	if err := r.endRow(); err != nil {
@@ -179,6 +195,7 @@ func (r *Reader[P]) readRow() error {
 	if r.later {
 		r.setAside()
 	}
+	r.row.Lossy = r.lossy
 	return nil
 }
 

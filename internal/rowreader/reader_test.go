@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -135,6 +136,52 @@ func randomRow(random *rand.Rand, names, row int) (string, []property) {
 	return "{" + strings.Join(members, ",") + "}", properties
 }
 
+// TestReadGoesOn: a value that cannot be read is the problem of its row, and half of a surrogate pair a loss of it.
+func TestReadGoesOn(t *testing.T) {
+	const keys = `"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r"`
+	good := `{` + keys + `,"A":1,"B@odata.type":"Edm.Int64","B":"2"}`
+	for name, c := range map[string]struct {
+		row            string
+		problem, lossy bool
+	}{
+		"not a number":             {`{` + keys + `,"B@odata.type":"Edm.Int64","B":"two","A":1}`, true, false},
+		"no such type":             {`{` + keys + `,"B@odata.type":"Edm.Decimal","B":"2","A":1}`, true, false},
+		"an object":                {`{` + keys + `,"B":{"x":1},"A":1}`, true, false},
+		"a wrong type behind":      {`{` + keys + `,"B":"two","B@odata.type":"Edm.Guid","A":1}`, true, false},
+		"a timestamp":              {`{` + keys + `,"Timestamp":"yesterday","A":1}`, true, false},
+		"an own property":          {`{` + keys + `,"_tpPrimary":5,"A":1}`, true, false},
+		"half a pair, the first":   {`{` + keys + `,"B":"x\ud83dy","A":1}`, false, true},
+		"half a pair, the second":  {`{` + keys + `,"B":"x\uDE00","A":1}`, false, true},
+		"a whole pair":             {`{` + keys + `,"B":"x\ud83d\ude00","A":1}`, false, false},
+		"half a pair in a key":     {`{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r\ud83d","A":1}`, false, true},
+		"half of one nobody wants": {`{` + keys + `,"A":1,"odata.id":"\ud83d"}`, false, false},
+	} {
+		rows, err := readAll(pageOf(good, c.row, good), nil)
+		if err != nil || len(rows) != 3 {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+			continue
+		}
+		if row := rows[1]; (row.Problem != nil) != c.problem || c.problem && !errors.Is(row.Problem, wire.ErrGarbled) || row.Lossy != c.lossy {
+			t.Errorf("%s: %+v", name, row)
+		} else if get(row.Properties, "A") != edm.Int32(1) {
+			t.Errorf("%s: what stands behind is lost: %+v", name, row)
+		}
+		if rows[0].Problem != nil || rows[2].Problem != nil || rows[0].Lossy || rows[2].Lossy || len(rows[2].Properties) != 2 {
+			t.Errorf("%s: the rows beside it: %+v", name, rows)
+		}
+	}
+	for name, bad := range map[string]string{
+		"a key that is no text": `{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":5}`,
+		"invalid UTF-8":         `{` + keys + `,"A":"\ud83d","B":"` + "\xff" + `"}`,
+		"a name twice":          `{` + keys + `,"A":{"x":1},"A":2}`,
+		"no ETag":               `{"PartitionKey":"p","RowKey":"r","A":{"x":1}}`,
+	} {
+		if rows, err := readAll(pageOf(good, bad), nil); !errors.Is(err, wire.ErrGarbled) {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+		}
+	}
+}
+
 // FuzzReadIsStrict holds that what is not JSON by the strict reading, repeated names included, is never accepted.
 func FuzzReadIsStrict(f *testing.F) {
 	row := `{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r","Timestamp":"2026-11-20T08:30:00.1Z","A":1,"B@odata.type":"Edm.Int64","B":"2","C":1.5}`
@@ -143,7 +190,8 @@ func FuzzReadIsStrict(f *testing.F) {
 	f.Add(pageOf(row, `{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r","\u0041":true,"D":null,"odata.x":{"a":[1]}}`))
 	f.Add(`{"odata.metadata":"m","value":[` + row + `],"odata.nextLink":{"a":1}}`)
 	f.Fuzz(func(t *testing.T, answer string) {
-		valid := jsontext.Value(answer).IsValid()
+		halves := strings.Contains(answer, `\ud`) || strings.Contains(answer, `\uD`)
+		valid := jsontext.Value(answer).IsValid(jsontext.AllowInvalidUTF8(halves)) && utf8.ValidString(answer)
 		for _, known := range []map[string]int{nil, {"A": 0, "B": 1}} {
 			if rows, err := readAll(answer, known); err == nil && !valid {
 				t.Errorf("%d rows were read", len(rows))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,13 +21,27 @@ type tokens struct {
 	decoder *jsontext.Decoder
 	names   nameTable
 	scratch []byte
+	broken  bool // the response itself is not to be trusted, not only a value in it
+	halves  bool // the response may have halves of surrogate pairs
+	lossy   bool // the row has one
 }
 
+// newTokens reads a response strictly, unless it may have a half of a surrogate pair, which a program in JavaScript can store: that is
+// looked for, since a decoder that lets it pass lets invalid UTF-8 pass as well.
 func newTokens(answer []byte, known map[string]int) tokens {
-	return tokens{
-		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)),
-		names:   newNameTable(known),
+	t := tokens{halves: bytes.Contains(answer, []byte(`\ud`)) || bytes.Contains(answer, []byte(`\uD`)), names: newNameTable(known)}
+	t.decoder = jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(t.halves))
+	return t
+}
+
+// next reads a value as it stands in the response.
+func (t *tokens) next() (jsontext.Value, error) {
+	raw, err := t.decoder.ReadValue()
+	if err == nil && t.halves && !utf8.Valid(raw) {
+		err = errors.New("the response is not valid UTF-8")
 	}
+	t.broken = t.broken || err != nil
+	return raw, err
 }
 
 func (t *tokens) peek() jsontext.Kind { return t.decoder.PeekKind() }
@@ -51,6 +66,7 @@ func (t *tokens) end() error {
 
 func (t *tokens) beginRow() error {
 	t.names.nextRow()
+	t.lossy = false
 	_, err := t.decoder.ReadToken()
 	return err
 }
@@ -64,20 +80,23 @@ func (t *tokens) endRow() error {
 
 // readName reads the name of a property or an annotation, and fails if the row already had it.
 func (t *tokens) readName() (*nameEntry, error) {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return nil, err
 	}
-	return t.names.see(raw)
+	n, err := t.names.see(raw)
+	t.broken = t.broken || err != nil
+	return n, err
 }
 
 // skip reads a value that is not wanted. It must be valid JSON.
 func (t *tokens) skip() error {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return err
 	}
 	if kind := raw.Kind(); (kind == '{' || kind == '[') && !raw.IsValid() {
+		t.broken = true
 		return errRepeatedName // the only error that the decoder was configured to ignore
 	}
 	return nil
@@ -85,7 +104,7 @@ func (t *tokens) skip() error {
 
 // readType reads the annotation of the property n.
 func (t *tokens) readType(n *nameEntry) (edm.Type, error) {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return edm.TypeNull, err
 	}
@@ -101,7 +120,7 @@ func (t *tokens) readType(n *nameEntry) (edm.Type, error) {
 
 // readValue reads a JSON scalar as the annotated type, TypeNull for none.
 func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return edm.Value{}, err
 	}
@@ -130,7 +149,7 @@ func (t *tokens) readValue(typ edm.Type) (edm.Value, error) {
 
 // readString reads a JSON string; it returns same instead of a new string if both are equal.
 func (t *tokens) readString(same string) (string, error) {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return "", err
 	}
@@ -150,19 +169,23 @@ func (t *tokens) readString(same string) (string, error) {
 // readTerm reads the term of a reservation; it returns 0 for anything that is not a number of seconds. A reservation
 // with term 0 never expires, and a row that another program has damaged does not make the rest of its page unreadable.
 func (t *tokens) readTerm() (time.Duration, error) {
-	raw, err := t.decoder.ReadValue()
+	raw, err := t.next()
 	if err != nil {
 		return 0, err
 	}
 	return lease.ParseTerm(string(raw)), nil
 }
 
-// unquote returns the text of a JSON string, valid until the next read.
+// unquote returns the text of a JSON string, valid until the next read. A half of a surrogate pair, which no Go string can hold, is read
+// as U+FFFD and makes the row lossy.
 func (t *tokens) unquote(raw jsontext.Value) ([]byte, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], nil
 	}
 	var err error
 	t.scratch, err = jsontext.AppendUnquote(t.scratch[:0], raw)
+	if err != nil && t.halves { // the decoder has found the string well-formed but for this
+		t.lossy, err = true, nil
+	}
 	return t.scratch, err
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Window reads n values by index, several at once, and yields them in order. It skips a value if skip accepts the error of
-// its read; any other error is yielded once, as the last element. At most concurrency values are read ahead of the caller.
-func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip func(error) bool) iter.Seq2[V, error] {
+// its read, and goes on behind one that goOn accepts; any other error is yielded once, as the last element. At most concurrency values are read ahead of the caller.
+func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip, goOn func(error) bool) iter.Seq2[V, error] {
 	type answer struct {
 		v   V
 		err error
@@ -43,7 +43,7 @@ func Window[V any](ctx context.Context, n, concurrency int, read func(ctx contex
 				if a.err != nil && skip(a.err) {
 					continue
 				}
-				if !yield(a.v, a.err) || a.err != nil {
+				if !yield(a.v, a.err) || a.err != nil && !goOn(a.err) {
 					return
 				}
 			case <-ctx.Done():

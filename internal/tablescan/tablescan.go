@@ -3,6 +3,7 @@ package tablescan
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -23,7 +24,7 @@ type Scan[P any] struct {
 	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
 
 	New func() P
-	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only
+	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only, and can have a Problem
 	// Work is called after the last row of a page, which has the rows of the range at, before the page is yielded; it may be nil. On Azure
 	// Cosmos DB rows come in no order of keys, and at is the range that is being read.
 	Work func(ctx context.Context, at rangescan.Range, page P) error
@@ -132,7 +133,14 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	content = s.New()
 	src := tables.RawOf(rows.Open, s.Table).Source(s.Span)
 	src.Plain = s.Plain
+	src.Problems = true
 	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {
+		if s.Plain && row.Problem == nil && row.Lossy {
+			row.Problem = errors.New("a text has half of a surrogate pair, which no copy of the row would have")
+		}
+		if s.Plain && row.Problem != nil {
+			return nil, &tables.Error{Op: "Query", Kind: tables.ErrGarbled, Err: row.Problem}
+		}
 		return nil, s.Row(ctx, content, row)
 	}
 	if accept != nil {
@@ -143,5 +151,8 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 		q = q.Filter(filter)
 	}
 	page, err := q.Page(ctx, token)
+	if err == nil && len(page.Problems) > 0 {
+		err = page.Problems[0] // Row tells what it passes over; this is what it has not
+	}
 	return content, page.Next, err
 }

@@ -32,6 +32,7 @@ const (
 	LinePoisonNotDeleted
 	LinePoisonFailed
 	LineUnsigned
+	LineUnmatched
 )
 
 // lines declares the lines of the log.
@@ -80,6 +81,8 @@ var lines = [...]LineInfo{
 		"The message is delivered again. Check that the poison queue exists."},
 	LineUnsigned: {"queue_unsigned", slog.LevelWarn, "messages of the queue are not authenticated: whoever can add messages can have the library repeat work on existing entities, and move those whose incarnation they know; set QueueOptions.SigningKeys",
 		"Once for each queue."},
+	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "the table has rows, and none is an entity of the repository; check Rows, Mine and Where of its schema",
+		"Store.Ready found that every query of the repository is empty. Harmless before the first entity is written beside those of other types."},
 }
 
 // Lines returns all lines of the log.

@@ -53,6 +53,20 @@ func everything(t *testing.T, w *watch) {
 	messages(t, w, s)
 	faults(t, w, s)
 	failedEffect(t, w, s)
+	unmatchedRows(t, w, s)
+}
+
+// unmatchedRows asks whether a store is ready whose schema fits no row of its table.
+func unmatchedRows(t *testing.T, w *watch, s *storagetest.Service) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "unmatched", nil))
+	table := store.Table("Unmatched")
+	harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(table, patterns.Schema[labelled]{Rows: compoundkey.Starting("label"),
+		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("label_", l.ID)} }}))
+	harness.Check(t, store.Create(t.Context()), table.Entities().Insert(t.Context(), harness.Bag(secretKey, "O-1", secretValue)))
+	harness.Check(t, store.Ready(t.Context()), store.Ready(t.Context()))
+	if n := strings.Count(w.log.String(), "event=rows_unmatched"); n != 1 {
+		t.Errorf("rows_unmatched is logged %d times: %s", n, w.log)
+	}
 }
 
 // failedEffect inserts an entity whose index's table is missing.

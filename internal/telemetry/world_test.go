@@ -163,10 +163,10 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
 		&interpartition.Options[order]{Group: func(*order) string { return interpartition.Global }, Unique: true, Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, store.Container(invoices), nil)
-	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", RowPrefix: "order", Key: func(o *order) tables.Key {
+	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}
 	}}, append(harness.AsyncIf[order](async, x.byEmail), x.invoice)...))
-	x.lines = harness.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", RowPrefix: "line", Key: func(l *line) tables.Key {
+	x.lines = harness.Must[*patterns.Repository[line]](t)(patterns.NewRepository(x.table, patterns.Schema[line]{Name: "lines", Rows: compoundkey.Starting("line"), Key: func(l *line) tables.Key {
 		return tables.Key{Partition: l.Customer, Row: compoundkey.Join("line", compoundkey.Int(l.Order, 6), compoundkey.Int(l.Number, 3))}
 	}}))
 	return x

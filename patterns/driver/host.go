@@ -18,8 +18,10 @@ type Host[T any] interface {
 	Table() *tables.Table
 	// PropertyNames lists the properties that entities store, nil if they can store any.
 	PropertyNames() []string
-	// RowPrefix is the prefix of the entities' own row keys, "" if the schema sets none.
-	RowPrefix() string
+	// Rows is the range of the entities' own row keys, the zero Span if the schema sets none.
+	Rows() compoundkey.Span
+	// Owns reports whether the schema says that a row with this key and these properties, which no pattern has added, is an entity.
+	Owns(key tables.Key, stored tables.Properties) bool
 	// Patterns returns the repository's patterns. During Attach, it returns those attached earlier.
 	Patterns() []Implementation[T]
 	// KeyOf returns the key that the schema gives an entity; MetaOf returns its Meta.
@@ -128,3 +130,12 @@ func (b *Binding[T]) Bind(_ rows.Pass, host Host[T]) error {
 
 // Release is for package patterns. It frees the pattern if NewRepository failed.
 func (b *Binding[T]) Release(rows.Pass) { b.host.Store(nil) }
+
+// CheckApart refuses a name of what, such as "the index", whose row keys (the name, "_" and more) would be among the entities' own. It
+// cannot tell if the schema sets no range of row keys.
+func CheckApart(what, name string, own compoundkey.Span) error {
+	if own != (compoundkey.Span{}) && own.Overlaps(compoundkey.Starting(name)) {
+		return fmt.Errorf("the row keys of %s, %s_..., are in Schema.Rows, the range of the entities' own; give it another name, or the schema a smaller range", what, name)
+	}
+	return nil
+}

@@ -94,7 +94,7 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container(in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
 	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, nil)
-	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, RowPrefix: "empid"},
+	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
 		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
@@ -90,7 +91,8 @@ func (t *token) parse(text string, names []string) error {
 
 // plus adds the counts of two reports. The second one's counts include what a run that it resumes has counted.
 func plus(a, b tables.Report) tables.Report {
+	names := slices.DeleteFunc([]string{a.Unmatched, b.Unmatched}, func(s string) bool { return s == "" })
 	return tables.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,
 		Deleted: a.Deleted + b.Deleted, Unchanged: a.Unchanged + b.Unchanged, Conflicts: a.Conflicts + b.Conflicts, Failed: a.Failed + b.Failed,
-		Candidates: a.Candidates + b.Candidates, Findings: a.Findings + b.Findings, Repaired: a.Repaired + b.Repaired}
+		Candidates: a.Candidates + b.Candidates, Findings: a.Findings + b.Findings, Repaired: a.Repaired + b.Repaired, Unmatched: strings.Join(names, ", ")}
 }

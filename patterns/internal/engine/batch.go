@@ -202,6 +202,9 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 			if err != nil {
 				return "", false, tables.Amend(pass, err, func(e *tables.Error) { e.Op = op })
 			}
+			if len(page.Problems) > 0 {
+				return "", false, tables.Amend(pass, page.Problems[0], func(e *tables.Error) { e.Op = op })
+			}
 			for _, raw := range page.Items {
 				note(RowOf(raw))
 				last = raw.Key.Row
@@ -228,7 +231,7 @@ func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) 
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
 	for i, key := range keys {
-		if row := found[key]; row != nil && !row.IsCopy {
+		if row := found[key]; row != nil && r.Owns(row) {
 			rows[i] = row
 		}
 	}

@@ -167,8 +167,16 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (ag
 		return false, false
 	}
 	if row.Primary != c.Key.Row {
-		owner, own, err := r.ReadOwn(ctx, c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary})
-		if err != nil || own != nil && own.WriteID == row.WriteID {
+		op, of := c.Kind.String(), tables.Key{Partition: key.Partition, Row: row.Primary}
+		own, err := Fetch(ctx, r.Table, op, of, nil)
+		if errors.Is(err, tables.ErrNotFound) || err == nil && own.IsCopy {
+			own, err = nil, nil
+		}
+		if err != nil || own != nil && (own.WriteID == row.WriteID || !r.Owns(own)) {
+			return false, false // another type's copies are its own business
+		}
+		owner, own, err := r.LoadOwn(ctx, op, of, own)
+		if err != nil {
 			return false, false
 		}
 		if owner != nil {
@@ -192,7 +200,13 @@ func (c *Change) claim(row *StoredRow) {
 
 // store computes the properties to store, once for all attempts.
 func (r *Engine) store(ctx context.Context, w *Work) error {
-	if w.Change.Kind == driver.ChangeDelete || w.Change.Stored != nil {
+	if w.Change.Kind == driver.ChangeDelete {
+		return nil
+	}
+	if err := r.Codec.CheckWhole(w.Change.Entity); err != nil {
+		return err
+	}
+	if w.Change.Stored != nil {
 		return nil
 	}
 	if w.Change.Kind == driver.ChangeMerge {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -203,11 +202,16 @@ func (d *draft) addRemovals() {
 // planRows plans the rows that depend only on the entity.
 func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
 	v := c.Copies()
-	if r.Schema.RowPrefix != "" && !r.Primary.Span.Contains(c.Key.Row) {
-		if err := rows.CheckKeys(c.Key.Partition, c.Key.Row); err != nil {
-			return tables.Invalid("", err) // report the error of compoundkey rather than the missing prefix
+	stored := c.Stored
+	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
+		whole, err := r.Codec.Encode(c.Entity) // Stored may hold no more than the merged properties
+		if err != nil {
+			return err
 		}
-		return tables.Invalidf("", "the row key from Schema.Key does not begin with Schema.RowPrefix, so no query would find the entity")
+		stored = overlay(whole, stored)
+	}
+	if err := r.Schema.Own.Check(c.Key, stored); err != nil {
+		return err
 	}
 	rows, err := r.rowsOf(v, c.Key, c.Stored)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -43,7 +44,7 @@ type Engine struct {
 type Schema struct {
 	Name        string
 	Key         func(any) tables.Key
-	RowPrefix   string
+	Own         ownrows.Rows
 	Intents     intents.Runner // nil for none
 	MaxAttempts int
 }
@@ -127,7 +128,7 @@ func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error
 // CopiesSource is the source of the rows of Pattern.Copies, as entities. keep are the properties that they hold, nil for all.
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Source {
 	src, keep := r.Primary, r.keeps(keep)
-	src.Span, src.Skips, src.Kept = span, r.Layout != nil, keep
+	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !row.isNearCopy() || row.Layout == FurtherRow {
 			return nil, nil
@@ -152,16 +153,18 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 		src.Known = nil // patterns see every stored property
 	}
 	src.System = append(src.System, r.sealed()...)
-	src.Skips = r.Schema.RowPrefix == "" || r.Layout != nil
-	if r.Schema.RowPrefix != "" {
-		src.Span = compoundkey.All().Under(r.Schema.RowPrefix)
-		if err := src.Span.Err(); err != nil {
-			return src, err
-		}
+	own := &r.Schema.Own
+	if err := own.Compile(r.Codec, r.Names, r.filterable); err != nil {
+		return src, err
 	}
+	src.System = append(src.System, own.Properties()...)
+	src.Span, src.Where, src.Skips = own.Span, own.Conditions(), own.Span == (compoundkey.Span{}) || own.Mine != nil || r.Layout != nil
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
-		if row.IsCopy {
+		if !r.Owns(row) {
 			return nil, nil
+		}
+		if selected != nil && len(own.Conditions()) > 0 {
+			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // without what only the condition needed
 		}
 		return r.load(ctx, r.Table, row, selected, nil)
 	})

@@ -25,7 +25,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *Stored
 			return nil, nil, nil
 		case err != nil:
 			return nil, nil, err
-		case own.IsCopy || own.Shared:
+		case !r.Owns(own):
 			return nil, nil, nil
 		case row.Outside.Is && string(own.ETag) == row.Outside.Version, !row.Outside.Is && own.WriteID == row.WriteID:
 			return nil, nil, asGarbled(missing)

@@ -377,7 +377,7 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case row.IsCopy:
+	case !r.Owns(row):
 		return nil, nil
 	}
 	return row, nil

@@ -122,9 +122,9 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
 }
 
-// Keeps reports whether an entity of the repository can have a row key.
-func (r *Engine) Keeps(entity tables.Key) bool {
-	return r.Schema.RowPrefix == "" || r.Primary.Span.Contains(entity.Row)
+// Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository.
+func (r *Engine) Owns(row *StoredRow) bool {
+	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && r.Schema.Own.Meets(row.Key, row.Properties)
 }
 
 // DecodePlain is LoadStored for an unchanged entity of one row, without the prior state, which only writes need.

@@ -81,7 +81,7 @@ func (r *Removal) Elsewhere() bool {
 func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow) bool {
 	return func(row *engine.StoredRow) bool {
 		if !row.IsCopy {
-			return !outside && table.Same(r.Engine.Table) && r.Engine.Keeps(row.Key) && r.lists(row)
+			return !outside && table.Same(r.Engine.Table) && r.Engine.Owns(row) && r.lists(row)
 		}
 		f := r.findingOf(table, row)
 		return f != nil && (!outside || row.Outside.Is)
@@ -135,7 +135,7 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 }
 
 func (r *Removal) mine(entity tables.Key) bool {
-	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Keeps(entity)
+	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Schema.Own.Keeps(entity)
 }
 
 // named reports whether a key is that of an index package: it begins with the index's name.
@@ -299,7 +299,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 				remove = append(remove, f)
 			}
 			continue
-		case f.pattern != nil && !r.disputed(f) && r.Engine.Schema.RowPrefix != "":
+		case f.pattern != nil && !r.disputed(f) && r.Engine.Schema.Own.Keyed():
 			remove = append(remove, f)
 			continue
 		}

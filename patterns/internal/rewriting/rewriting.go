@@ -120,6 +120,7 @@ func inOrder(page []*engine.StoredRow, all []*old) []*old {
 // load makes the entity of a row, nil if it need not be written or cannot be read.
 func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, error) {
 	outdated, known := r.Outdated(row, row.Layout == "")
+	known = known && row.Problem == nil
 	if known && !outdated {
 		r.unchanged()
 		return nil, nil

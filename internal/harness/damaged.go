@@ -1,0 +1,34 @@
+package harness
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+)
+
+// Damaged has the client read replacements of texts in responses, given as old and new in turn: what a service stores that no client of this
+// module can write.
+func Damaged(oldAndNew ...string) func(*azcore.ClientOptions) {
+	replacer := strings.NewReplacer(oldAndNew...)
+	return func(o *azcore.ClientOptions) {
+		inner := o.Transport
+		o.Transport = Transport(func(req *http.Request) (*http.Response, error) {
+			resp, err := inner.Do(req)
+			if err != nil || resp.Body == nil {
+				return resp, err
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close() // it is read
+			if err != nil {
+				return nil, err
+			}
+			text := replacer.Replace(string(body))
+			resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader([]byte(text))), int64(len(text))
+			resp.Header.Del("Content-Length")
+			return resp, nil
+		})
+	}
+}

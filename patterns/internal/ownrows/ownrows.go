@@ -1,0 +1,121 @@
+// Package ownrows tells which rows of a table are the entities of a repository, as its schema says: by a span of row keys, by the key,
+// and by a condition on properties. Rows that the library has added beside entities are recognized by their own properties, not here.
+package ownrows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// MaxComparisons limits a schema's condition: the service allows 15 in a filter, of which a job that shares a table among readers needs
+// up to 5, and its own condition up to 5.
+const MaxComparisons = 5
+
+// Rows are the entities' own rows. The zero value is all rows.
+type Rows struct {
+	Span  compoundkey.Span      // of row keys
+	Mine  func(tables.Key) bool // nil for any key
+	Where tables.Condition      // the zero Condition for any properties
+
+	where odata.Expr
+}
+
+// Compile checks the span and the condition. names are the properties that the type stores, nil for any; filterable refuses
+// a property that is not stored as it is.
+func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(property string) error) (err error) {
+	if err := r.Span.Err(); err != nil {
+		return fmt.Errorf("Schema.Rows: %w", err)
+	}
+	if r.Span.Empty() {
+		return errors.New("Schema.Rows contains no key; give the range of the entities' row keys")
+	}
+	if r.where, err = tables.ConditionOf(rows.Open, r.Where, codec); err != nil {
+		return fmt.Errorf("Schema.Where: %w", err)
+	}
+	if r.where == nil {
+		return nil
+	}
+	if n := odata.Comparisons(r.where); n > MaxComparisons {
+		return fmt.Errorf("Schema.Where has %d comparisons; it must have at most %d", n, MaxComparisons)
+	}
+	for _, name := range odata.Properties(r.where) {
+		switch {
+		case name == "PartitionKey", name == "RowKey":
+		case name == "Timestamp":
+			return errors.New("Schema.Where compares Timestamp, which every write changes; compare a property that an entity keeps")
+		case names != nil && !slices.Contains(names, name):
+			return fmt.Errorf("Schema.Where compares %s, for which %s has no field, so no insert could meet it; add the field", name, codec.Type())
+		default:
+			if err := filterable(name); err != nil {
+				return fmt.Errorf("Schema.Where: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Declared reports whether the schema tells the entities from other rows at all.
+func (r *Rows) Declared() bool { return r.Keyed() || r.where != nil }
+
+// Keyed reports whether keys tell the entities from other rows.
+func (r *Rows) Keyed() bool { return r.Span != compoundkey.Span{} || r.Mine != nil }
+
+// Chosen reports whether more than the span tells the entities from other rows.
+func (r *Rows) Chosen() bool { return r.Mine != nil || r.where != nil }
+
+// Keeps reports whether an entity can have a key.
+func (r *Rows) Keeps(key tables.Key) bool {
+	return r.Span.Contains(key.Row) && (r.Mine == nil || r.Mine(key))
+}
+
+// Meets reports whether the properties of an entity's own row meet the condition.
+func (r *Rows) Meets(key tables.Key, p tables.Properties) bool {
+	return r.where == nil || odata.Match(r.where, func(name string) edm.Value {
+		switch name {
+		case "PartitionKey":
+			return edm.String(key.Partition)
+		case "RowKey":
+			return edm.String(key.Row)
+		}
+		return edm.Value(p.Get(name))
+	})
+}
+
+// Check refuses an entity that no query of the repository would find.
+func (r *Rows) Check(key tables.Key, p tables.Properties) error {
+	switch {
+	case !r.Span.Contains(key.Row):
+		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
+			return tables.Invalid("", err) // the key is illegal, which says more than that it is outside
+		}
+		return tables.Invalidf("", "the row key from Schema.Key is not in Schema.Rows, so no query would find the entity; correct Key or Rows")
+	case r.Mine != nil && !r.Mine(key):
+		return tables.Invalidf("", "Schema.Mine refuses the key from Schema.Key, so no query would find the entity; correct Key or Mine")
+	case !r.Meets(key, p):
+		return tables.Invalidf("", "the entity does not meet Schema.Where, so no query would find it; set %v as Where requires", odata.Properties(r.where))
+	}
+	return nil
+}
+
+// Conditions are sent with queries of the entities' own rows.
+func (r *Rows) Conditions() []tables.Condition {
+	if r.where == nil {
+		return nil
+	}
+	return []tables.Condition{r.Where}
+}
+
+// Properties are those that the condition compares, without the keys.
+func (r *Rows) Properties() []string {
+	if r.where == nil {
+		return nil
+	}
+	return slices.DeleteFunc(odata.Properties(r.where), func(name string) bool { return name == "PartitionKey" || name == "RowKey" })
+}

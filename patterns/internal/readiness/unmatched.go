@@ -1,0 +1,66 @@
+package readiness
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Unmatched reports whether a table has rows and none is an entity of the repository, as if Rows, Mine or Where of its schema were
+// wrong. It is false if the service has not looked at the whole table for one request. Requests: 0 if the schema has none of the three,
+// else at most 2.
+func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
+	own := &r.Schema.Own
+	if !own.Declared() {
+		return false, nil
+	}
+	src := &tables.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, System: append(own.Properties(), rows.Primary, rows.Shared),
+		Load: func(_ context.Context, row *tables.RawRow, _ []string) (any, error) {
+			if !r.Owns(engine.RowOf(row)) {
+				return nil, nil
+			}
+			return row.Clone(), nil
+		}}
+	page, err := tables.QueryOf[tables.RawRow](rows.Open, src).AllowTableScan().Select("PartitionKey").Page(ctx, "")
+	if err != nil || len(page.Items)+len(page.Problems) > 0 || page.Next != "" {
+		return false, err
+	}
+	_, err = r.Table.Entities().Query().AllowTableScan().Select("PartitionKey").First(ctx)
+	if errors.Is(err, tables.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Warn logs the repositories that are Unmatched. It looks at each once.
+func (r *Register) Warn(ctx context.Context, all []*engine.Engine) error {
+	for _, e := range all {
+		if r.Has(matchOf(e)) {
+			continue
+		}
+		unmatched, err := Unmatched(ctx, e)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		if r.known == nil {
+			r.known = map[ID]bool{}
+		}
+		r.known[matchOf(e)] = true
+		r.mu.Unlock()
+		if unmatched {
+			tables.TelemetryOf(rows.Open, e.Table.Account()).Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
+		}
+	}
+	return nil
+}
+
+// matchOf is the mark of a repository that was looked at.
+func matchOf(e *engine.Engine) ID {
+	return ID{Account: e.Table.Account(), Name: "rows of " + e.Table.Name() + " " + e.Name()}
+}
