@@ -220,3 +220,20 @@ func TestRefusingIndex(t *testing.T) {
 		t.Errorf("%+v", r.Schema.Refused)
 	}
 }
+
+// TestOwnRows: Schema.Rows, Mine and Where decide together which rows are the repository's.
+func TestOwnRows(t *testing.T) {
+	_, table, _ := storeOf(t)
+	schema := personSchema()
+	schema.Mine = func(key tables.Key) bool { return key.Partition != "archive" }
+	schema.Where = tables.Eq("City", "Rome")
+	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, schema))
+	row := func(team, row, city string) *tables.Entity {
+		return harness.Row(team, row, property("Team", tables.String(team)), property("ID", tables.Int64(1)), property("Email", tables.String("e")), property("City", tables.String(city)))
+	}
+	put(t, table, row("t", "person_000001", "Rome"), row("t", "person_000002", "Oslo"), row("archive", "person_000001", "Rome"), row("t", "settings", "Rome"))
+	r, err := inspect.Repository(t.Context(), repo, nil)
+	if err != nil || r.Schema.Own != 1 || r.Schema.Neither != 3 || r.Schema.OtherKeys != 0 || r.Type.Read != 1 {
+		t.Errorf("%+v, %v", r.Schema, err)
+	}
+}
