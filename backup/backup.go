@@ -320,6 +320,9 @@ func (b *backing) table(ctx context.Context, index int) error {
 			failed = err
 			break
 		}
+		if failed = b.leaveOut(p.Content.left); failed != nil {
+			break
+		}
 		b.count(func(r *Result) { r.Read += int64(len(p.Content.lines)) })
 		a.add(p.At, p.Content)
 	}

@@ -45,6 +45,9 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 		if err != nil {
 			return r.end(false).Report, err
 		}
+		if err := r.found(p.Content.left...); err != nil {
+			return r.end(false).Report, err
+		}
 		r.progress(func(t *Result) {
 			t.Read += int64(len(p.Content.lines))
 			t.Rows += int64(len(p.Content.lines))
@@ -81,6 +84,7 @@ func (r *run) compare(ctx context.Context, lines []line, second *reading) error 
 		if err != nil {
 			return err
 		}
+		differ = append(differ, p.left...)
 		for _, l := range p.lines {
 			for len(lines) > 0 && before(lines[0].key, l.key) {
 				add(Missing, lines[0].key, nil)

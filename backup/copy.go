@@ -44,6 +44,10 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		Table: from, Ranges: ranges, Readers: o.Concurrency, Plain: true,
 		New: func() *copied { return &copied{} },
 		Row: func(_ context.Context, p *copied, row *tables.RawRow) error {
+			if why := unreadable(row); why != nil {
+				p.left = append(p.left, Difference{Kind: Unreadable, Table: from.Name(), Key: row.Key, Err: why})
+				return nil
+			}
 			if p.writes = append(p.writes, w.row(row.Key, clone(row.Properties))); versioned(row.Properties) {
 				p.outside++
 			}
@@ -53,6 +57,9 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	}
 	for p, err := range scan.Pages(pace.With(ctx, o.RowsPerSecond), at) {
 		if err != nil {
+			return r.end(false), err
+		}
+		if err := r.leaveOut(p.Content.left); err != nil {
 			return r.end(false), err
 		}
 		r.progress(func(t *Result) {
@@ -68,6 +75,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 type copied struct {
 	writes  []tables.RawWrite
 	outside int64
+	left    []Difference // rows that cannot be copied
 }
 
 // usable refuses tables to which no request can be made, and if order is needed, those that return rows in none.

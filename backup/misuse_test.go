@@ -40,7 +40,6 @@ func TestMisuse(t *testing.T) {
 		"Partitions and From":   copied(a, b, &backup.Options{Partitions: []string{"a"}, From: tables.Key{Partition: "a"}}),
 		"Existing of Compare":   compared(a, b, &backup.Options{Existing: backup.SkipExisting}),
 		"DryRun of Backup":      saved(&backup.Options{DryRun: true}, a),
-		"Found of Backup":       saved(&backup.Options{Found: func(backup.Difference) error { return nil }}, a),
 		"no tables":             saved(nil),
 		"two of a name":         saved(nil, a, account.Table("misusea")),
 		"small chunks":          saved(&backup.Options{ChunkBytes: 1}, a),

@@ -53,7 +53,7 @@ type Options struct {
 	// with other content are given to Found, whatever Existing is. Only Copy and Restore use it.
 	DryRun bool
 	// Found is called with each difference that a job finds, one call at a time, which the job waits for. If it returns an error,
-	// the job ends with that error. Backup does not use it.
+	// the job ends with that error.
 	Found func(Difference) error
 	// Progress is called after each page or chunk, one call at a time, which the job waits for.
 	Progress func(tables.Report)
@@ -94,7 +94,7 @@ func (o *Options) unused(op string) error {
 		name      string
 		set, used bool
 	}{
-		{"Existing", o.Existing != RefuseExisting, writes}, {"DryRun", o.DryRun, writes}, {"Found", o.Found != nil, !backs}, {"Resume", o.Resume != "", op != opVerify},
+		{"Existing", o.Existing != RefuseExisting, writes}, {"DryRun", o.DryRun, writes}, {"Resume", o.Resume != "", op != opVerify},
 		{"Base", o.Base != "", backs}, {"ChunkBytes", o.ChunkBytes != 0, backs}, {"Blobs", o.Blobs != nil, backs || op == opRestore},
 		{"Partitions", o.Partitions != nil, op != opVerify}, {"From or Before", o.From != tables.Key{} || o.Before != tables.Key{}, op != opVerify},
 		{"RowsPerSecond", o.RowsPerSecond != 0, op != opVerify},
@@ -185,11 +185,14 @@ const (
 	Different
 	// Damaged: an object of the backup is missing, or is not as the backup stored it. Only Verify finds it.
 	Damaged
+	// Unreadable: a row of a table has a value that cannot be read, or a text with half of a surrogate pair, which no Go string can
+	// hold. Copy and Backup leave it out and count it in Report.Failed; correct it with the program that wrote it.
+	Unreadable
 )
 
 // String returns the kind's name.
 func (k DifferenceKind) String() string {
-	return [...]string{"missing", "additional", "different", "damaged"}[k]
+	return [...]string{"missing", "additional", "different", "damaged", "unreadable"}[k]
 }
 
 // Difference is one row in which two tables differ, or one damaged object of a backup.
@@ -199,7 +202,7 @@ type Difference struct {
 	Key        tables.Key // of the row; for Damaged, the first key that the object can have
 	Properties []string   // for Different, the names of the properties that differ, sorted
 	Object     string     // for Damaged, its file or blob in the vault
-	Err        error      // for Damaged, why
+	Err        error      // for Damaged and Unreadable, why
 }
 
 // String formats the difference in one line, without values.
@@ -208,6 +211,9 @@ func (d Difference) String() string {
 		return fmt.Sprintf("damaged: %s of table %s: %v", d.Object, d.Table, d.Err)
 	}
 	text := fmt.Sprintf("%s: (%q, %q) in %s", d.Kind, d.Key.Partition, d.Key.Row, d.Table)
+	if d.Kind == Unreadable {
+		text += ": " + d.Err.Error()
+	}
 	if len(d.Properties) > 0 {
 		text += ": " + strings.Join(d.Properties, ", ")
 	}
@@ -256,6 +262,15 @@ func (r *run) found(all ...Difference) error {
 		}
 	}
 	return nil
+}
+
+// leaveOut counts and tells rows that cannot be copied.
+func (r *run) leaveOut(all []Difference) error {
+	if len(all) == 0 {
+		return nil
+	}
+	r.count(func(t *Result) { t.Failed += int64(len(all)) })
+	return r.found(all...)
 }
 
 // progress changes the counts, and gives the report to the program.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type page struct {
 	lines []line
 	bytes int
 	times span
+	left  []Difference // rows that cannot be copied
 }
 
 // span is the earliest and the latest Timestamp of some rows, zero for none.
@@ -87,6 +89,10 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 		Table: table, Ranges: ranges, Readers: readers, Plain: true,
 		New: func() *page { return &page{} },
 		Row: func(_ context.Context, p *page, row *tables.RawRow) error {
+			if why := unreadable(row); why != nil {
+				p.left = append(p.left, Difference{Kind: Unreadable, Table: table.Name(), Key: row.Key, Err: why})
+				return nil
+			}
 			text := appendLine(nil, row.Key.Partition, row.Key.Row, row.Properties)
 			p.lines = append(p.lines, line{rangescan.Key(row.Key), text})
 			p.bytes += len(text)
@@ -94,6 +100,14 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 			return nil
 		},
 	}
+}
+
+// unreadable says why a row cannot be copied as it is, nil if it can.
+func unreadable(row *tables.RawRow) error {
+	if row.Problem == nil && row.Lossy {
+		return errors.New("a text has half of a surrogate pair, which a copy would not have")
+	}
+	return row.Problem
 }
 
 // differing names the properties in which two lines differ. It is nil if a line cannot be read, or only its keys are.

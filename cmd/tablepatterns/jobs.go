@@ -232,7 +232,8 @@ func (p *program) backupCommand() *cobra.Command {
 		Short: "Back up tables under a new name, in a folder or a container",
 		Long: `Back up tables under a new name, in a folder or a container.
 
-An earlier backup of the name is never overwritten. Beside live writers a backup is no snapshot.`,
+An earlier backup of the name is never overwritten. Beside live writers a backup is no snapshot. Rows that cannot be read are printed
+and left out; then the exit code is 1.`,
 		Example: `  tablepatterns backup monday Orders Customers --folder /backups
   tablepatterns backup tuesday Orders Customers --folder /backups --base monday`,
 		Args: cobra.MinimumNArgs(2),
@@ -259,6 +260,12 @@ An earlier backup of the name is never overwritten. Beside live writers a backup
 					return err
 				}
 			}
+			left := 0
+			options.Found = func(d backup.Difference) error {
+				left++
+				_, err := fmt.Fprintln(p.stdout, d)
+				return err
+			}
 			show, end := p.progress("backup")
 			options.Progress = show
 			report, err := vault.Backup(c.Context(), args[0], all, &options)
@@ -269,6 +276,9 @@ An earlier backup of the name is never overwritten. Beside live writers a backup
 			}
 			if errors.Is(err, tables.ErrExists) && !resume {
 				err = fmt.Errorf("%w; --resume goes on with a backup that was interrupted", err)
+			}
+			if err == nil && left > 0 {
+				err = errDifferences
 			}
 			return err
 		},

@@ -3,7 +3,6 @@ package tablescan
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -135,12 +134,6 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	src.Plain = s.Plain
 	src.Problems = true
 	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {
-		if s.Plain && row.Problem == nil && row.Lossy {
-			row.Problem = errors.New("a text has half of a surrogate pair, which no copy of the row would have")
-		}
-		if s.Plain && row.Problem != nil {
-			return nil, &tables.Error{Op: "Query", Kind: tables.ErrGarbled, Err: row.Problem}
-		}
 		return nil, s.Row(ctx, content, row)
 	}
 	if accept != nil {
