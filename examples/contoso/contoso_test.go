@@ -324,7 +324,10 @@ func TestChaos(t *testing.T) {
 	if len(r.Sections) != len(parts) {
 		t.Errorf("%d sections", len(r.Sections))
 	}
-	if len(r.Chaos.Faults) != 8 || r.Chaos.Calls < 1000 || r.Chaos.Inside < 25 || r.Chaos.Transactions < 30*r.Chaos.Inside {
+	// Of the transactions about insideRate fail inside their answer. How many transactions there are depends on how often workers poll and
+	// retry, and so on the speed of the service: a fixed number of failures would test that speed.
+	share := float64(r.Chaos.Inside) / float64(r.Chaos.Transactions)
+	if len(r.Chaos.Faults) != 8 || r.Chaos.Calls < 1000 || r.Chaos.Transactions < 500 || share < insideRate/2 || share > insideRate*5/3 {
 		t.Errorf("the run met %v", r.Chaos)
 	}
 	simulated, err := storagetest.Simulated()

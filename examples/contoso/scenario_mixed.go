@@ -89,6 +89,9 @@ func upgrades() []heterogeneous.Step {
 	}
 }
 
+// elsewhere is the table as another program has it: one store refuses two repositories with the same rows.
+func (m *mixture) elsewhere() *tables.Table { return m.table.Account().Table(m.table.Name()) }
+
 // openVersion opens the employees as one version of the program has them.
 func openVersion[T any](table *tables.Table, version int, key func(*T) tables.Key) (*heterogeneous.Type[T], *patterns.Repository[T], error) {
 	employee := heterogeneous.NewType[T]("Employee", version, &heterogeneous.TypeOptions{Steps: upgrades()[:version-1]})
@@ -147,11 +150,11 @@ func (m *mixture) staff() []*Employee {
 
 // load has three versions of the program write employees, and adds contractors.
 func (m *mixture) load(ctx context.Context, s *section) error {
-	_, first, err := openVersion(m.table, 1, keyOfV1)
+	_, first, err := openVersion(m.elsewhere(), 1, keyOfV1)
 	if err != nil {
 		return err
 	}
-	_, second, err := openVersion(m.table, 2, keyOfV2)
+	_, second, err := openVersion(m.elsewhere(), 2, keyOfV2)
 	if err != nil {
 		return err
 	}
@@ -296,7 +299,7 @@ func (m *mixture) upgrade(ctx context.Context, s *section) error {
 
 // refuseLater: a program that is behind does not write over what it does not understand.
 func (m *mixture) refuseLater(ctx context.Context, s *section) error {
-	_, second, err := openVersion(m.table, 2, keyOfV2)
+	_, second, err := openVersion(m.elsewhere(), 2, keyOfV2)
 	if err != nil {
 		return err
 	}

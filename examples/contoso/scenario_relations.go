@@ -87,7 +87,7 @@ func (c *company) openRelations(ctx context.Context) (*related, error) {
 		return nil, err
 	}
 	if r.units, err = patterns.NewRepository(table, patterns.Schema[unit]{
-		Key: func(u *unit) tables.Key { return unitKey(u.Name) },
+		Key: func(u *unit) tables.Key { return unitKey(u.Name) }, Rows: compoundkey.Range("department", "department_"),
 	}); err != nil {
 		return nil, err
 	}
