@@ -50,7 +50,8 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
-	if r.rows, err = patterns.NewRepository(table, patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
+	// It only reads, and its rows are those of all types: a store would refuse it beside them.
+	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}
 	r.bags, err = tables.RowsOf[row](table)

@@ -359,3 +359,30 @@ func TestDeclarationsAreRefused(t *testing.T) {
 		t.Error(typ)
 	}
 }
+
+// TestRegistryOfAStore: a store takes the repositories of several types on one table, and the registry of them.
+func TestRegistryOfAStore(t *testing.T) {
+	type ship struct {
+		tables.Meta
+		Fleet string
+		Name  string
+	}
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "fleet", nil))
+	table := store.Table(storagetest.Open(t).TableName(t))
+	harness.Check(t, table.Create(t.Context()))
+	var types []heterogeneous.AnyType
+	for _, name := range []string{"Ship", "Boat"} {
+		typ := heterogeneous.NewType[ship](name, 1, nil)
+		repo := harness.Must[*patterns.Repository[ship]](t)(patterns.NewRepository(table, patterns.Schema[ship]{
+			Name: name, Key: func(s *ship) tables.Key {
+				return tables.Key{Partition: s.Fleet, Row: compoundkey.Join(name, compoundkey.String(s.Name))}
+			},
+			Rows: compoundkey.Starting(name),
+		}, typ))
+		harness.Check(t, repo.Insert(t.Context(), &ship{Fleet: "north", Name: "June"}))
+		types = append(types, typ)
+	}
+	if _, err := heterogeneous.NewRegistry(table, types[0]); err != nil {
+		t.Error(err)
+	}
+}
