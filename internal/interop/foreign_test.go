@@ -1,0 +1,319 @@
+package interop
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/interop/jsclient"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+//go:embed foreign.js
+var foreignScript string
+
+// staffMember is what the foreign writer writes.
+type staffMember struct {
+	tables.Meta
+	Department string `table:"PartitionKey"`
+	Row        string `table:"RowKey"`
+	Name       string
+	Email      string
+	Badge      string
+	Salary     float64
+}
+
+// foreignAction is what the foreign writer does to one entity.
+type foreignAction struct {
+	Table      string         `json:"table"`
+	Index      string         `json:"index"` // near or outside
+	Verb       string         `json:"verb"`
+	Partition  string         `json:"partition"`
+	Row        string         `json:"row"`
+	Properties map[string]any `json:"properties,omitempty"`
+	OwnOnly    bool           `json:"ownOnly,omitempty"` // it dies before it writes the copy
+}
+
+// foreignWorld is a table that a repository and the foreign writer share.
+type foreignWorld struct {
+	s     *storagetest.Service
+	store *patterns.Store
+	table *tables.Table
+	repo  *patterns.Repository[staffMember]
+	email *intrapartition.Index[staffMember]
+	badge *interpartition.Index[staffMember]
+}
+
+const foreignRow = "empid_000223"
+
+var foreignKey = tables.Key{Partition: "Sales", Row: foreignRow}
+
+// newForeignWorld opens a repository with one index: "near" in the partition, or "outside", global and in the same table.
+func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreignWorld {
+	t.Helper()
+	a := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	w := &foreignWorld{s: s}
+	w.store = harness.Must[*patterns.Store](t)(patterns.NewStore(a, s.QueueName(t), nil))
+	w.table = w.store.Table(s.TableName(t))
+	schema := patterns.Schema[staffMember]{
+		Key:  func(e *staffMember) tables.Key { return tables.Key{Partition: e.Department, Row: e.Row} },
+		Rows: compoundkey.Starting("empid"),
+	}
+	var pattern patterns.Pattern[staffMember]
+	if index == "near" {
+		w.email = intrapartition.NewIndex("email", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+		pattern = w.email
+	} else {
+		w.badge = interpartition.NewIndex("badge", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Badge) },
+			&interpartition.Options[staffMember]{Group: func(*staffMember) string { return interpartition.Global }})
+		pattern = w.badge
+	}
+	w.repo = harness.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
+	harness.Check(t, w.store.Create(t.Context()))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		harness.Check(t, w.store.Close(ctx))
+		if index == "near" {
+			return
+		}
+		for _, name := range []string{w.store.Intents().Name(), w.store.Intents().Name() + "-poison"} {
+			_, err := a.Queue(name).Delete(ctx, nil)
+			harness.Check(t, err)
+		}
+		_, err := a.Container(w.store.Intents().Name()+"-claims").Delete(ctx, nil)
+		harness.Check(t, err)
+	})
+	return w
+}
+
+// write has the foreign writer do something.
+func (w *foreignWorld) write(t *testing.T, action foreignAction) {
+	t.Helper()
+	action.Table, action.Partition, action.Row = w.table.Name(), foreignKey.Partition, foreignKey.Row
+	jsclient.Run(t, w.s, foreignScript, harness.Must[[]byte](t)(json.Marshal([]foreignAction{action})))
+}
+
+// clean checks that nothing is wrong with the table, which has this many rows.
+func (w *foreignWorld) clean(t *testing.T, rows int) {
+	t.Helper()
+	report, err := w.repo.Verify(t.Context(), &patterns.JobOptions{Lag: time.Nanosecond, Found: func(f patterns.Finding) error {
+		t.Errorf("Verify has found %v", f)
+		return nil
+	}})
+	if err != nil || int(report.Rows) != rows {
+		t.Errorf("Verify has read %d rows, want %d: %v", report.Rows, rows, err)
+	}
+}
+
+// same checks what is read by key and by index, and that the index has only this key.
+func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
+	t.Helper()
+	ctx := t.Context()
+	own := harness.Must[*staffMember](t)(w.repo.Get(ctx, foreignKey))
+	found, n := (*staffMember)(nil), 0
+	if w.email != nil {
+		found = harness.Must[*staffMember](t)(w.email.Get(ctx, foreignKey.Partition, compoundkey.String(want.Email)))
+		for range w.email.Range(ctx, foreignKey.Partition, compoundkey.All()) {
+			n++
+		}
+	} else {
+		found = harness.Must[*staffMember](t)(w.badge.Get(ctx, interpartition.Global, compoundkey.String(want.Badge)))
+		for range w.badge.Range(ctx, interpartition.Global, compoundkey.All()) {
+			n++
+		}
+	}
+	want.Department, want.Row = foreignKey.Partition, foreignKey.Row
+	for how, e := range map[string]*staffMember{"key": own, "index": found} {
+		plain := *e
+		plain.Meta = tables.Meta{}
+		if plain != want {
+			t.Errorf("by %s: %+v, want %+v", how, plain, want)
+		}
+	}
+	if n != 1 || own.Incarnation() == "" || own.Incarnation() != found.Incarnation() {
+		t.Errorf("the index has %d entries; incarnations %q and %q", n, own.Incarnation(), found.Incarnation())
+	}
+	return found
+}
+
+// gone checks that neither the entity nor a copy of it is there.
+func (w *foreignWorld) gone(t *testing.T) {
+	t.Helper()
+	if _, err := w.repo.Get(t.Context(), foreignKey); !errors.Is(err, tables.ErrNotFound) {
+		t.Errorf("the deleted entity is read: %v", err)
+	}
+	w.clean(t, 0)
+}
+
+// addLater adds a property of a later version of the library to the entity's own row.
+func (w *foreignWorld) addLater(t *testing.T) {
+	t.Helper()
+	_, err := w.table.Client().UpdateEntity(t.Context(), []byte(`{"PartitionKey":"Sales","RowKey":"`+foreignRow+`","_tpLater":"kept"}`), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge})
+	harness.Check(t, err)
+}
+
+func (w *foreignWorld) hasLater(t *testing.T) {
+	t.Helper()
+	answer, err := w.table.Client().GetEntity(t.Context(), foreignKey.Partition, foreignKey.Row, nil)
+	harness.Check(t, err)
+	var stored map[string]any
+	if err := json.Unmarshal(answer.Value, &stored); err != nil || stored["_tpLater"] != "kept" {
+		t.Errorf("the property of a later version is %v: %v", stored["_tpLater"], err)
+	}
+}
+
+// TestForeignNear: a program for Node.js without the library inserts, replaces and deletes an entity with an index in its partition, by the
+// steps of docs/reference/storage-format.md. The repository reads it, finds nothing wrong, and writes it.
+func TestForeignNear(t *testing.T) {
+	for name, s := range foreignServices(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			w := newForeignWorld(t, s, "near")
+			w.write(t, foreignAction{Index: "near", Verb: "insert", Properties: map[string]any{"Name": "June", "Email": "june@contoso.com", "Badge": "B-1", "Salary": 3}})
+			incarnation := w.same(t, staffMember{Name: "June", Email: "june@contoso.com", Badge: "B-1", Salary: 3}).Incarnation()
+			w.clean(t, 2)
+
+			w.addLater(t)
+			w.write(t, foreignAction{Index: "near", Verb: "replace", Properties: map[string]any{"Name": "June Jones"}})
+			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-1", Salary: 3})
+			w.hasLater(t)
+			w.write(t, foreignAction{Index: "near", Verb: "replace", Properties: map[string]any{"Email": "jones@contoso.com"}})
+			e := w.same(t, staffMember{Name: "June Jones", Email: "jones@contoso.com", Badge: "B-1", Salary: 3})
+			if e.Incarnation() != incarnation {
+				t.Error("the incarnation has changed")
+			}
+			w.clean(t, 2)
+
+			e.Name, e.Email = "J. Jones", "j@contoso.com"
+			harness.Check(t, w.repo.Replace(ctx, e))
+			w.same(t, staffMember{Name: "J. Jones", Email: "j@contoso.com", Badge: "B-1", Salary: 3})
+			w.hasLater(t)
+			w.clean(t, 2)
+			w.write(t, foreignAction{Index: "near", Verb: "replace", Properties: map[string]any{"Salary": 3.5}}) // the library's row
+			w.same(t, staffMember{Name: "J. Jones", Email: "j@contoso.com", Badge: "B-1", Salary: 3.5})
+
+			w.write(t, foreignAction{Index: "near", Verb: "delete"})
+			w.gone(t)
+		})
+	}
+}
+
+// intent is the message of a change, which a foreign writer puts before it writes, and deletes when it is done.
+type intent struct {
+	queue       *azqueue.QueueClient
+	id, receipt string
+}
+
+// putIntent puts the message of a change that touches these keys of the index.
+func (w *foreignWorld) putIntent(t *testing.T, hidden int32, badges ...string) *intent {
+	t.Helper()
+	var keys []string
+	for _, badge := range badges {
+		keys = append(keys, "badge\t"+badge)
+	}
+	id := "FOREIGN" + time.Now().UTC().Format("150405.000000000")
+	text := harness.Must[[]byte](t)(json.Marshal(map[string]any{"v": 1, "id": id, "type": "tablepatterns.intent", "sent": time.Now().UTC(),
+		"body": map[string]any{"id": id, "repository": w.table.Name(), "partition": foreignKey.Partition, "row": foreignKey.Row, "outside": map[string]any{"badge": keys}}}))
+	i, forever := &intent{queue: w.table.Account().Queue(w.store.Intents().Name())}, int32(-1)
+	answer, err := i.queue.EnqueueMessage(t.Context(), base64.StdEncoding.EncodeToString(text), &azqueue.EnqueueMessageOptions{VisibilityTimeout: &hidden, TimeToLive: &forever})
+	harness.Check(t, err)
+	i.id, i.receipt = *answer.Messages[0].MessageID, *answer.Messages[0].PopReceipt
+	return i
+}
+
+func (i *intent) done(t *testing.T) {
+	t.Helper()
+	_, err := i.queue.DeleteMessage(t.Context(), i.id, i.receipt, nil)
+	harness.Check(t, err)
+}
+
+// drain has a worker handle what is visible on the queue, and returns how many messages it was.
+func (w *foreignWorld) drain(t *testing.T) int {
+	t.Helper()
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(w.store.Intents(), nil, nil))
+	return harness.Must[int](t)(worker.Drain(t.Context()))
+}
+
+// TestForeignOutside is TestForeignNear with a global index. A foreign writer that dies when it has written the entity's own row leaves its
+// message, with which a worker finishes the change.
+func TestForeignOutside(t *testing.T) {
+	for name, s := range foreignServices(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			w := newForeignWorld(t, s, "outside")
+			i := w.putIntent(t, 60, "B-1")
+			w.write(t, foreignAction{Index: "outside", Verb: "insert", Properties: map[string]any{"Name": "June", "Email": "june@contoso.com", "Badge": "B-1", "Salary": 3}})
+			i.done(t)
+			w.same(t, staffMember{Name: "June", Email: "june@contoso.com", Badge: "B-1", Salary: 3})
+			w.clean(t, 3)
+
+			i = w.putIntent(t, 60, "B-1")
+			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Name": "June Jones"}})
+			i.done(t)
+			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-1", Salary: 3})
+			i = w.putIntent(t, 60, "B-1", "B-2")
+			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-2"}})
+			i.done(t)
+			e := w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-2", Salary: 3})
+			w.clean(t, 3)
+
+			e.Badge, e.Salary = "B-3", 4
+			harness.Check(t, w.repo.Replace(ctx, e))
+			if n := w.drain(t); n != 0 {
+				t.Errorf("%d messages were left", n)
+			}
+			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-3", Salary: 4})
+			w.clean(t, 3)
+
+			// The writer dies twice; only the intent knows what is still to do.
+			w.putIntent(t, 0, "B-3", "B-4")
+			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-4"}, OwnOnly: true})
+			if _, err := w.badge.Get(ctx, interpartition.Global, compoundkey.String("B-4")); !errors.Is(err, tables.ErrNotFound) {
+				t.Errorf("the copy of a writer that has died is read: %v", err)
+			}
+			if n := w.drain(t); n != 1 {
+				t.Errorf("the worker has handled %d messages, want 1", n)
+			}
+			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-4", Salary: 4})
+			w.clean(t, 3)
+
+			// Repair does it where there is no intent.
+			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-5"}, OwnOnly: true})
+			report, err := w.repo.Repair(ctx, &patterns.JobOptions{Lag: time.Nanosecond})
+			if err != nil || report.Findings == 0 || report.Repaired != report.Findings {
+				t.Errorf("Repair has repaired %d of %d findings: %v", report.Repaired, report.Findings, err)
+			}
+			w.same(t, staffMember{Name: "June Jones", Email: "june@contoso.com", Badge: "B-5", Salary: 4})
+			w.clean(t, 3)
+
+			i = w.putIntent(t, 60, "B-5")
+			w.write(t, foreignAction{Index: "outside", Verb: "delete"})
+			i.done(t)
+			w.gone(t)
+		})
+	}
+}
+
+// foreignServices are the service of the run and, if that is another, a simulator.
+func foreignServices(t *testing.T) map[string]*storagetest.Service {
+	t.Helper()
+	all := map[string]*storagetest.Service{"run": storagetest.Open(t)}
+	if simulated := harness.Must[bool](t)(storagetest.Simulated()); !simulated {
+		all["sim"] = storagetest.Simulator(t, nil)
+	}
+	return all
+}
