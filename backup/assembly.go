@@ -25,6 +25,17 @@ type piece struct {
 	bytes int
 }
 
+// left returns the keys of the rows that could not be read.
+func (p *piece) left() []rangescan.Key {
+	var keys []rangescan.Key
+	for _, page := range p.pages {
+		for _, d := range page.left {
+			keys = append(keys, rangescan.Key(d.Key))
+		}
+	}
+	return keys
+}
+
 // assembly puts the pages of a scan, which arrive from several readers, together to pieces of about the size of a chunk.
 type assembly struct {
 	target int

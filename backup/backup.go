@@ -56,33 +56,38 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	ctx, operation := tables.TelemetryOf(rows.Open, all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
+	var sources, sets []string // of all accounts
 	for i, t := range all {
 		if b.has(t.Name()) {
 			return tables.Report{}, tables.Wiringf(opBackup, t.Name(), "table %d has the name of another table of the backup; back it up under another name of a backup", i+1)
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
+		sources = append(sources, nameOf(t))
 	}
 	for _, s := range o.Blobs {
 		b.journal.Blobs = append(b.journal.Blobs, s.Name)
+		address, _, _ := strings.Cut(s.Container.URL(), "?") // without a signature, which is another one in the next run
+		sets = append(sets, s.Name+" "+address+" "+s.Prefix)
 	}
-	b.run = newRun(opBackup, o, "%q %q %q %s", b.journal.Tables, b.journal.Blobs, name, o.Base)
+	b.run = newRun(opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
 	err = b.all(pace.With(ctx, o.RowsPerSecond))
 	return b.end(err == nil).Report, err
 }
 
 // Unfinished returns the token with which Options.Resume continues a backup that was interrupted, "" if the vault has no unfinished backup
-// of the name. Requests: 2.
+// of the name. A backup that was interrupted after it was complete, and before its journal was removed, also has a token: Backup with it
+// removes the journal. Requests: 2.
 func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
 	const op = "Unfinished"
 	if err := checkName(op, "the backup", backup); err != nil {
 		return "", err
 	}
-	_, err := v.read(ctx, op, backup)
-	if !errors.Is(err, tables.ErrNotFound) {
+	c, err := v.read(ctx, op, backup)
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return "", err
 	}
 	h, err := v.begun(ctx, op, backup)
-	if err != nil || h == nil {
+	if err != nil || h == nil || c != nil && c.Run != h.Run {
 		return "", err
 	}
 	return continuation.Encode(token[string]{tokenVersion, h.Print, h.Run}), nil
@@ -191,6 +196,9 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 	case errors.Is(err, tables.ErrNotFound):
 		return false, nil
 	case err == nil && resumed != "" && c.Run == resumed:
+		if err := b.leftBefore(c.entries); err != nil {
+			return false, err
+		}
 		_ = b.vault.objects.clear(ctx, journalName(b.name)) // the run has ended between the manifest and this
 		return true, nil
 	case err == nil || errors.Is(err, tables.ErrGarbled):
@@ -236,8 +244,24 @@ func (b *backing) resume(ctx context.Context, run string) error {
 		}
 		b.number.Store(max(b.number.Load(), int64(n)))
 	}
+	return b.leftBefore(b.entries)
+}
+
+// leftBefore counts and tells the rows that earlier runs could not read.
+func (b *backing) leftBefore(entries []entry) error {
+	for i := range entries {
+		e := &entries[i]
+		b.count(func(r *Result) { r.Failed += e.Left })
+		for _, key := range e.Keys {
+			if err := b.found(Difference{Kind: Unreadable, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
+
+var errLeftBefore = errors.New("an earlier run of the backup could not read the row")
 
 // journaled is an entry of the journal.
 type journaled struct {
@@ -372,6 +396,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 		}
 	}
 	e := entry{Table: table, At: rangescan.Range{From: p.at.From}}
+	unread := p.left()
 	content := make([]byte, 0, min(p.bytes, b.options.ChunkBytes+maxLine))
 	left := p.rows
 	for _, page := range p.pages {
@@ -382,6 +407,12 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 			if left--; left > 0 && len(content) >= b.options.ChunkBytes {
 				end := rangescan.Point{Partition: l.key.Partition, Row: l.key.Row, Side: rangescan.After}
 				e.At.To = &end
+				n := 0
+				for n < len(unread) && e.At.Covers(unread[n]) {
+					n++
+				}
+				e.leave(int64(n), unread[:n]...)
+				unread = unread[n:]
 				if err := b.put(ctx, e, content); err != nil {
 					return err
 				}
@@ -391,6 +422,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 		}
 	}
 	e.At.To = p.at.To
+	e.leave(int64(len(unread)), unread...)
 	return b.put(ctx, e, content)
 }
 
@@ -418,11 +450,13 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	if int64(p.rows) != p.base.Rows || hex.EncodeToString(lines.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
-	if _, err := b.vault.getChunk(ctx, b.op, p.base.Chunk, p.base.Stored); err != nil {
+	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // what the base says of the chunk may be forged
 		return false, ctx.Err()
 	}
 	e := *p.base
-	e.Table, e.At, e.Times = table, p.at, span{}
+	e.Table, e.At, e.Times, e.Left, e.Keys = table, p.at, span{}, 0, nil
+	unread := p.left()
+	e.leave(int64(len(unread)), unread...)
 	for _, page := range p.pages {
 		e.Times = e.Times.with(page.times)
 	}
@@ -446,14 +480,24 @@ func (b *backing) finish(ctx context.Context) error {
 			}
 			if touch := last.Table == e.Table && last.At.To != nil && last.At.To.Compare(e.At.From) == 0; touch && e.Rows == 0 {
 				last.At.To = e.At.To // a range without rows is part of the one before it
+				last.leave(e.Left, e.Keys...)
 				continue
 			} else if touch && last.Rows == 0 {
 				e.At.From = last.At.From
+				after := e.Keys
+				e.Left, e.Keys = e.Left+last.Left, last.Keys
+				e.leave(0, after...)
 				*last = e
 				continue
 			}
 		}
 		m.entries = append(m.entries, e)
+	}
+	keys := map[int]int{} // of the unreadable rows, by table
+	for i := range m.entries {
+		e := &m.entries[i]
+		e.Keys = e.Keys[:min(len(e.Keys), maxLeft-keys[e.Table])]
+		keys[e.Table] += len(e.Keys)
 	}
 	sealed, err := m.encode()
 	if err != nil {

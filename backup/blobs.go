@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
@@ -133,7 +135,7 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 			if item.Properties == nil || item.Properties.ETag == nil {
 				continue
 			}
-			e := blobEntry{Set: set, Name: strings.TrimPrefix(*item.Name, s.Prefix+"/"), ETag: string(*item.Properties.ETag)}
+			e := blobEntry{Set: set, Name: strings.TrimPrefix(*item.Name, s.Prefix+"/"), ETag: unquoted(item.Properties.ETag)}
 			if !done[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] {
 				found = append(found, e)
 			}
@@ -156,25 +158,51 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 	return nil
 }
 
-// intact reports whether the vault has all parts of a blob.
+// unquoted returns an ETag as the service lists it; a response has it in quotes.
+func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
+
+// intact reports whether the vault has all parts of a blob of the base. That the blob with the same ETag has this content, the base says.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
-		if _, err := b.vault.getChunk(ctx, b.op, p.Chunk, p.Stored); err != nil {
+		if _, err := b.vault.part(ctx, b.op, p); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// saveBlob stores the content of a blob. gone reports that it was deleted or changed after it was listed; the next listing may have it again.
+// saveBlob stores the content of a blob as it is now, which may be another one than was listed. gone reports that it was deleted after it was
+// listed. A blob that is overwritten while it is read is read again.
 func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
-	etag := azcore.ETag(e.ETag)
-	answer, err := s.Container.NewBlobClient(s.Prefix+"/"+e.Name).DownloadStream(ctx, &blob.DownloadStreamOptions{AccessConditions: blobio.Unchanged(etag)})
+	listed := *e
+	for round := range maxRounds {
+		*e = listed
+		if gone, err = b.tryBlob(ctx, s, e); !errors.Is(err, errOverwritten) {
+			return gone, err
+		}
+		select {
+		case <-time.After(rand.N(50 * time.Millisecond << round)):
+		case <-ctx.Done():
+			return false, &tables.Error{Op: b.op, Table: s.Name, Err: ctx.Err()}
+		}
+	}
+	return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrConflict, Err: fmt.Errorf("blob %q was overwritten each of the %d times that it was read; resume the backup when its writer has ended", e.Name, maxRounds)}
+}
+
+// errOverwritten means that a blob was overwritten while it was read.
+var errOverwritten = errors.New("the blob was overwritten while it was read")
+
+// tryBlob is one attempt of saveBlob.
+func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
+	answer, err := s.Container.NewBlobClient(s.Prefix+"/"+e.Name).DownloadStream(ctx, nil)
 	if err != nil {
-		if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrExists) {
+		if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) {
 			return true, nil
 		}
 		return false, b.vault.failed(b.op, s.Name, err)
+	}
+	if answer.ETag != nil {
+		e.ETag = unquoted(answer.ETag)
 	}
 	body := answer.NewRetryReader(ctx, nil)
 	defer body.Close()
@@ -209,7 +237,10 @@ func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone b
 		e.Parts = append(e.Parts, p)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, b.vault.failed(b.op, s.Name, ofBlob(err))
+		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // a retry in the middle
+			return false, errOverwritten
+		}
+		return false, b.vault.failed(b.op, s.Name, err)
 	}
 	if answer.ContentLength != nil && size != *answer.ContentLength {
 		return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrUnavailable, Err: fmt.Errorf("the response for blob %q ended after %d bytes of %d; repeat the operation", e.Name, size, *answer.ContentLength)}

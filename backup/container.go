@@ -113,13 +113,19 @@ func (b blobs) clear(ctx context.Context, prefix string) error {
 		}
 		names = append(names, name)
 	}
-	return each(ctx, storers, len(names), func(ctx context.Context, i int) error {
+	remove := func(ctx context.Context, i int) error {
 		_, err := b.container.NewBlobClient(b.prefix+names[i]).Delete(ctx, nil)
 		if blobio.IsGone(err) {
 			return nil
 		}
 		return ofBlob(err)
-	})
+	}
+	// The head of a journal, the last in the order of names, is the last to go, so that after a crash Unfinished finds the rest.
+	last := len(names) - 1
+	if err := each(ctx, storers, last, remove); err != nil || last < 0 {
+		return err
+	}
+	return remove(ctx, last)
 }
 
 func (b blobs) flush() {}

@@ -33,7 +33,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	}
 	ctx, span := tables.TelemetryOf(rows.Open, from.Account()).Begin(ctx, telemetry.Tables, opCopy, from.Name())
 	defer func() { span.End(err) }()
-	r := newRun(opCopy, o, "%s %s %d", nameOf(from), nameOf(to), o.Existing)
+	r := newRun(opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
 	ranges := o.ranges()
 	at, err := parseToken(r, func(s tablescan.State) bool { return s.Valid(len(ranges)) })
 	if err != nil {

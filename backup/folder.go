@@ -116,11 +116,25 @@ func (f folder) put(ctx context.Context, name string, content []byte, create boo
 			f.sync(path.Dir(name))
 			return ofFile(err)
 		}
-		// A file system without links: two processes could overwrite each other's file here, so each reads back what it wrote.
+		if err = f.reserve(name); err != nil {
+			return ofFile(err)
+		}
 	}
-	err = f.root.Rename(temporary, name)
+	if err = f.root.Rename(temporary, name); err != nil && create {
+		_ = f.root.Remove(name)
+	}
 	f.sync(path.Dir(name))
 	return ofFile(err)
+}
+
+// reserve creates an empty file where a file system cannot link, for the caller to rename another one over it. Of two processes one gets
+// fs.ErrExist. A process that dies before its rename leaves the empty file.
+func (f folder) reserve(name string) error {
+	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // sync makes the names in a folder durable where the file's own Sync does not. Not every system can sync a folder.
@@ -170,6 +184,14 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	for name, err := range f.list(ctx, prefix) {
+		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // the last to go, so that after a crash Unfinished finds the rest
+			err = f.root.Remove(name)
+		}
+		if err != nil {
+			return ofFile(err)
+		}
 	}
 	return ofFile(f.root.RemoveAll(path.Clean(prefix)))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -42,6 +43,10 @@ type TableSummary struct {
 	Stored int64 // of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
+	// Unreadable is the number of rows that are not in the backup because Backup could not read them, UnreadableKeys the keys of the first
+	// 100 of them.
+	Unreadable     int64
+	UnreadableKeys []tables.Key
 }
 
 const (
@@ -49,6 +54,8 @@ const (
 	magic         = "tablepatterns backup 1 "
 	// maxManifest limits the size of a manifest, for about a million chunks.
 	maxManifest = 512 << 20
+	// maxLeft limits the keys of unreadable rows in an entry of the journal, and of a table in a manifest.
+	maxLeft = 100
 	// maxEntry limits the size of an entry of the journal.
 	maxEntry = 8 << 20
 	// maxLine is more than the line of the largest row: 1 MiB of characters that are escaped.
@@ -81,6 +88,14 @@ type entry struct {
 	Stored int64           `json:"s,omitempty"` // bytes of the chunk
 	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
 	Times  span            `json:"t,omitzero"`
+	Left   int64           `json:"l,omitempty"` // rows of the range that could not be read
+	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
+}
+
+// leave notes rows that could not be read.
+func (e *entry) leave(count int64, keys ...rangescan.Key) {
+	e.Left += count
+	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
 }
 
 // check refuses an entry that no backup has written.
@@ -90,6 +105,8 @@ func (e *entry) check(count int) error {
 		return fmt.Errorf("entry of table %d of %d", e.Table, count)
 	case e.At.To != nil && e.At.From.Compare(*e.At.To) > 0 || e.At.From.Side > rangescan.Behind || e.At.To != nil && e.At.To.Side > rangescan.Behind:
 		return errors.New("an entry's range is empty or illegal")
+	case e.Left < 0 || int64(len(e.Keys)) > e.Left || len(e.Keys) > maxLeft:
+		return fmt.Errorf("an entry has %d keys of %d unreadable rows", len(e.Keys), e.Left)
 	case e.Rows == 0 && (e.Bytes != 0 || e.Stored != 0 || e.Chunk != "" || e.Lines != ""):
 		return errors.New("an entry without rows has a chunk")
 	case e.Rows == 0:
@@ -162,6 +179,16 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	}
 	if c.Version != formatVersion {
 		return nil, fmt.Errorf("it has version %d, and this build reads version %d", c.Version, formatVersion)
+	}
+	for _, name := range c.Tables {
+		if rows.CheckTableName(name) != nil {
+			return nil, errors.New("it has a name that no table can have")
+		}
+	}
+	for _, name := range append(slices.Clone(c.Blobs), cmp.Or(c.Base, "none")) {
+		if !legalName.MatchString(name) {
+			return nil, errors.New("it has a name that no backup and no set of blobs can have")
+		}
 	}
 	for lines.More() && len(c.entries) < c.Entries {
 		var e entry
@@ -266,6 +293,10 @@ func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 		t.Rows, t.Bytes, t.Stored = t.Rows+e.Rows, t.Bytes+e.Bytes, t.Stored+e.Stored
 		if e.Rows > 0 {
 			t.Chunks++
+		}
+		t.Unreadable += e.Left
+		for _, key := range e.Keys[:min(len(e.Keys), maxLeft-len(t.UnreadableKeys))] {
+			t.UnreadableKeys = append(t.UnreadableKeys, tables.Key(key))
 		}
 		times[e.Table] = times[e.Table].with(e.Times)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -208,14 +210,20 @@ type Difference struct {
 // String formats the difference in one line, without values.
 func (d Difference) String() string {
 	if d.Kind == Damaged {
-		return fmt.Sprintf("damaged: %s of table %s: %v", d.Object, d.Table, d.Err)
+		return fmt.Sprintf("damaged: %s of %s: %v", d.Object, d.Table, d.Err)
 	}
 	text := fmt.Sprintf("%s: (%q, %q) in %s", d.Kind, d.Key.Partition, d.Key.Row, d.Table)
 	if d.Kind == Unreadable {
 		text += ": " + d.Err.Error()
 	}
 	if len(d.Properties) > 0 {
-		text += ": " + strings.Join(d.Properties, ", ")
+		names := slices.Clone(d.Properties)
+		for i, name := range names {
+			if !edm.IsPlainName(name) { // another program wrote it, on an emulator: it may have control characters
+				names[i] = strconv.Quote(name)
+			}
+		}
+		text += ": " + strings.Join(names, ", ")
 	}
 	return text
 }

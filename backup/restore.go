@@ -29,7 +29,8 @@ type Target struct {
 // Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone.
 //
 // Restore checks every chunk before it writes a row of it; a damaged one is tables.ErrGarbled, and the error names it. It can be repeated, with or
-// without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the number of rows to read.
+// without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the number of rows to read. Report.Failed is
+// the number of rows that Backup has left out of the chunks' ranges, since it could not read them: see TableSummary.Unreadable.
 //
 // Requests: 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a response is
 // lost, 2 more for that transaction.
@@ -67,13 +68,18 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	}
 	ctx, operation := tables.TelemetryOf(rows.Open, targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
 	defer func() { operation.End(err) }()
-	x := &restoring{run: newRun(opRestore, o, "%s %q %d", c.Run, names, o.Existing), vault: v}
+	x := &restoring{run: newRun(opRestore, o, "%s %q %d %t", c.Run, names, o.Existing, o.DryRun), vault: v}
 	for _, w := range writers {
 		w.run = x.run
 	}
 	for i := range c.entries {
 		e := &c.entries[i]
-		if w := writers[e.Table]; w != nil && e.Rows > 0 && slices.ContainsFunc(o.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
+		w := writers[e.Table]
+		if w == nil || !slices.ContainsFunc(o.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
+			continue
+		}
+		x.result.Failed += e.Left
+		if e.Rows > 0 {
 			x.work = append(x.work, task{e, w})
 			x.result.Estimate += e.Rows
 		}

@@ -15,7 +15,8 @@ import (
 
 // Verify reads a backup whole and checks it: the checksum of the manifest, and of every chunk the checksum, the number of rows, their order
 // and their range. Each damaged chunk is given to Options.Found. If there is one, or the manifest is damaged, the error is
-// tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks.
+// tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks, Report.Failed
+// those that Backup has left out since it could not read them.
 //
 // Requests: 1 for each chunk if the vault is a container.
 func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
@@ -28,6 +29,9 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		return tables.Report{}, err
 	}
 	r := newRun(opVerify, o, "%s", c.Run)
+	for i := range c.entries {
+		r.result.Failed += c.entries[i].Left
+	}
 	var mu sync.Mutex
 	var first error
 	check := func(table string, key rangescan.Point, chunk string, n int64, err error) error {

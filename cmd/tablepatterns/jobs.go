@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -261,26 +262,12 @@ and left out; then the exit code is 1.`,
 				}
 			}
 			left := 0
-			options.Found = func(d backup.Difference) error {
-				left++
-				_, err := fmt.Fprintln(p.stdout, d)
-				return err
-			}
+			options.Found = p.each(&left)
 			show, end := p.progress("backup")
 			options.Progress = show
 			report, err := vault.Backup(c.Context(), args[0], all, &options)
 			end()
-			fmt.Fprintf(p.stdout, "backed up: %v\n", report)
-			if err != nil && report.Resume != "" {
-				fmt.Fprintln(p.stderr, "to go on, repeat the command with --resume")
-			}
-			if errors.Is(err, tables.ErrExists) && !resume {
-				err = fmt.Errorf("%w; --resume goes on with a backup that was interrupted", err)
-			}
-			if err == nil && left > 0 {
-				err = errDifferences
-			}
-			return err
+			return p.backedUp(report, err, resume, left)
 		},
 	}
 	v.add(c.Flags())
@@ -290,24 +277,48 @@ and left out; then the exit code is 1.`,
 	return c
 }
 
-// targets are the tables to restore: those that the caller names, as TABLE or TABLE=DESTINATION, or all of the backup.
-func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifest *backup.Manifest, only []string) ([]backup.Target, error) {
-	if len(only) == 0 {
-		for _, t := range manifest.Tables {
-			only = append(only, t.Name)
-		}
+// each prints and counts differences.
+func (p *program) each(n *int) func(backup.Difference) error {
+	return func(d backup.Difference) error {
+		*n++
+		_, err := fmt.Fprintln(p.stdout, d)
+		return err
 	}
+}
+
+// backedUp prints what a backup has done, and how to go on if it has ended early. left is the number of rows that it has told.
+func (p *program) backedUp(report tables.Report, err error, resume bool, left int) error {
+	fmt.Fprintf(p.stdout, "backed up: %v\n", report)
+	if err != nil && report.Resume != "" {
+		fmt.Fprintln(p.stderr, "to go on, repeat the command with --resume")
+	}
+	if errors.Is(err, tables.ErrExists) && !resume {
+		err = fmt.Errorf("%w; --resume goes on with a backup that was interrupted", err)
+	}
+	if err == nil && left > 0 {
+		err = errDifferences
+	}
+	return err
+}
+
+// targets are the tables to restore as the caller names them: TABLE or TABLE=DESTINATION. A manifest, which whoever can write to the vault
+// can write, does not choose the tables that are written.
+func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifest *backup.Manifest, named []string) ([]backup.Target, error) {
 	var targets []backup.Target
-	for _, each := range only {
+	for _, each := range named {
 		name, to, renamed := strings.Cut(each, "=")
 		if !renamed {
 			to = name
 		}
-		t := backup.Target{Name: name, To: account.Table(to)}
+		if !slices.ContainsFunc(manifest.Tables, func(t backup.TableSummary) bool { return strings.EqualFold(t.Name, name) }) {
+			return nil, fmt.Errorf("--table is %q, and the backup has no table of this name; tablepatterns verify lists its tables", each)
+		}
+		targets = append(targets, backup.Target{Name: name, To: account.Table(to)})
+	}
+	for _, t := range targets {
 		if err := f.ready(ctx, t.To); err != nil {
 			return nil, err
 		}
-		targets = append(targets, t)
 	}
 	return targets, nil
 }
@@ -315,17 +326,20 @@ func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifes
 // restoreCommand is tablepatterns restore.
 func (p *program) restoreCommand() *cobra.Command {
 	v, f := &vaultFlags{}, &jobFlags{}
-	var only, blobs []string
+	var named, blobs []string
 	c := &cobra.Command{
 		Use:   "restore NAME",
 		Short: "Restore tables of a backup",
-		Long: `Restore tables of a backup: all of them under their names, or those of --table.
+		Long: `Restore tables of a backup: those of --table, under the same or another name. tablepatterns verify lists the tables of a backup.
 
 Rows that the backup does not have are left alone. A row that is there with the same content counts as unchanged, so the command can be repeated.`,
 		Example: `  tablepatterns restore monday --folder /backups --table Orders=OrdersRestored --create
-  tablepatterns restore monday --folder /backups --existing replace`,
+  tablepatterns restore monday --folder /backups --table Orders --table Customers --existing replace`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if len(named) == 0 {
+				return errors.New("--table is missing; name each table to restore, as TABLE or TABLE=DESTINATION (tablepatterns verify lists the tables of a backup)")
+			}
 			vault, err := p.open(v)
 			if err != nil {
 				return err
@@ -346,7 +360,7 @@ Rows that the backup does not have are left alone. A row that is there with the 
 			if j.options.Blobs, err = blobSets(account, blobs); err != nil {
 				return err
 			}
-			targets, err := f.targets(c.Context(), account, manifest, only)
+			targets, err := f.targets(c.Context(), account, manifest, named)
 			if err != nil {
 				return err
 			}
@@ -361,7 +375,7 @@ Rows that the backup does not have are left alone. A row that is there with the 
 	f.addResume(c.Flags())
 	f.addWrites(c.Flags())
 	addBlobs(c.Flags(), &blobs)
-	c.Flags().StringArrayVar(&only, "table", nil, "`TABLE` of the backup, or TABLE=DESTINATION; repeat for several (default: all)")
+	c.Flags().StringArrayVar(&named, "table", nil, "`TABLE` of the backup, or TABLE=DESTINATION; repeat for several")
 	return c
 }
 
@@ -384,17 +398,16 @@ func (p *program) verifyCommand() *cobra.Command {
 			}
 			for _, t := range manifest.Tables {
 				fmt.Fprintf(p.stdout, "%s: %d rows, %d bytes, stored in %d chunks of %d bytes\n", t.Name, t.Rows, t.Bytes, t.Chunks, t.Stored)
+				if t.Unreadable > 0 {
+					fmt.Fprintf(p.stdout, "%s: %d rows could not be read and are not in the backup; the keys of the first are %q\n", t.Name, t.Unreadable, t.UnreadableKeys)
+				}
 			}
 			for _, b := range manifest.Blobs {
 				fmt.Fprintf(p.stdout, "%s: %d blobs, %d bytes, stored in %d bytes\n", b.Name, b.Blobs, b.Bytes, b.Stored)
 			}
 			damaged := 0
 			show, end := p.progress("verify")
-			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: func(d backup.Difference) error {
-				damaged++
-				_, err := fmt.Fprintln(p.stdout, d)
-				return err
-			}})
+			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: p.each(&damaged)})
 			end()
 			fmt.Fprintf(p.stdout, "verified: %v\n", report)
 			if damaged > 0 && errors.Is(err, tables.ErrGarbled) {

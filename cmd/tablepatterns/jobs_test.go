@@ -136,8 +136,8 @@ func TestBackupAndRestore(t *testing.T) {
 	s.run(exitOK, "compare", "Orders", "Restored", "--backup", "monday", "--folder", folder)
 	s.change(s.account.Table("Orders"), "new@contoso.com")
 	s.run(exitDifference, "compare", "Orders", "Orders", "--backup", "monday", "--folder", folder)
-	s.run(exitError, "restore", "monday", "--folder", folder)
-	s.run(exitOK, "restore", "monday", "--folder", folder, "--existing", "replace")
+	s.run(exitError, "restore", "monday", "--folder", folder, "--table", "Orders")
+	s.run(exitOK, "restore", "monday", "--folder", folder, "--table", "Orders", "--table", "Customers", "--existing", "replace")
 	s.run(exitOK, "compare", "Orders", "Restored")
 	s.run(exitOK, "backup", "tuesday", "Orders", "--folder", folder, "--resume", "--base", "monday")
 	damage(t, filepath.Join(folder, "chunks"))
@@ -147,6 +147,7 @@ func TestBackupAndRestore(t *testing.T) {
 	for want, args := range map[string][]string{
 		"one of --folder and": {"verify", "monday"},
 		"--existing is":       {"copy", "Orders", "Restored", "--existing", "perhaps"},
+		"--table is missing":  {"restore", "monday", "--folder", folder, "--existing", "replace"},
 		"no table":            {"restore", "tuesday", "--folder", folder, "--table", "Nowhere"},
 	} {
 		if _, failed := s.run(exitError, args...); !strings.Contains(failed, want) {

@@ -1,0 +1,204 @@
+package backup_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/tablepatterns/tablepatterns/backup"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// interrupted begins a backup, which ends after its first chunk, and returns its token.
+func interrupted(t *testing.T, v *backup.Vault, table *tables.Table, o backup.Options) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Progress = func(tables.Report) { cancel() }
+	if _, err := v.Backup(ctx, "all", []*tables.Table{table}, &o); err == nil {
+		t.Fatal("the backup was not interrupted")
+	}
+	return harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
+}
+
+// TestUnreadableRowsAreRecorded: the rows that a backup has left out are in its manifest, also if it was interrupted, and all jobs count them.
+func TestUnreadableRowsAreRecorded(t *testing.T) {
+	from := newTable(t, harness.AccountWith(t, harness.Damaged(`5555`, `{"x":5}`)))
+	for i := range 40 {
+		e := harness.Row("p", fmt.Sprintf("%02d", i), tables.Property{Name: "Total", Value: tables.Int32(5555)}, tables.Property{Name: "Text", Value: tables.String(strings.Repeat("x", 200))})
+		if i != 1 && i != 30 {
+			e.Set("Total", tables.Int32(int32(i)))
+		}
+		harness.Check(t, from.Entities().Insert(t.Context(), e))
+	}
+	v := opened(t)
+	options := backup.Options{ChunkBytes: 1 << 10, Concurrency: 1}
+	options.Resume = interrupted(t, v, from, options)
+	found := map[string]bool{}
+	options.Found = func(d backup.Difference) error {
+		found[d.Key.Row] = d.Kind == backup.Unreadable && d.Err != nil && d.Table == from.Name()
+		return nil
+	}
+	report, err := v.Backup(t.Context(), "all", []*tables.Table{from}, &options)
+	if err != nil || report.Failed != 2 || report.Findings != 2 || !found["01"] || !found["30"] {
+		t.Errorf("%+v, %v, %v", report, err, found)
+	}
+	m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all"))
+	if s := m.Tables[0]; s.Rows != 38 || s.Unreadable != 2 || fmt.Sprint(s.UnreadableKeys) != fmt.Sprint([]tables.Key{{Partition: "p", Row: "01"}, {Partition: "p", Row: "30"}}) {
+		t.Errorf("%+v", s)
+	}
+	if report, err := v.Verify(t.Context(), "all", nil); err != nil || report.Failed != 2 {
+		t.Error(report, err)
+	}
+	if result, err := v.Restore(t.Context(), "all", []backup.Target{{Name: from.Name(), To: newTable(t, harness.Account(t))}}, nil); err != nil || result.Failed != 2 || result.Written != 38 {
+		t.Error(result, err)
+	}
+	// With a base the count is that of the new backup.
+	if report, err := v.Backup(t.Context(), "next", []*tables.Table{from}, &backup.Options{Base: "all"}); err != nil || report.Failed != 2 || report.Unchanged == 0 {
+		t.Error(report, err)
+	}
+	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "next")); m.Tables[0].Unreadable != 2 || len(m.Tables[0].UnreadableKeys) != 2 {
+		t.Errorf("%+v", m.Tables)
+	}
+}
+
+// TestDryRunToken: the token of a dry run does not let a job leave out rows that were not written.
+func TestDryRunToken(t *testing.T) {
+	_, v, from := smallBackup(t, 30)
+	to := newTable(t, harness.Account(t))
+	var token string
+	dry := &backup.Options{DryRun: true, Progress: func(r tables.Report) { token = r.Resume }}
+	for name, job := range map[string]func(*backup.Options) (backup.Result, error){
+		"Copy": func(o *backup.Options) (backup.Result, error) { return backup.Copy(t.Context(), from, to, o) },
+		"Restore": func(o *backup.Options) (backup.Result, error) {
+			return v.Restore(t.Context(), "all", []backup.Target{{Name: from.Name(), To: to}}, o)
+		},
+	} {
+		token = ""
+		if result, err := job(dry); err != nil || token == "" {
+			t.Fatal(name, result, err)
+		}
+		_, err := job(&backup.Options{Resume: token})
+		harness.WantKind(t, err, tables.ErrInvalid)
+	}
+}
+
+// TestTokenOfAnotherAccount: the token of a backup is refused with a table of the same name in another account, and with other blobs.
+func TestTokenOfAnotherAccount(t *testing.T) {
+	account := harness.Account(t)
+	table := newTable(t, account)
+	fill(t, table, 30)
+	c := account.Container(storagetest.Open(t).ContainerName(t))
+	if _, err := c.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	v := opened(t)
+	set := backup.BlobSet{Name: "photos", Container: c, Prefix: "a", Table: table}
+	o := backup.Options{ChunkBytes: 1 << 10, Blobs: []backup.BlobSet{set}}
+	o.Resume = interrupted(t, v, table, o)
+	other := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString("AccountName=other;AccountKey=YWJj;TableEndpoint=http://127.0.0.1:1/other;BlobEndpoint=http://127.0.0.1:1/blobs", nil))
+	_, err := v.Backup(t.Context(), "all", []*tables.Table{other.Table(table.Name())}, &o)
+	harness.WantKind(t, err, tables.ErrInvalid)
+	for _, change := range []func(*backup.BlobSet){
+		func(s *backup.BlobSet) { s.Container = other.Container("photos") },
+		func(s *backup.BlobSet) { s.Prefix = "b" },
+	} {
+		changed := set
+		change(&changed)
+		with := o
+		with.Blobs = []backup.BlobSet{changed}
+		_, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &with)
+		harness.WantKind(t, err, tables.ErrInvalid)
+	}
+	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &o); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnfinishedAfterTheManifest: a backup that was killed between its manifest and the removal of its journal ends with the token.
+func TestUnfinishedAfterTheManifest(t *testing.T) {
+	table := newTable(t, harness.Account(t))
+	fill(t, table, 10)
+	folder := t.TempDir()
+	v := harness.Must[*backup.Vault](t)(backup.OpenFolder(folder))
+	defer v.Close()
+	begun := filepath.Join(folder, "all.journal", "begun")
+	var head []byte
+	o := &backup.Options{Progress: func(tables.Report) { head, _ = os.ReadFile(begun) }}
+	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, o); err != nil {
+		t.Fatal(err)
+	}
+	harness.Check(t, os.Mkdir(filepath.Dir(begun), 0o700), os.WriteFile(begun, head, 0o600))
+	token := harness.Must[string](t)(v.Unfinished(t.Context(), "all"))
+	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Resume: token}); token == "" || err != nil {
+		t.Errorf("%q, %v", token, err)
+	}
+	if _, err := os.Stat(begun); !os.IsNotExist(err) {
+		t.Error("the journal is left", err)
+	}
+}
+
+// TestForgedBase: a chunk of a base that has not the rows that the base's manifest says is not used.
+func TestForgedBase(t *testing.T) {
+	folder, v, table := smallBackup(t, 1)
+	forge(t, folder, func(h object, entries []object) []object {
+		if len(entries) != 1 {
+			t.Fatal(entries)
+		}
+		other := addChunk(t, folder, []byte(`{"PartitionKey":"x","RowKey":"y"}`+"\n"))
+		entries[0]["c"], entries[0]["s"] = other["c"], other["s"]
+		return []object{h, entries[0]}
+	})
+	if report, err := v.Backup(t.Context(), "next", []*tables.Table{table}, &backup.Options{Base: "all"}); err != nil || report.Written != 1 || report.Unchanged != 0 {
+		t.Error(report, err)
+	}
+	if _, err := v.Verify(t.Context(), "next", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOverwrittenBlob: a blob that is overwritten after each listing is in the backup all the same.
+func TestOverwrittenBlob(t *testing.T) {
+	var overwrite atomic.Pointer[func()]
+	account := harness.AccountWith(t, func(o *azcore.ClientOptions) {
+		inner := o.Transport
+		o.Transport = harness.Transport(func(req *http.Request) (*http.Response, error) {
+			if f := overwrite.Load(); f != nil && req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/a/one") {
+				(*f)()
+			}
+			return inner.Do(req)
+		})
+	})
+	table := newTable(t, account)
+	name := storagetest.Open(t).ContainerName(t)
+	plain := harness.Account(t).Container(name)
+	if _, err := plain.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	upload := func() {
+		times++
+		if _, err := plain.NewBlockBlobClient("a/one").UploadBuffer(t.Context(), fmt.Append(nil, "content ", times), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	upload()
+	overwrite.Store(&upload)
+	v := opened(t)
+	sets := []backup.BlobSet{{Name: "photos", Container: account.Container(name), Prefix: "a", Table: table}}
+	if _, err := v.Backup(t.Context(), "all", []*tables.Table{table}, &backup.Options{Blobs: sets}); err != nil {
+		t.Fatal(err)
+	}
+	if m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), "all")); m.Blobs[0].Blobs != 1 || times < 2 {
+		t.Errorf("%+v after %d uploads", m.Blobs, times)
+	}
+}
