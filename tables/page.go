@@ -110,7 +110,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 			return nil
 		}
 		if row.Problem != nil && !q.src.Problems {
-			items = add(nil, failure("Query", q.src.Table.name, last, row.Problem))
+			items = add(nil, &Error{Op: "Query", Table: q.src.Table.name, Key: last, Kind: ErrGarbled, Err: row.Problem})
 			return nil
 		}
 		v, err := q.src.Load(ctx, row, q.selected)

@@ -55,11 +55,7 @@ func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
 
 // One reads a response that is a single entity.
 func (r *Reader[P]) One() (*Row[P], error) {
-	err := r.readRow()
-	if err == nil {
-		err = r.row.Problem
-	}
-	if err != nil {
+	if err := r.readRow(); err != nil {
 		return nil, Garbled(err)
 	}
 	return &r.row, r.end()
@@ -124,9 +120,6 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 		if !wire.IsETag(r.row.ETag) {
 			return Garbled(ErrNoETag)
 		}
-		if r.row.Problem != nil {
-			r.row.Problem = Garbled(r.row.Problem)
-		}
 		if err := each(&r.row); err != nil {
 			return err
 		}
@@ -183,7 +176,7 @@ func (r *Reader[P]) readRow() error {
 		case err != nil && r.broken:
 			return err
 		case err != nil && r.row.Problem == nil:
-			r.row.Problem = err
+			r.row.Problem = fmt.Errorf("%w; correct the row with the program that wrote it", err)
 		}
 	}
 	if err := r.endRow(); err != nil {
