@@ -74,8 +74,8 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
 	found = make(map[tables.Key]any, len(keys))
 	for v, err := range t.host().GetMany(ctx, keys, nil) {
-		switch {
-		case errors.Is(err, tables.ErrGarbled):
+		switch e, _ := errors.AsType[*tables.Error](err); {
+		case e != nil && e.OfRow:
 			problems = append(problems, err)
 			continue
 		case err != nil:

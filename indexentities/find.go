@@ -45,7 +45,8 @@ type FindOptions struct {
 }
 
 // Find yields the entities of a group that have a value, in the order of their keys. It reads each entity's current
-// version, and skips it if it is deleted or has another value. An error is yielded once, last. Requests: 1, and 1 for
+// version, and skips it if it is deleted or has another value. A row that does not fit is
+// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1, and 1 for
 // each key, 8 at once.
 func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {

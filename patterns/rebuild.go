@@ -17,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -33,7 +34,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	err = b.run(pace.With(ctx, b.options.RowsPerSecond))
 	report := b.report()
 	if err == nil && report.Read == 0 && b.scope == nil {
-		report.Unmatched, err = unmatched(ctx, r)
+		report.Unmatched = readiness.NameUnmatched(ctx, r)
 	}
 	return report, err
 }

@@ -136,8 +136,8 @@ func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 	return typed[T](r.engine.Get(ctx, "Get", key))
 }
 
-// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. An error is
-// yielded once, last. Requests: 1 for each key.
+// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. A row that does not fit is
+// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
 	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
 }

@@ -299,13 +299,25 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := &r.Schema.Own
+	own, stores := &r.Schema.Own, map[string]bool{}
+	for _, p := range r.Patterns {
+		stores[p.Name] = p.Copies != nil || p.Outside != nil
+	}
 	for _, other := range s.engines {
-		if other.Name() == r.Name() && other.Codec.Type() == r.Codec.Type() {
+		if other.Name() == r.Name() && other.Codec.Type() == r.Codec.Type() && own.Equal(&other.Schema.Own) {
 			continue // the same repository once more
 		}
-		if o := &other.Schema.Own; other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
+		o := &other.Schema.Own
+		if !other.Table.Same(r.Table) || !own.Span.Overlaps(o.Span) {
+			continue
+		}
+		if !own.Chosen() || !o.Chosen() {
 			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
+		}
+		for _, p := range other.Patterns {
+			if stores[p.Name] && (p.Copies != nil || p.Outside != nil) {
+				return fmt.Errorf("repository %s on the same table can have the same row keys, and has a pattern %q, too, whose rows nobody could tell apart; give the pattern another name", other.Name(), p.Name)
+			}
 		}
 	}
 	return nil

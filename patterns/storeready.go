@@ -45,5 +45,6 @@ func (s *Store) Ready(ctx context.Context) error {
 	s.mu.Lock()
 	all := slices.Clone(s.engines)
 	s.mu.Unlock()
-	return s.uses.Warn(ctx, all)
+	s.uses.Warn(ctx, all)
+	return nil
 }

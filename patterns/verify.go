@@ -28,18 +28,10 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	if err == nil {
 		report.Resume = ""
 		if report.Read == 0 && v.scope == nil {
-			report.Unmatched, err = unmatched(ctx, r)
+			report.Unmatched = readiness.NameUnmatched(ctx, r)
 		}
 	}
 	return report, err
-}
-
-// unmatched is the Report.Unmatched of a job that has read no entity.
-func unmatched(ctx context.Context, r *engine.Engine) (string, error) {
-	if none, err := readiness.Unmatched(ctx, r); !none || err != nil {
-		return "", err
-	}
-	return r.Name(), nil
 }
 
 // hand repairs findings, if that is the job, and gives them to the caller.

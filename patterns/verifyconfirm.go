@@ -2,11 +2,11 @@ package patterns
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -48,7 +48,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	readable := func(inspect func(context.Context, *candidate) error) func(context.Context, *candidate) error {
 		return func(ctx context.Context, s *candidate) error {
 			err := inspect(ctx, s)
-			if errors.Is(err, tables.ErrGarbled) && v.areas[s.area].auditor == nil {
+			if e := engine.AsError(err); e != nil && e.OfRow && v.areas[s.area].auditor == nil {
 				s.done, s.is = true, nil // a row that cannot be read, which the scan has told
 				return nil
 			}

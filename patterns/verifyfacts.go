@@ -15,7 +15,7 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 	pg.enter(row.Key.Partition)
 	switch {
 	case row.Problem != nil && row.IsCopy:
-		pg.fail(Finding{Kind: Undecodable, Table: pg.r.Table.Name(), Location: row.Key.Row, Entity: tables.Key{Partition: row.Key.Partition, Row: row.Primary}, Err: row.Problem})
+		pg.unreadable(pg.r.Table, row)
 	case row.Outside.Is:
 		if at := pg.outsideIn(pg.r.Table); at >= 0 && pg.scope == nil {
 			pg.visitOutside(at, row)
@@ -27,6 +27,17 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 		return pg.visitEntity(ctx, row)
 	}
 	return nil
+}
+
+// unreadable tells of a row of an entity that cannot be read.
+func (pg *page) unreadable(table *tables.Table, row *engine.StoredRow) {
+	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	if row.Outside.Is {
+		owner.Partition = row.Outside.Partition
+	}
+	if row.Shared || pg.mine(owner) {
+		pg.fail(Finding{Kind: Undecodable, Table: table.Name(), Location: row.Key.Row, Entity: owner, Err: row.Problem})
+	}
 }
 
 // visitCopy records that a further row of an entity is stored.
@@ -151,11 +162,11 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	switch {
+	case row.Problem != nil: // which may be of the property that Where compares
+		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
+		return e, nil
 	case !v.r.Schema.Own.Meets(row.Key, row.Properties):
 		e.foreign = true
-		return e, nil
-	case row.Problem != nil:
-		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
 		return e, nil
 	case row.Lossy:
 		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("a text has half of a surrogate pair, which its copies could not repeat; correct the text: see Meta.Lossy")}

@@ -243,6 +243,10 @@ const fewPartitions = 10
 func (v *verifier) outsideRows(at int, a aim) tablescan.Scan[*page] {
 	scan := v.scan(v.areas[at].table, tablescan.Partitions(nil), a, func(_ context.Context, pg *page, row *engine.StoredRow) error {
 		pg.enter(row.Key.Partition)
+		if row.Problem != nil {
+			pg.unreadable(v.areas[at].table, row)
+			return nil
+		}
 		pg.visitOutside(at, row)
 		return nil
 	})

@@ -41,10 +41,10 @@ func keyOfEmployee(department string, id int) tables.Key {
 }
 
 // open makes the two repositories on one table.
-func open(table *tables.Table, name string, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
+func open(table *tables.Table, name string, kept func(*patterns.Repository[Department]) []patterns.Pattern[Employee], sources ...patterns.Pattern[Department]) (*patterns.Repository[Department], *patterns.Repository[Employee]) {
 	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{
-		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) },
-	})
+		Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }, Rows: compoundkey.Exactly(compoundkey.String("Department")), Name: table.Name() + "-departments",
+	}, sources...)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -173,13 +173,9 @@ func Example_denormalized() {
 		},
 		SourceOf: func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 	}, nil)
-	_, employees := open(table, "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	departments, employees := open(table, "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{manager.Holder()}
-	})
-	departments, err := patterns.NewRepository(table, patterns.Schema[Department]{Name: "departments", Key: func(d *Department) tables.Key { return keyOfDepartment(d.DepartmentName) }}, manager.Source())
-	if err != nil {
-		log.Fatal(err)
-	}
+	}, manager.Source())
 	if err := store.Create(ctx); err != nil { // the table, and the queue of intents
 		log.Fatal(err)
 	}

@@ -265,6 +265,9 @@ func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
 // load makes a value of a row.
 func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 	v, s := c.room()
+	if row.Lossy && c.plan != nil && !c.HasMeta() {
+		return nil, &Error{Op: "Decode", Kind: ErrGarbled, Err: fmt.Errorf("a text has half of a surrogate pair, and %s embeds no tables.Meta whose Lossy could say so", c.plan.Type)}
+	}
 	if err := c.Decode(row.Properties, v); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	t.account.telemetry.Rows(ctx, t.name, 1, 1)
 	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
 	if err == nil && answer.Problem != nil {
-		return nil, &Error{Op: op, Table: t.name, Key: key, Kind: ErrGarbled, Err: answer.Problem}
+		return nil, &Error{Op: op, Table: t.name, Key: key, Kind: ErrGarbled, OfRow: true, Err: answer.Problem}
 	}
 	if err != nil {
 		return nil, failure(op, t.name, key, err)

@@ -74,7 +74,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any, problem 
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return "", nil
-		case err == nil, errors.Is(err, ErrGarbled):
+		case err == nil, asError(err) != nil && asError(err).OfRow:
 			add(v, err)
 			return "", nil
 		}
@@ -110,15 +110,17 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 			return nil
 		}
 		if row.Problem != nil && !q.src.Problems {
-			items = add(nil, &Error{Op: "Query", Table: q.src.Table.name, Key: last, Kind: ErrGarbled, Err: row.Problem})
+			items = add(nil, &Error{Op: "Query", Table: q.src.Table.name, Key: last, Kind: ErrGarbled, OfRow: true, Err: row.Problem})
 			return nil
 		}
 		v, err := q.src.Load(ctx, row, q.selected)
 		switch {
-		case errors.Is(err, ErrGarbled): // the row's, and no reason to withhold the others
-			items = add(nil, q.src.DecodeError("Query", row.Key, err))
 		case err != nil:
-			return q.src.DecodeError("Query", row.Key, err)
+			err = q.src.DecodeError("Query", row.Key, err)
+			if e := asError(err); e == nil || !e.OfRow {
+				return err
+			}
+			items = add(nil, err) // the row's, and no reason to withhold the others
 		case v != nil:
 			items = add(v, nil)
 		}

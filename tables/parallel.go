@@ -109,7 +109,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	if ordered || len(keys) == 0 {
 		return func(yield func(*T, error) bool) {
 			ctx, span := q.src.begin(ctx, op)
-			telemetry.Loop(span, streams.Unwrapped(streams.All(ctx, fetches, concurrency, streams.ByValue(o.Order), q.top)), yield)
+			telemetry.Loop(span, streams.Unwrapped(streams.All(ctx, fetches, concurrency, streams.ByValue(o.Order), 0), q.top), yield)
 		}
 	}
 	return q.scan(ctx, op, ranges, 2*concurrency, o)

@@ -198,7 +198,8 @@ func (q *query) refuseScan(p Plan) error {
 }
 
 // All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). A row that does not fit is
-// ErrGarbled, with its key, in place of an entity, and the loop can go on. Any other error is yielded once, as the last element.
+// an ErrGarbled with Error.OfRow and its key in place of an entity, and the loop can go on. Any other error is yielded once, as the last
+// element, and so is a response that was cut off, which is ErrGarbled without OfRow.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {

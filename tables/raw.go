@@ -91,7 +91,7 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
 	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
 	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
-	garbled := func(err error) bool { return errors.Is(err, ErrGarbled) }
+	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
 	if !TelemetryOf(rows.Open, source.Table.account).On() {
 		return streams.Window(ctx, len(keys), concurrency, get, absent, garbled)
 	}

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -115,10 +116,14 @@ func (t *Table) rawRows() *Source {
 
 // DecodeError says which stored row could not be turned into a value.
 func (s *Source) DecodeError(op string, key Key, err error) error {
-	if e := asError(err); e != nil && e.Table == "" {
-		located := *e
-		located.Op, located.Table, located.Key = op, s.Table.name, key
-		return &located
+	e := asError(err)
+	if e == nil || e.Table != "" && e.Kind != ErrGarbled {
+		return err
 	}
-	return err
+	located := *e
+	if e.Table == "" {
+		located.Op, located.Table, located.Key = op, s.Table.name, key
+	}
+	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, wire.ErrGarbled) // a response that was cut off says nothing of the row
+	return &located
 }

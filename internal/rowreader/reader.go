@@ -172,6 +172,9 @@ func (r *Reader[P]) readRow() error {
 		default:
 			err = r.readSystem(n)
 		}
+		if r.lossy && r.row.Problem == nil && (n.use == usePartitionKey || n.use == useRowKey) {
+			err = errors.New("a key has half of a surrogate pair, so that it cannot be addressed")
+		}
 		switch {
 		case err != nil && r.broken:
 			return err

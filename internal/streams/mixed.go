@@ -44,14 +44,21 @@ func (m Mixed[V]) Results() []Result[V] {
 	return all
 }
 
-// Unwrapped yields results as values and errors. The error of the sequence itself is its last element.
-func Unwrapped[V any](all iter.Seq2[Result[V], error]) iter.Seq2[V, error] {
+// Unwrapped yields results as values and errors, at most limit values unless it is 0. The error of the sequence itself is its last element.
+func Unwrapped[V any](all iter.Seq2[Result[V], error], limit int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
+		left := limit
 		for r, err := range all {
 			if err == nil {
 				err = r.Err
 			}
 			if !yield(r.Value, err) {
+				return
+			}
+			if err != nil {
+				continue
+			}
+			if left--; left == 0 {
 				return
 			}
 		}

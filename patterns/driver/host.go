@@ -30,8 +30,8 @@ type Host[T any] interface {
 
 	// Get reads one entity. Requests: 1.
 	Get(ctx context.Context, key tables.Key) (*T, error)
-	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. An error is
-	// yielded once, last. Requests: 1 for each key.
+	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. A row that does not fit is
+	// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each key.
 	GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error]
 	// GetEach reads entities by their keys at once, and returns them in the order of keys, nil for one that does not exist. It reads keys
 	// of a partition that lie close together by a query of their range. Requests: 1 for each partition if its keys lie close together,

@@ -198,12 +198,11 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	}
 	err := keyrange.Reader{
 		Page: func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error) {
-			page, err := Raw(table).Query().Partition(partition).Rows(span).PageSize(size).Page(ctx, "")
+			src := Raw(table).Source(span)
+			src.Problems, src.Load = true, func(_ context.Context, row *tables.RawRow, _ []string) (any, error) { return row.Clone(), nil }
+			page, err := tables.QueryOf[tables.RawRow](pass, src).Partition(partition).PageSize(size).Page(ctx, "")
 			if err != nil {
 				return "", false, tables.Amend(pass, err, func(e *tables.Error) { e.Op = op })
-			}
-			if len(page.Problems) > 0 {
-				return "", false, tables.Amend(pass, page.Problems[0], func(e *tables.Error) { e.Op = op })
 			}
 			for _, raw := range page.Items {
 				note(RowOf(raw))
@@ -226,12 +225,13 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	return found, err
 }
 
-// FetchOwnAll reads the own rows of entities, nil for one that does not exist. Requests: 1 if the keys lie close together.
+// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A row can be one that the engine does not own: it is no
+// entity of the repository, and no proof that the rows which name it belong to nobody. Requests: 1 if the keys lie close together.
 func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
 	for i, key := range keys {
-		if row := found[key]; row != nil && r.Owns(row) {
+		if row := found[key]; row != nil && !row.IsCopy {
 			rows[i] = row
 		}
 	}
@@ -254,6 +254,9 @@ func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) 
 		row := rows[i]
 		if t.seen != nil && t.seen.shows(row) {
 			t.now = t.seen
+			continue
+		}
+		if t.err = r.refuseUnowned(op, t.Key, row); t.err != nil {
 			continue
 		}
 		v, row, err := r.LoadOwn(ctx, op, t.Key, row)

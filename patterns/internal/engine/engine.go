@@ -70,7 +70,7 @@ func (r *Engine) ReachesOut() bool { return len(r.intents)+len(r.Outside) > 0 }
 
 // Compose checks that schema and patterns can be combined, and sorts the patterns by what they contribute.
 func (r *Engine) Compose() (err error) {
-	r.Schema.MaxAttempts = cmp.Or(r.Schema.MaxAttempts, defaultAttempts)
+	r.Schema.MaxAttempts = cmp.Or(r.Schema.MaxAttempts, 10)
 	if r.Schema.MaxAttempts < 0 {
 		return fmt.Errorf("Schema.MaxAttempts is %d; it must be 0 (meaning 10) or more", r.Schema.MaxAttempts)
 	}
@@ -115,8 +115,6 @@ func (r *Engine) refuseClearText() error {
 	return nil
 }
 
-const defaultAttempts = 10
-
 // State returns the prior state of an entity as its Meta stores it, nil for none.
 func (r *Engine) State(v any) *tables.State { return *tables.StateOf(pass, r.Codec.Meta(v)) }
 
@@ -130,7 +128,7 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Sour
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
-		if !row.isNearCopy() || row.Layout == FurtherRow {
+		if !row.isNearCopy() || row.Layout == FurtherRow || !r.Schema.Own.Keeps(tables.Key{Partition: row.Key.Partition, Row: row.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, r.Table, row, selected, keep)
@@ -159,6 +157,7 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	}
 	src.System = append(src.System, own.Properties()...)
 	src.Span, src.Where, src.Skips = own.Span, own.Conditions(), own.Span == (compoundkey.Span{}) || own.Mine != nil || r.Layout != nil
+	src.Problems = true // of which those of other rows are nobody's business here
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !r.Owns(row) {
 			return nil, nil

@@ -327,6 +327,9 @@ func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *s
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
+	if err := r.refuseUnowned(op, key, row); err != nil {
+		return nil, err
+	}
 	v, row, err := r.LoadOwn(ctx, op, key, row)
 	if err != nil {
 		return nil, err
@@ -377,15 +380,25 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !r.Owns(row):
+	case row.IsCopy:
 		return nil, nil
 	}
 	return row, nil
 }
 
-// LoadOwn makes an entity of its own row, nil for none.
+// refuseUnowned refuses to take the row of another type for a deleted entity: what is outside of the partition would be removed. An intent
+// names such a row if the schema of the build that wrote it has other Rows, Mine or Where.
+func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error {
+	if row == nil || r.Owns(row) {
+		return nil
+	}
+	return &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
+		Err: errors.New("the row is no entity by Schema.Rows, Mine and Where of this program's repository; run workers of the build that has it")}
+}
+
+// LoadOwn makes an entity of its own row, nil for none and for a row that is not the repository's.
 func (r *Engine) LoadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
-	if row == nil {
+	if row == nil || !r.Owns(row) {
 		return nil, nil, nil
 	}
 	v, row, err := r.LoadStored(ctx, r.Table, row, nil, nil)

@@ -122,9 +122,10 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
 }
 
-// Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository.
+// Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository. Of a row with a value that
+// cannot be read, the key alone decides: the value may be what Where compares.
 func (r *Engine) Owns(row *StoredRow) bool {
-	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && r.Schema.Own.Meets(row.Key, row.Properties)
+	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && (row.Problem != nil || r.Schema.Own.Meets(row.Key, row.Properties))
 }
 
 // DecodePlain is LoadStored for an unchanged entity of one row, without the prior state, which only writes need.

@@ -100,7 +100,14 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 		if err != nil {
 			return nil, err
 		}
-		old, _, err := r.ReadOwn(ctx, op, key)
+		row, err := r.fetchOwn(ctx, op, key)
+		if err != nil {
+			return nil, err
+		}
+		if insert && row != nil && !r.Owns(row) {
+			return nil, r.Invalid(op, key, errors.New("the key has a row that Schema.Rows, Mine or Where leaves out; choose another key, or correct the schema"))
+		}
+		old, _, err := r.LoadOwn(ctx, op, key, row)
 		if err != nil {
 			return nil, err
 		}

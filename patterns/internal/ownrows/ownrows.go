@@ -5,6 +5,7 @@ package ownrows
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -69,6 +70,11 @@ func (r *Rows) Keyed() bool { return r.Span != compoundkey.Span{} || r.Mine != n
 
 // Chosen reports whether more than the span tells the entities from other rows.
 func (r *Rows) Chosen() bool { return r.Mine != nil || r.where != nil }
+
+// Equal reports whether two schemas say the same of rows, as far as can be told: functions cannot be compared.
+func (r *Rows) Equal(o *Rows) bool {
+	return r.Span == o.Span && (r.Mine == nil) == (o.Mine == nil) && reflect.DeepEqual(r.where, o.where)
+}
 
 // Keeps reports whether an entity can have a key.
 func (r *Rows) Keeps(key tables.Key) bool {

@@ -8,6 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -19,14 +20,14 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	if !own.Declared() {
 		return false, nil
 	}
-	src := &tables.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, System: append(own.Properties(), rows.Primary, rows.Shared),
+	src := &tables.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
 		Load: func(_ context.Context, row *tables.RawRow, _ []string) (any, error) {
 			if !r.Owns(engine.RowOf(row)) {
 				return nil, nil
 			}
 			return row.Clone(), nil
 		}}
-	page, err := tables.QueryOf[tables.RawRow](rows.Open, src).AllowTableScan().Select("PartitionKey").Page(ctx, "")
+	page, err := tables.QueryOf[tables.RawRow](rows.Open, src).AllowTableScan().Select("PartitionKey").PageSize(pageOf(own)).Page(ctx, "")
 	if err != nil || len(page.Items)+len(page.Problems) > 0 || page.Next != "" {
 		return false, err
 	}
@@ -37,15 +38,28 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	return err == nil, err
 }
 
-// Warn logs the repositories that are Unmatched. It looks at each once.
-func (r *Register) Warn(ctx context.Context, all []*engine.Engine) error {
+// NameUnmatched names a repository that is Unmatched, for the report of a job, which is done: an error only leaves the name out.
+func NameUnmatched(ctx context.Context, r *engine.Engine) string {
+	if none, err := Unmatched(ctx, r); !none || err != nil {
+		return ""
+	}
+	return r.Name()
+}
+
+// pageOf is how many rows to look at: one, unless Mine has to be asked about each.
+func pageOf(own *ownrows.Rows) int {
+	if own.Mine != nil {
+		return tables.MaxPageSize
+	}
+	return 1
+}
+
+// Warn logs the repositories that are Unmatched. It looks at each once, whether that succeeds or not: the caller asks whether resources
+// are there, and this is only advice.
+func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 	for _, e := range all {
 		if r.Has(matchOf(e)) {
 			continue
-		}
-		unmatched, err := Unmatched(ctx, e)
-		if err != nil {
-			return err
 		}
 		r.mu.Lock()
 		if r.known == nil {
@@ -53,11 +67,10 @@ func (r *Register) Warn(ctx context.Context, all []*engine.Engine) error {
 		}
 		r.known[matchOf(e)] = true
 		r.mu.Unlock()
-		if unmatched {
+		if unmatched, err := Unmatched(ctx, e); err == nil && unmatched {
 			tables.TelemetryOf(rows.Open, e.Table.Account()).Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
 		}
 	}
-	return nil
 }
 
 // matchOf is the mark of a repository that was looked at.

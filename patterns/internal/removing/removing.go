@@ -11,6 +11,7 @@ package removing
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -237,8 +238,13 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 		return nil, err
 	}
 	stored := map[tables.Key]*engine.StoredRow{}
+	others := map[tables.Key]bool{} // rows of other types, whose copies are theirs
 	for i, row := range own {
-		if row != nil {
+		switch {
+		case row == nil:
+		case !r.Engine.Owns(row):
+			others[owners[i]] = true
+		default:
 			if stored[owners[i]] = row; r.lists(row) {
 				listing[row.Key] = row
 			}
@@ -248,6 +254,7 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(kept, others)
 	remove, err := r.decide(ctx, all, stored, kept)
 	if err != nil {
 		return nil, err
