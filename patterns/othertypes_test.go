@@ -1,0 +1,161 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+func ofKind(kind string) patterns.Schema[acmeOrder] {
+	return patterns.Schema[acmeOrder]{Name: kind, Where: tables.Eq("Kind", kind), MaxAttempts: 3}
+}
+
+func acmeOf(kind string, id int) *acmeOrder {
+	return &acmeOrder{PartitionKey: "acme", RowKey: fmt.Sprint(kind, "-", id), Kind: kind, Customer: fmt.Sprint("c", id)}
+}
+
+func byCustomer() *intrapartition.Index[acmeOrder] {
+	return intrapartition.NewIndex("customer", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Kind + o.Customer) }, nil)
+}
+
+// TestOtherTypesKeepTheirRows: a row that the schema leaves out is not absent. RemoveUnattached leaves its copies, Upsert does not overwrite
+// it, and says so in one attempt.
+func TestOtherTypesKeepTheirRows(t *testing.T) {
+	ctx := context.Background()
+	table := harness.NewTable(t, harness.Account(t))
+	index := byCustomer()
+	offers := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("offer"), index))
+	attached := byCustomer()
+	before := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order"), attached))
+	for id := range 5 {
+		harness.Check(t, offers.Insert(ctx, acmeOf("offer", id)), before.Insert(ctx, acmeOf("order", id)))
+	}
+	orders := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, ofKind("order")))
+	report := harness.Must[tables.Report](t)(orders.RemoveUnattached(ctx, []patterns.Pattern[acmeOrder]{byCustomer()}, nil))
+	if report.Deleted != 5 || report.Failed != 0 {
+		t.Errorf("RemoveUnattached: %s", report)
+	}
+	harness.Check(t, harness.Clean(ctx, offers.Verify, nil))
+	if got := harness.Must[*acmeOrder](t)(index.Get(ctx, "acme", compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
+		t.Errorf("%+v", got)
+	}
+	taken := acmeOf("order", 7)
+	taken.RowKey = "offer-3"
+	if err := orders.Upsert(ctx, taken); !strings.Contains(fmt.Sprint(err), "leaves out") {
+		t.Error(err)
+	}
+	harness.WantKind(t, orders.Insert(ctx, taken), tables.ErrExists)
+	if got := harness.Must[*acmeOrder](t)(offers.Get(ctx, tables.Key{Partition: "acme", Row: "offer-3"})); got.Customer != "c3" {
+		t.Errorf("overwritten: %+v", got)
+	}
+}
+
+// TestIntentOfAnotherSchema: a worker whose schema leaves out a live entity leaves its intent to another one, and what is outside of its
+// partition alone.
+func TestIntentOfAnotherSchema(t *testing.T) {
+	ctx := context.Background()
+	account := harness.Account(t)
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, storagetest.Open(t).QueueName(t), nil))
+	harness.Check(t, queue.CreateIfMissing(ctx))
+	table := harness.In(harness.NewTable(t, account), queue)
+	index := func() *interpartition.Index[acmeOrder] {
+		return interpartition.NewIndex("email", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) },
+			&interpartition.Options[acmeOrder]{Group: func(*acmeOrder) string { return interpartition.Global }})
+	}
+	wide := ofKind("order")
+	wide.Where = tables.Or(tables.Eq("Kind", "order"), tables.Eq("Kind", "offer"))
+	emails := index()
+	harness.Check(t, harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, wide, patterns.Async(emails))).Insert(ctx, acmeOf("offer", 1)))
+
+	older := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, queue.Name(), nil))
+	harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(harness.In(account.Table(table.Name()), older), ofKind("order"), patterns.Async(index())))
+	worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(older, nil, nil))
+	if _, err := worker.Drain(ctx); err != nil {
+		t.Log(err)
+	}
+	if s := worker.Stats(); s.Handled != 0 || s.Failed != 0 || s.Released != 1 {
+		t.Errorf("the older worker: %+v", s)
+	}
+	harness.Must[int](t)(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx))
+	if got, err := emails.Get(ctx, interpartition.Global, compoundkey.String("c1")); err != nil || got.RowKey != "offer-1" {
+		t.Logf("the intent comes again after its delay: %v", err)
+	}
+}
+
+// TestProblemsOfOtherRows: a row that cannot be read is told by those whose row it is, and by nobody else.
+func TestProblemsOfOtherRows(t *testing.T) {
+	ctx := context.Background()
+	account := harness.AccountWith(t, harness.Damaged(`"Total":"5555"`, `"Total":{"x":5}`, `"Kind":"damaged"`, `"Kind":{"x":1}`))
+	table := harness.NewTable(t, account)
+	r := harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(table, acmeSchema, byCustomer()))
+	for i, row := range []string{"O-2024-000001", "O-2024-000002", "O-note", "O-2024-000003"} {
+		o := acmeOf("order", i)
+		o.RowKey = row
+		e := harness.Row("acme", row, tables.Property{Name: "Kind", Value: tables.String("order")}, tables.Property{Name: "Customer", Value: tables.String(o.Customer)},
+			tables.Property{Name: "Total", Value: tables.Int64(int64(i))})
+		switch row {
+		case "O-note":
+			e.Set("Total", tables.Int64(5555))
+		case "O-2024-000003":
+			e.Set("Kind", tables.String("damaged"))
+		}
+		harness.Check(t, table.Entities().Insert(ctx, e))
+	}
+	found := 0
+	report := harness.Must[tables.Report](t)(r.Rebuild(ctx, &patterns.JobOptions{Found: func(f patterns.Finding) error {
+		if found++; f.Entity.Row != "O-2024-000003" {
+			t.Errorf("%+v", f)
+		}
+		return nil
+	}}))
+	if found != 0 && report.Failed != int64(found) {
+		t.Errorf("%s", report)
+	}
+	read := 0
+	for o, err := range r.Query().Partition("acme").All(ctx) {
+		var e *tables.Error
+		switch {
+		case errors.As(err, &e) && e.OfRow && e.Key.Row == "O-2024-000003":
+		case err != nil:
+			t.Error(err)
+		default:
+			if read++; o.RowKey == "O-note" {
+				t.Error("a row of another type")
+			}
+		}
+	}
+	if read != 2 {
+		t.Errorf("%d orders", read)
+	}
+	if _, err := r.Query().Partition("acme").Where(tables.Ge("RowKey", "O-2024-000002")).First(ctx); err != nil {
+		t.Error(err)
+	}
+	if v := harness.Must[tables.Report](t)(r.Verify(ctx, nil)); v.Findings != 1 {
+		t.Errorf("a row whose Kind cannot be read is not told: %s", v)
+	}
+}
+
+// TestOverlapWithPatterns: rows of two patterns of one name could not be told apart.
+func TestOverlapWithPatterns(t *testing.T) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(harness.Account(t), "overlap", nil))
+	harness.Must[*patterns.Repository[acmeOrder]](t)(patterns.NewRepository(store.Table("Both"), ofKind("order"), byCustomer()))
+	_, err := patterns.NewRepository(store.Table("Both"), ofKind("offer"), byCustomer())
+	if harness.WantKind(t, err, tables.ErrWiring); !strings.Contains(err.Error(), "customer") {
+		t.Error(err)
+	}
+	other := ofKind("order")
+	other.Where = tables.Condition{}
+	_, err = patterns.NewRepository(store.Table("Both"), other)
+	harness.WantKind(t, err, tables.ErrWiring) // another schema under the same name
+}
