@@ -109,20 +109,18 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		if q.top > 0 && items == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
-		if row.Problem != nil && !q.src.Problems {
-			items = add(nil, &Error{Op: "Query", Table: q.src.Table.name, Key: last, Kind: ErrGarbled, OfRow: true, Err: row.Problem})
-			return nil
+		v, err := any(nil), error(&Error{Kind: ErrGarbled, Err: row.Problem})
+		if row.Problem == nil || q.src.Problems {
+			v, err = q.src.Load(ctx, row, q.selected)
 		}
-		v, err := q.src.Load(ctx, row, q.selected)
-		switch {
-		case err != nil:
+		if err != nil {
 			err = q.src.DecodeError("Query", row.Key, err)
-			if e := asError(err); e == nil || !e.OfRow {
+			if e := asError(err); e == nil || !e.OfRow { // else it is the row's, and no reason to withhold the others
 				return err
 			}
-			items = add(nil, err) // the row's, and no reason to withhold the others
-		case v != nil:
-			items = add(v, nil)
+		}
+		if v != nil || err != nil {
+			items = add(v, err)
 		}
 		return nil
 	})
@@ -138,10 +136,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	if err != nil {
 		return "", err
 	}
-	next.Query = c.Query
-	if q.top > 0 {
-		next.Left = c.Left - items
-	}
+	next.Query, next.Left = c.Query, max(0, c.Left-items)
 	if !next.More() || q.top > 0 && next.Left == 0 {
 		return "", nil
 	}
