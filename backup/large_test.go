@@ -128,7 +128,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-func scan(t *testing.T, table *tables.Table, n int) {
+func scan(t testing.TB, table *tables.Table, n int) {
 	t.Helper()
 	rows := 0
 	for _, err := range table.Entities().Query().AllowTableScan().AllParallel(t.Context(), &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
