@@ -173,6 +173,7 @@ func (b *backing) begin(ctx context.Context) error {
 	}
 	b.journal.Version, b.journal.Run, b.journal.Print = formatVersion, rand.Text(), b.print
 	b.journal.Base, b.journal.Began = b.options.Base, time.Now().UTC()
+	b.journal.Partitions, b.journal.From, b.journal.Before = b.options.Partitions, rangescan.Key(b.options.From), rangescan.Key(b.options.Before)
 	text, err := json.Marshal(&b.journal)
 	if err != nil {
 		return tables.Invalid(b.op, err)

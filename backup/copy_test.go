@@ -73,7 +73,7 @@ func TestCopyParts(t *testing.T) {
 				t.Fatal(report, err)
 			}
 			restored := newTable(t, account)
-			if result, err := v.Restore(t.Context(), "part", []backup.Target{{Name: from.Name(), To: restored}}, nil); err != nil || result.Written != int64(want) {
+			if result, err := v.Restore(t.Context(), "part", []backup.Target{{Name: from.Name(), To: restored}}, &c.options); err != nil || result.Written != int64(want) {
 				t.Fatal(result, err)
 			}
 			wantSame(t, to, restored, want)

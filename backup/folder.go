@@ -53,6 +53,12 @@ func ofFile(err error) error {
 	return &tables.Error{Kind: kindOfFile(err), Err: err}
 }
 
+// unreadableFile reports whether an error is one of the file system about a file.
+func unreadableFile(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok && !errors.Is(err, fs.ErrClosed)
+}
+
 func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -25,6 +25,10 @@ type Manifest struct {
 	Ended  time.Time
 	Tables []TableSummary
 	Blobs  []BlobSummary
+
+	// Partitions, From and Before are those of the Options of Backup. The backup has no other rows.
+	Partitions   []string
+	From, Before tables.Key
 }
 
 // BlobSummary is one BlobSet in a backup.
@@ -58,6 +62,8 @@ const (
 	maxLeft = 100
 	// maxEntry limits the size of an entry of the journal.
 	maxEntry = 8 << 20
+	// minLine is the bytes of the line of a row with empty keys and no properties.
+	minLine = 32
 	// maxLine is more than the line of the largest row: 1 MiB of characters that are escaped.
 	maxLine = 8 << 20
 	// maxDecoded limits the rows of a chunk, maxStored the chunk as it is stored.
@@ -76,6 +82,50 @@ type header struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	Entries int       `json:"entries,omitempty"`
 	Blobs   []string  `json:"blobs,omitempty"` // names of the sets
+
+	Partitions []string      `json:"partitions,omitzero"` // of the options
+	From       rangescan.Key `json:"from,omitzero"`
+	Before     rangescan.Key `json:"before,omitzero"`
+}
+
+// ranges returns the ranges of each table that the backup has, in the order of their keys.
+func (h *header) ranges() []rangescan.Range {
+	all := (&Options{Partitions: h.Partitions, From: tables.Key(h.From), Before: tables.Key(h.Before)}).ranges()
+	slices.SortFunc(all, func(a, b rangescan.Range) int { return a.From.Compare(b.From) })
+	return all
+}
+
+// has refuses ranges that the backup has not whole.
+func (h *header) has(op string, wanted []rangescan.Range) error {
+	mine := h.ranges()
+	for _, r := range wanted {
+		if !slices.ContainsFunc(mine, func(m rangescan.Range) bool { return within(r, m) }) {
+			return tables.Invalidf(op, "the backup has only a part of its tables, and the options ask for more; set Partitions, or From and Before, to what Vault.Manifest says that it has")
+		}
+	}
+	return nil
+}
+
+// complete reports whether the entries cover the ranges of each table without a gap.
+func (c *contents) complete() bool {
+	i := 0
+	ranges := c.ranges()
+	for table := range c.Tables {
+		for _, r := range ranges {
+			for at, whole := r.From, false; !whole; i++ {
+				if i == len(c.entries) || c.entries[i].Table != table || c.entries[i].At.From.Compare(at) != 0 {
+					return false
+				}
+				to := c.entries[i].At.To
+				if whole = same(to, r.To); !whole && to == nil {
+					return false
+				} else if !whole {
+					at = *to
+				}
+			}
+		}
+	}
+	return i == len(c.entries)
 }
 
 // entry is one chunk of a backup, or a range without rows.
@@ -111,7 +161,7 @@ func (e *entry) check(count int) error {
 		return errors.New("an entry without rows has a chunk")
 	case e.Rows == 0:
 		return nil
-	case e.Rows < 0 || e.Bytes < e.Rows || e.Bytes > maxDecoded || e.Stored <= 0 || e.Stored > maxStored:
+	case e.Rows < 0 || e.Rows > e.Bytes/minLine || e.Bytes > maxDecoded || e.Stored <= 0 || e.Stored > maxStored:
 		return fmt.Errorf("an entry has %d rows, %d bytes and %d stored bytes", e.Rows, e.Bytes, e.Stored)
 	case !isSum(e.Chunk) || !isSum(e.Lines):
 		return errors.New("an entry has no checksum")
@@ -206,6 +256,9 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	if len(c.entries) != c.Entries {
 		return nil, fmt.Errorf("it has %d entries of %d", len(c.entries), c.Entries)
 	}
+	if !c.complete() {
+		return nil, errors.New("its entries do not cover the keys that it says")
+	}
 	for lines.More() {
 		var e blobEntry
 		if err := lines.Decode(&e); err != nil {
@@ -282,7 +335,7 @@ func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Name: backup, Base: c.Base, Began: c.Began, Ended: c.Ended, Tables: make([]TableSummary, len(c.Tables))}
+	m := &Manifest{Name: backup, Base: c.Base, Began: c.Began, Ended: c.Ended, Partitions: c.Partitions, From: tables.Key(c.From), Before: tables.Key(c.Before), Tables: make([]TableSummary, len(c.Tables))}
 	times := make([]span, len(c.Tables))
 	for i, name := range c.Tables {
 		m.Tables[i].Name = name

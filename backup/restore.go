@@ -27,6 +27,7 @@ type Target struct {
 // Restore writes tables of a backup into tables that exist, with all properties as they were, the library's own included: all rows, or those of
 // Options.Partitions, or from From up to Before. ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards.
 // Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone.
+// If the backup has only some partitions, or a range of keys, Options must not ask for more: that is tables.ErrInvalid.
 //
 // Restore checks every chunk before it writes a row of it; a damaged one is tables.ErrGarbled, and the error names it. It can be repeated, with or
 // without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the number of rows to read. Report.Failed is
@@ -41,6 +42,9 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	}
 	c, err := v.read(ctx, opRestore, backup)
 	if err != nil {
+		return Result{}, err
+	}
+	if err := c.has(opRestore, o.ranges()); err != nil {
 		return Result{}, err
 	}
 	writers, names := map[int]*writer{}, []string{}
@@ -72,10 +76,22 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	for _, w := range writers {
 		w.run = x.run
 	}
+	x.plan(c, writers)
+	if x.done, err = parseToken(x.run, x.valid); err != nil {
+		return Result{}, err
+	}
+	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
+		err = x.all(pace.With(ctx, o.RowsPerSecond))
+	}
+	return x.end(err == nil), err
+}
+
+// plan finds the chunks to restore. writers are those of the tables, by their index in the backup.
+func (x *restoring) plan(c *contents, writers map[int]*writer) {
 	for i := range c.entries {
 		e := &c.entries[i]
 		w := writers[e.Table]
-		if w == nil || !slices.ContainsFunc(o.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
+		if w == nil || !slices.ContainsFunc(x.options.ranges(), func(r rangescan.Range) bool { return meet(r, e.At) }) {
 			continue
 		}
 		x.result.Failed += e.Left
@@ -84,13 +100,6 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 			x.result.Estimate += e.Rows
 		}
 	}
-	if x.done, err = parseToken(x.run, x.valid); err != nil {
-		return Result{}, err
-	}
-	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
-		err = x.all(pace.With(ctx, o.RowsPerSecond))
-	}
-	return x.end(err == nil), err
 }
 
 // meet reports whether two ranges have keys in common.
@@ -238,7 +247,7 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		l.err = err
 		return l
 	}
-	all := make([]tables.RawWrite, 0, t.Rows)
+	var all []tables.RawWrite
 	l.err = x.vault.rows(x.op, t.entry, lines, func(row *rowreader.Row[tables.Property]) error {
 		key := rangescan.Key{Partition: row.Partition, Row: row.Row}
 		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(key) }) {

@@ -202,3 +202,105 @@ func TestOverwrittenBlob(t *testing.T) {
 		t.Errorf("%+v after %d uploads", m.Blobs, times)
 	}
 }
+
+// TestPartialBackup: a backup of some partitions or of a range of keys is not compared or restored as one of whole tables, nor one that lacks
+// a range that it says it has.
+func TestPartialBackup(t *testing.T) {
+	folder, v, table := smallBackup(t, 60)
+	targets := []backup.Target{{Name: table.Name(), To: newTable(t, harness.Account(t))}}
+	for name, part := range map[string]backup.Options{
+		"partitions": {Partitions: []string{"Ω", "a", "none"}},
+		"range":      {From: tables.Key{Partition: "a"}, Before: tables.Key{Partition: "big", Row: "000020"}},
+	} {
+		if _, err := v.Backup(t.Context(), name, []*tables.Table{table}, &part); err != nil {
+			t.Fatal(err)
+		}
+		m := harness.Must[*backup.Manifest](t)(v.Manifest(t.Context(), name))
+		if len(m.Partitions) != len(part.Partitions) || m.From != part.From || m.Before != part.Before || m.Tables[0].Rows == 0 {
+			t.Errorf("%+v", m)
+		}
+		for _, o := range []*backup.Options{nil, {Partitions: []string{"a", "big"}}, {From: tables.Key{Partition: "a"}}} {
+			_, err := v.Restore(t.Context(), name, targets, o)
+			harness.WantKind(t, err, tables.ErrInvalid)
+			_, err = v.Compare(t.Context(), name, table.Name(), table, o)
+			harness.WantKind(t, err, tables.ErrInvalid)
+		}
+		for _, o := range []*backup.Options{&part, {Partitions: []string{"a"}}} {
+			if report, err := v.Compare(t.Context(), name, table.Name(), table, o); err != nil || report.Findings != 0 || report.Read == 0 {
+				t.Error(report, err)
+			}
+			if result, err := v.Restore(t.Context(), name, targets, o); err != nil || result.Read == 0 {
+				t.Error(result, err)
+			}
+		}
+	}
+	forge(t, folder, func(h object, entries []object) []object {
+		h["entries"] = len(entries) - 1
+		return append([]object{h}, entries[1:]...)
+	})
+	_, err := v.Manifest(t.Context(), "all")
+	harness.WantKind(t, err, tables.ErrGarbled)
+}
+
+// TestUnreadableDestination: a row of the destination that cannot be read counts as another row, and rows between those of a transaction as none.
+func TestUnreadableDestination(t *testing.T) {
+	from := newTable(t, harness.Account(t))
+	to := newTable(t, harness.AccountWith(t, harness.Damaged(`5555`, `{"x":5}`)))
+	row := func(table *tables.Table, i, total int) {
+		harness.Check(t, table.Entities().Insert(t.Context(), harness.Row("p", fmt.Sprintf("%04d", i), tables.Property{Name: "Total", Value: tables.Int32(int32(total))})))
+	}
+	row(from, 0, 1)
+	row(from, 7000, 2)
+	row(to, 0, 5555)
+	_, err := backup.Copy(t.Context(), from, to, nil)
+	harness.WantKind(t, err, tables.ErrExists)
+	for _, o := range []backup.Options{{DryRun: true}, {Existing: backup.SkipExisting}} {
+		var found []backup.Difference
+		o.Found = func(d backup.Difference) error {
+			found = append(found, d)
+			return nil
+		}
+		if result, err := backup.Copy(t.Context(), from, to, &o); err != nil || result.Written != 1 || len(found) != 1 || found[0].Key.Row != "0000" || found[0].Kind != backup.Different {
+			t.Error(result, err, found)
+		}
+	}
+	if result, err := backup.Copy(t.Context(), from, to, &backup.Options{Existing: backup.ReplaceExisting}); err != nil || result.Written != 2 {
+		t.Error(result, err)
+	}
+	wantSame(t, from, to, 2)
+	if _, err := to.Entities().BulkNonAtomic(t.Context(), func(yield func(*tables.Entity, error) bool) {
+		for i := range 4_500 {
+			if !yield(harness.Row("p", fmt.Sprintf("%04d", 100+i)), nil) {
+				return
+			}
+		}
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	row(from, 7001, 3)
+	if result, err := backup.Copy(t.Context(), from, to, &backup.Options{DryRun: true}); err != nil || result.Written != 1 || result.Unchanged != 2 {
+		t.Error(result, err)
+	}
+}
+
+// TestUnreadableFile: Verify names each file that the file system cannot read, and goes on.
+func TestUnreadableFile(t *testing.T) {
+	folder, v, table := smallBackup(t, 30)
+	bad := 0
+	for name := range files(t, folder) {
+		if path := filepath.Join(folder, filepath.FromSlash(name)); strings.HasPrefix(name, "chunks/") && bad < 2 {
+			bad++
+			harness.Check(t, os.Remove(path), os.Symlink("/etc", path)) // out of the folder
+		}
+	}
+	found := 0
+	report, err := v.Verify(t.Context(), "all", &backup.Options{Found: func(d backup.Difference) error {
+		if d.Kind == backup.Damaged && d.Table == table.Name() {
+			found++
+		}
+		return nil
+	}})
+	if harness.WantKind(t, err, tables.ErrGarbled); found != 2 || report.Read == 0 {
+		t.Error(report, err, found)
+	}
+}

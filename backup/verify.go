@@ -14,7 +14,7 @@ import (
 )
 
 // Verify reads a backup whole and checks it: the checksum of the manifest, and of every chunk the checksum, the number of rows, their order
-// and their range. Each damaged chunk is given to Options.Found. If there is one, or the manifest is damaged, the error is
+// and their range. Each damaged chunk, and each file that cannot be read, is given to Options.Found. If there is one, or the manifest is damaged, the error is
 // tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks, Report.Failed
 // those that Backup has left out since it could not read them.
 //
@@ -39,7 +39,10 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 		case err == nil:
 			r.progress(func(t *Result) { t.Read += n })
 			return nil
-		case !errors.Is(err, tables.ErrGarbled):
+		case errors.Is(err, tables.ErrGarbled):
+		case ctx.Err() == nil && unreadableFile(err):
+			err = damaged(opVerify, chunkName(chunk), "the file cannot be read: %v", err)
+		default:
 			return err
 		}
 		mu.Lock()
@@ -77,6 +80,7 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 }
 
 // Compare compares a table of a backup with a table, as the function Compare does with two tables: the backup is the first of them.
+// If the backup has only some partitions, or a range of keys, Options must not ask for more: that is tables.ErrInvalid.
 //
 // Requests: 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -89,6 +93,9 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	}
 	c, err := v.read(ctx, opCompare, backup)
 	if err != nil {
+		return tables.Report{}, err
+	}
+	if err := c.has(opCompare, o.ranges()); err != nil {
 		return tables.Report{}, err
 	}
 	index := c.table(name)

@@ -20,6 +20,8 @@ const (
 	operationOverhead = 1024
 	// maxRounds limits how often a transaction is sent that another writer, or a lost response, interferes with.
 	maxRounds = 8
+	// maxLook limits the pages of the destination that are read to find the rows of a transaction.
+	maxLook = 4
 )
 
 // writer writes rows as they are into a table.
@@ -67,8 +69,8 @@ func divide(all []tables.RawWrite, each func([]tables.RawWrite) error) error {
 // commit writes the rows of one transaction. A row that is there with the same content is done, whoever wrote it: that also decides about a
 // lost response, since the rows keep the write ID that they have.
 //
-// Requests: 1; if a row exists or the response is lost, 1 for each 1,000 rows of the destination between the first and the last key, and
-// 1 for what is left.
+// Requests: 1; if a row exists or the response is lost, 1 for each 1,000 rows of the destination between the first and the last key, but
+// after 4 of them 1 for each row that they have not found, and 1 for what is left.
 func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err error) {
 	for round := range maxRounds {
 		if round > 0 || w.options.DryRun {
@@ -107,19 +109,9 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 
 // left returns the writes that are still to be made after a look at the destination.
 func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.RawWrite, error) {
-	first, last := writes[0].Key, writes[len(writes)-1].Key
-	between := rangescan.Range{
-		From: rangescan.Point{Partition: first.Partition, Row: first.Row},
-		To:   &rangescan.Point{Partition: last.Partition, Row: last.Row, Side: rangescan.After},
-	}
-	there := map[string][]byte{}
-	for p, err := range w.destination(between).Pages(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range p.lines {
-			there[l.key.Row] = l.text
-		}
+	there, err := w.there(ctx, writes)
+	if err != nil {
+		return nil, err
 	}
 	var left []tables.RawWrite
 	var scratch []byte
@@ -136,7 +128,10 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 			unchanged++
 			continue
 		}
-		names := differing(scratch, text)
+		var names []string
+		if text != nil { // the row can be read
+			names = differing(scratch, text)
+		}
 		if w.options.DryRun || w.options.Existing == SkipExisting {
 			differ = append(differ, Difference{Kind: Different, Table: w.table.Name(), Key: write.Key, Properties: names})
 		}
@@ -153,6 +148,56 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 	}
 	w.count(func(r *Result) { r.Unchanged += int64(unchanged) })
 	return left, w.found(differ...)
+}
+
+// there returns the lines of the rows of the destination that have the keys of writes, by row key. A row that cannot be read has a nil line: it
+// is there, and is another one. If the destination has many other rows between them, the rows are read one by one.
+func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
+	wanted := make(map[string]bool, len(writes))
+	for i := range writes {
+		wanted[writes[i].Key.Row] = true
+	}
+	there := map[string][]byte{}
+	pages := 0
+	read := func(first, last tables.Key) error {
+		between := rangescan.Range{
+			From: rangescan.Point{Partition: first.Partition, Row: first.Row},
+			To:   &rangescan.Point{Partition: last.Partition, Row: last.Row, Side: rangescan.After},
+		}
+		for p, err := range w.destination(between).Pages(ctx) {
+			if err != nil {
+				return err
+			}
+			for _, l := range p.lines {
+				if wanted[l.key.Row] {
+					there[l.key.Row] = l.text
+				}
+			}
+			for _, d := range p.left {
+				if wanted[d.Key.Row] {
+					there[d.Key.Row] = nil
+				}
+			}
+			if pages++; pages == maxLook {
+				break
+			}
+		}
+		return nil
+	}
+	if err := read(writes[0].Key, writes[len(writes)-1].Key); err != nil || pages < maxLook {
+		return there, err
+	}
+	for i := range writes {
+		key := writes[i].Key
+		if _, known := there[key.Row]; known {
+			continue
+		}
+		pages = 0
+		if err := read(key, key); err != nil {
+			return nil, err
+		}
+	}
+	return there, nil
 }
 
 // destination reads the rows of a range of the table in the order of their keys.

@@ -379,6 +379,16 @@ Rows that the backup does not have are left alone. A row that is there with the 
 	return c
 }
 
+// scope prints what part of its tables a backup has.
+func (p *program) scope(m *backup.Manifest) {
+	if m.Partitions != nil {
+		fmt.Fprintf(p.stdout, "only the partitions %q\n", m.Partitions)
+	}
+	if m.From != (tables.Key{}) || m.Before != (tables.Key{}) {
+		fmt.Fprintf(p.stdout, "only the keys from %q up to, and without, %q\n", m.From, m.Before)
+	}
+}
+
 // verifyCommand is tablepatterns verify.
 func (p *program) verifyCommand() *cobra.Command {
 	v := &vaultFlags{}
@@ -387,15 +397,23 @@ func (p *program) verifyCommand() *cobra.Command {
 		Short: "Read a backup whole, and name every damaged file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if p.partitions != nil || p.rowsPerSecond != 0 {
+				return errors.New("verify reads a backup whole; leave out --partition and --rows-per-second")
+			}
 			vault, err := p.open(v)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, vault.Close()) }()
 			manifest, err := vault.Manifest(c.Context(), args[0])
+			if errors.Is(err, tables.ErrGarbled) {
+				fmt.Fprintln(p.stdout, "damaged:", err)
+				return errDifferences
+			}
 			if err != nil {
 				return err
 			}
+			p.scope(manifest)
 			for _, t := range manifest.Tables {
 				fmt.Fprintf(p.stdout, "%s: %d rows, %d bytes, stored in %d chunks of %d bytes\n", t.Name, t.Rows, t.Bytes, t.Chunks, t.Stored)
 				if t.Unreadable > 0 {

@@ -144,8 +144,19 @@ func TestBackupAndRestore(t *testing.T) {
 	if text, _ := s.run(exitDifference, "verify", "monday", "--folder", folder); !strings.Contains(text, "damaged: chunks/") {
 		t.Error(text)
 	}
+	if err := os.WriteFile(filepath.Join(folder, "broken.manifest"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := s.run(exitDifference, "verify", "broken", "--folder", folder); !strings.Contains(text, "damaged: ") {
+		t.Error(text)
+	}
+	s.run(exitOK, "backup", "part", "Orders", "--folder", folder, "--partition", "none")
+	if text, _ := s.run(exitOK, "verify", "part", "--folder", folder); !strings.Contains(text, `only the partitions ["none"]`) {
+		t.Error(text)
+	}
 	for want, args := range map[string][]string{
 		"one of --folder and": {"verify", "monday"},
+		"leave out --partiti": {"verify", "monday", "--folder", folder, "--partition", "a"},
 		"--existing is":       {"copy", "Orders", "Restored", "--existing", "perhaps"},
 		"--table is missing":  {"restore", "monday", "--folder", folder, "--existing", "replace"},
 		"no table":            {"restore", "tuesday", "--folder", folder, "--table", "Nowhere"},
