@@ -123,7 +123,7 @@ func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error
 		return v.row(ctx, row)
 	}
 	e, ok := errors.AsType[*tables.Error](err)
-	if !ok || !errors.Is(err, tables.ErrGarbled) || e.Key == (tables.Key{}) {
+	if !ok || !e.OfRow {
 		return err
 	}
 	if v.garbled != nil {

@@ -21,7 +21,7 @@ func TestTake(t *testing.T) {
 		ends bool
 	}{
 		{row: &tables.RawRow{Key: tables.Key{Partition: "p", Row: "0"}}},
-		{err: &tables.Error{Op: "Query", Key: key, Kind: tables.ErrGarbled}},
+		{err: &tables.Error{Op: "Query", Key: key, Kind: tables.ErrGarbled, OfRow: true}},
 		{err: &tables.Error{Op: "Query", Kind: tables.ErrGarbled}, ends: true}, // a whole page
 		{err: &tables.Error{Op: "Query", Key: key, Kind: tables.ErrUnavailable}, ends: true},
 		{err: context.Canceled, ends: true},
@@ -33,7 +33,7 @@ func TestTake(t *testing.T) {
 	if r := c.report(); r.Rows != 2 || r.Garbled != 1 || r.GarbledExamples[0] != keyOf(key) || r.Partitions.Largest[0].Rows != 2 || r.Entities != 1 {
 		t.Errorf("%+v", r)
 	}
-	if err := (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled}); err != nil {
+	if err := (&visitor{}).take(t.Context(), nil, &tables.Error{Key: key, Kind: tables.ErrGarbled, OfRow: true}); err != nil {
 		t.Error(err)
 	}
 }
