@@ -1,0 +1,84 @@
+package patterns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// LegacyOrder is an order as another program stores it, in a table with rows of other types.
+type LegacyOrder struct {
+	tables.Meta
+	PartitionKey string // the customer
+	RowKey       string // such as O-2024-000123
+	Kind         string
+	Email        string
+	Shipped      *bool                   // older orders have no such property
+	Rest         map[string]tables.Value `table:",rest"` // what else the program stores
+}
+
+// adoptOrders puts a repository over the table.
+func adoptOrders(table *tables.Table) (*patterns.Repository[LegacyOrder], *intrapartition.Index[LegacyOrder], error) {
+	byEmail := intrapartition.NewIndex("email", func(o *LegacyOrder) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.Fold(o.Email), compoundkey.String(o.RowKey))
+	}, nil)
+	orders, err := patterns.NewRepository(table, patterns.Schema[LegacyOrder]{
+		Rows:  compoundkey.Range("O-", "O."),
+		Mine:  func(k tables.Key) bool { return len(k.Row) == len("O-2024-000123") },
+		Where: tables.Eq("Kind", "order"),
+	}, byEmail)
+	return orders, byEmail, err
+}
+
+// A table that another program has filled: rows that do not fit are told one by one, and Rebuild makes the index.
+func ExampleSchema_adopted() {
+	ctx := context.Background()
+	table := harness.ExampleTable("ExampleAdopted")
+	for row, properties := range map[string]tables.Properties{
+		"O-2024-000001": {{Name: "Kind", Value: tables.String("order")}, {Name: "Email", Value: tables.String("June@contoso.com")}, {Name: "Color", Value: tables.String("red")}},
+		"O-2024-000002": {{Name: "Kind", Value: tables.String("order")}, {Name: "Email", Value: tables.Int32(5)}},
+		"invoice-7":     {{Name: "Kind", Value: tables.String("invoice")}},
+	} {
+		if err := table.Entities().Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "contoso", Row: row}, Properties: properties}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	orders, byEmail, err := adoptOrders(table)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for o, err := range orders.Query().Partition("contoso").All(ctx) {
+		if e, ok := errors.AsType[*tables.Error](err); ok && e.OfRow {
+			fmt.Println("does not fit:", e.Key.Row)
+			continue
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		color, _ := o.Rest["Color"].Text()
+		fmt.Println("fits:", o.RowKey, color)
+	}
+	report, err := orders.Rebuild(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Written, "written,", report.Failed, "failed")
+	for o, err := range byEmail.Range(ctx, "contoso", compoundkey.Exactly(compoundkey.Fold("june@contoso.com"))) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("found:", o.RowKey)
+	}
+	// Output:
+	// fits: O-2024-000001 red
+	// does not fit: O-2024-000002
+	// 1 written, 1 failed
+	// found: O-2024-000001
+}
