@@ -45,7 +45,7 @@ type AccountOptions struct {
 	// out, since keys are often personal data.
 	LogKeys bool
 	// MeterProvider gets the metrics of operations, of requests to tables, queues and blobs, and of workers; nil means none.
-	// docs/howto/observability.md lists them.
+	// docs/reference/observability.md lists them.
 	MeterProvider metric.MeterProvider
 	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for each delivery
 	// that a worker handles; nil means none. Messages then carry the trace of their sender, to which the worker's span is linked.

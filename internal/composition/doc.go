@@ -1,4 +1,4 @@
-// Package composition holds the proof that the patterns compose; it is tests alone. docs/reference/composition.md says what
+// Package composition holds the proof that the patterns compose; it is tests alone. docs/explanation/composition.md says what
 // composes with what, and these tests check it:
 //
 //   - TestMatrix reads the tables of that page. For each pair that is said to compose it makes a repository of both and

@@ -19,7 +19,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-const page = "../../docs/reference/composition.md"
+const page = "../../docs/explanation/composition.md"
 
 // matrix is a table of the page: for each row and column yes or no.
 type matrix struct {

@@ -23,7 +23,7 @@
 // If sources contradict each other, responses recorded from an account take precedence over what the SDKs' tests expect, that
 // over other people's reports, and all three over the documentation. If no source covers a case, the simulator refuses it:
 // an integer beyond 32 bits must be annotated, an Edm.Int64 must be a string, a PUT's body must not name other keys than
-// its address. docs/reference/azurite.md lists the source of each rule, and the guesses.
+// its address. docs/explanation/azurite.md lists the source of each rule, and the guesses.
 //
 // The simulator stores nothing beyond the process. It has no secondary locations, and it does not support shared access
 // signatures of versions before 2018-11-09 or by user delegation.

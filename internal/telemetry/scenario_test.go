@@ -370,9 +370,9 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestPageHasAllSignals: docs/howto/observability.md has each span, metric and line as it is declared, and no metric that is not.
+// TestPageHasAllSignals: docs/reference/observability.md has each span, metric and line as it is declared, and no metric that is not.
 func TestPageHasAllSignals(t *testing.T) {
-	page := string(harness.Must[[]byte](t)(os.ReadFile("../../docs/howto/observability.md")))
+	page := string(harness.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability.md")))
 	var rows []string
 	for _, s := range telemetry.Spans() {
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Kind, s.Description))
@@ -398,7 +398,7 @@ func TestPageHasAllSignals(t *testing.T) {
 
 // TestDashboardNames: the dashboard uses declared metrics only, and each of them.
 func TestDashboardNames(t *testing.T) {
-	raw := harness.Must[[]byte](t)(os.ReadFile("../../docs/howto/observability-dashboard.json"))
+	raw := harness.Must[[]byte](t)(os.ReadFile("../../docs/reference/observability-dashboard.json"))
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // difference is something in which targets are known to differ from the simulator, which holds to Azure. What is written
-// here goes into docs/reference/azurite.md.
+// here goes into docs/explanation/azurite.md.
 type difference struct {
 	capability string // what the target lacks or does otherwise
 	reason     string // what Azure does instead, and what that means for a test

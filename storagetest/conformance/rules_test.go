@@ -33,7 +33,7 @@ type try struct {
 type results map[*try]map[string]string
 
 // TestRules sends each rule its largest right value and its smallest wrong one. The simulator, Strict and an account must
-// take and refuse just what Azure does; what Azurite does goes into docs/reference/azurite.md.
+// take and refuse just what Azure does; what Azurite does goes into docs/explanation/azurite.md.
 func TestRules(t *testing.T) {
 	all := targets(t)
 	rules := allRules()

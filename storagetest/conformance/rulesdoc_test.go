@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/reference/azurite.md")
+var update = flag.Bool("update", false, "rewrite docs/explanation/azurite.md")
 
 // document is what the suite writes into; what stands between the markers is the suite's, all else a writer's.
-var document = filepath.Join("..", "..", "docs", "reference", "azurite.md")
+var document = filepath.Join("..", "..", "docs", "explanation", "azurite.md")
 
 // checkDocument holds the document's tables to what was seen.
 func checkDocument(t *testing.T, rules []rule, got results) {

@@ -211,7 +211,7 @@ func (p *process) change(ctx context.Context, dice *rand.Rand, name string) erro
 const repeats = 15 * time.Second
 
 // newLife names a life. An insert whose answer was lost is sent again by the SDK; where somebody has deleted the person in between,
-// the person is back, as docs/reference/guarantees.md says. So who repeats requests says in the life from when on that is over.
+// the person is back, as docs/explanation/guarantees.md says. So who repeats requests says in the life from when on that is over.
 func (p *process) newLife(name string) string {
 	if p.once {
 		return name

@@ -12,7 +12,7 @@ import (
 )
 
 // The fixtures of this file hold what recorded answers of the service say and its documentation does not. The requests are made
-// up. docs/reference/azurite.md lists the source of each rule.
+// up. docs/explanation/azurite.md lists the source of each rule.
 
 const (
 	jsonNone = "application/json;odata=nometadata;streaming=true;charset=utf-8"
