@@ -30,11 +30,11 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, account *tables.Account) error {
-	// Declare what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
+// declare says what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
+func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Index[Employee], error) {
 	store, err := patterns.NewStore(account, "contoso", nil)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
 		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
@@ -44,6 +44,11 @@ func run(ctx context.Context, account *tables.Account) error {
 		},
 		Rows: compoundkey.Starting("empid"),
 	}, byEmail)
+	return store, employees, byEmail, err
+}
+
+func run(ctx context.Context, account *tables.Account) error {
+	store, employees, byEmail, err := declare(account)
 	if err != nil {
 		return err
 	}
