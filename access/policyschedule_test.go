@@ -59,7 +59,7 @@ func concurrentStage(t testing.TB, s *storagetest.Service, open func(*tables.Tab
 	}
 	return explore.Stage{
 		Actors: []explore.Actor{revoke("bad"), create("new"), revoke("worse"), create("newer")},
-		Check: func(_ context.Context, s *storagetest.Service, errs []error) error {
+		Check: func(_ context.Context, _ *storagetest.Service, errs []error) error {
 			for i, err := range errs {
 				if err != nil {
 					return fmt.Errorf("actor %d: %w", i, err)

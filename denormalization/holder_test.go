@@ -142,7 +142,7 @@ func TestHolderWithATime(t *testing.T) {
 	harness.Check(t, err)
 	link := denormalization.Link[office, dated]{
 		Properties: []string{"City", "Office"},
-		Holders:    func(o *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(2)} },
+		Holders:    func(_ *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(2)} },
 		Copy: func(o *office, d *dated) {
 			if o == nil {
 				o = &office{}

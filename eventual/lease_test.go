@@ -17,7 +17,7 @@ func TestRenewal(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 		var calls atomic.Int64
-		handlers := map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
+		handlers := map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 			calls.Add(1)
 			select {
 			case <-time.After(5 * time.Minute):
@@ -47,7 +47,7 @@ func TestRenewalSurvivesTrouble(t *testing.T) {
 				faulty, faults := s.WithRetries(0).Faulty(storagetest.On(storagetest.UpdateMessage, storagetest.Times(5, storagetest.Always(fault))))
 				q := must[*eventual.Queue](t)(openQueue(faulty, name, &eventual.QueueOptions{VisibilityTimeout: 30 * time.Second}))
 				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
-				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
+				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					time.Sleep(2 * time.Minute)
 					return ctx.Err()
 				}}, nil)
@@ -101,7 +101,7 @@ func TestLostLease(t *testing.T) {
 				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
 				began := time.Now()
 				lost := make(chan time.Duration, 1)
-				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
+				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					<-ctx.Done()
 					if !errors.Is(context.Cause(ctx), eventual.ErrLeaseLost) {
 						t.Errorf("the cause is %v", context.Cause(ctx))
@@ -172,7 +172,7 @@ func TestGracefulStop(t *testing.T) {
 			storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 				q := newQueue(t, s, &eventual.QueueOptions{VisibilityTimeout: 10 * time.Second})
 				must[string](t)(q.Send(t.Context(), "slow", nil, nil))
-				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
+				r := start(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 					select {
 					case <-time.After(tc.takes):
 						return nil
@@ -228,7 +228,7 @@ func TestDrainStops(t *testing.T) {
 	storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
 		q := newQueue(t, s, nil)
 		must[string](t)(q.Send(t.Context(), "slow", nil, nil))
-		w := newWorker(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, m *eventual.Message) error {
+		w := newWorker(t, q, map[string]eventual.Handler{"slow": func(ctx context.Context, _ *eventual.Message) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}, &eventual.WorkerOptions{StopTimeout: time.Minute})

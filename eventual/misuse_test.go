@@ -138,7 +138,7 @@ func TestSlowGet(t *testing.T) {
 		})))
 		q := must[*eventual.Queue](t)(openQueue(faulty, whole.Name(), nil))
 		must[string](t)(whole.Send(t.Context(), "x", 1, nil))
-		w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, m *eventual.Message) error {
+		w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, _ *eventual.Message) error {
 			select {
 			case <-time.After(90 * time.Second):
 			case <-ctx.Done():
@@ -162,7 +162,7 @@ func TestPoisonWhileUnsure(t *testing.T) {
 	table := q.Account().Table(s.TableName(t))
 	check(t, whole.Account().Table(table.Name()).Create(t.Context()))
 	must[string](t)(whole.Send(t.Context(), "x", 1, nil))
-	w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, m *eventual.Message) error {
+	w := newWorker(t, q, map[string]eventual.Handler{"x": func(ctx context.Context, _ *eventual.Message) error {
 		rows := must[*tables.Rows[tables.Entity]](t)(tables.RowsOf[tables.Entity](table))
 		return rows.Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}})
 	}}, &eventual.WorkerOptions{MaxDequeues: 1})

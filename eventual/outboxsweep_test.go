@@ -136,7 +136,7 @@ func outboxSweep(floor int, options *eventual.OutboxOptions, async, workers bool
 					return store.Intents(), nil
 				})
 			},
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				_, repo, err := open(s)
 				if err == nil {
 					err = d.follows(ctx, repo)

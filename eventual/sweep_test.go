@@ -259,7 +259,7 @@ func TestSweepSteps(t *testing.T) {
 				s.Wait(2 * time.Minute)
 				return run(ctx, s)
 			},
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, _ *storagetest.Service, _ storagetest.Ending) error {
 				twice := 0
 				for i := 1; i < len(did); i++ {
 					if did[i] == did[i-1] {

@@ -268,7 +268,7 @@ func TestRegistryIsRefused(t *testing.T) {
 	table := harness.Must[*tables.Table](t)(tableOf(s, "Any"))
 	typeOf := func(name string, version int, prefix string, o *heterogeneous.TypeOptions) heterogeneous.AnyType {
 		typ := heterogeneous.NewType[employee](name, version, o)
-		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(e *employee) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting(prefix)}, typ)
+		_, err := patterns.NewRepository(table, patterns.Schema[employee]{Key: func(_ *employee) tables.Key { return tables.Key{} }, Rows: compoundkey.Starting(prefix)}, typ)
 		harness.Check(t, err)
 		return typ
 	}

@@ -64,7 +64,7 @@ func runSchedules(t *testing.T, seeds int, grace time.Duration) *harness.Log {
 				return r
 			})
 		},
-		Stage: func(t testing.TB, s *storagetest.Service) explore.Stage { return r.stage(s) },
+		Stage: func(_ testing.TB, s *storagetest.Service) explore.Stage { return r.stage(s) },
 	})
 	t.Log(seen)
 	return seen

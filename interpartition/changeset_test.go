@@ -153,7 +153,7 @@ func TestSweepSets(t *testing.T) {
 						return err
 					},
 					Recover: w.drain,
-					Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+					Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 						found, err := w.check(ctx, s)
 						if err != nil {
 							return err

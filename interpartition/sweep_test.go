@@ -44,7 +44,7 @@ func swept(k kind, before *employee, states []string, operate func(ctx context.C
 				return err
 			},
 			Recover: w.drain,
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				found, err := w.check(ctx, s)
 				if err != nil {
 					return err

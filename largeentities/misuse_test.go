@@ -47,7 +47,7 @@ func TestMisuse(t *testing.T) {
 	photo := func(o largeentities.Options) patterns.Pattern[employee] {
 		return largeentities.NewProperty[employee]("Photo", p.blobs, &o)
 	}
-	other := func(e *employee) *largeentities.Stream { return &largeentities.Stream{} }
+	other := func(_ *employee) *largeentities.Stream { return &largeentities.Stream{} }
 	for name, attached := range map[string][]patterns.Pattern[employee]{
 		"no container":     {largeentities.NewProperty[employee]("Photo", nil, nil)},
 		"no such property": {largeentities.NewProperty[employee]("Picture", p.blobs, nil)},

@@ -35,7 +35,7 @@ func swept(w world, before *employee, states []string, operate func(ctx context.
 				return err
 			},
 			Recover: w.drain,
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				found, err := w.check(ctx, s)
 				if err != nil {
 					return err

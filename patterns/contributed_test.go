@@ -112,7 +112,7 @@ func TestCheckAsksForOutsideKeys(t *testing.T) {
 // TestBulkOptionsAreChecked before anything is taken from the sequence.
 func TestBulkOptionsAreChecked(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
-	rows := func(yield func(*tables.Entity, error) bool) { t.Error("the sequence is asked") }
+	rows := func(_ func(*tables.Entity, error) bool) { t.Error("the sequence is asked") }
 	for _, o := range []tables.BulkOptions{{Verb: tables.BulkDelete + 1}, {Properties: []string{"N"}}, {Resume: "-1"}, {Concurrency: -1}} {
 		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
 		harness.WantKind(t, err, tables.ErrInvalid)
@@ -181,7 +181,7 @@ func TestCopiesFromOutsideAreNotClaimed(t *testing.T) {
 			log := &intentLog{}
 			blue := personSchema()
 			blue.Name = "blue"
-			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(p *person) ([]driver.OutsideCopy, error) {
+			outside := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, log), blue, &elsewhere{table, func(_ *person) ([]driver.OutsideCopy, error) {
 				return []driver.OutsideCopy{{Key: tables.Key{Partition: "red", Row: taken}}}, nil
 			}}))
 			email := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)

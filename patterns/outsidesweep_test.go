@@ -142,7 +142,7 @@ func sweptComposition(floor int, before *person, states []string, operate func(c
 				return err
 			},
 			Recover: w.drain,
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				state, err := w.check(ctx, s)
 				if err != nil {
 					return err

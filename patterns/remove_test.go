@@ -54,7 +54,7 @@ func TestRemoveUnattached(t *testing.T) {
 		"table": {func(s *patterns.Store) patterns.Pattern[person] {
 			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Table: s.Table("Emails" + strings.ReplaceAll(t.Name(), "/", ""))})
 		}, 2 * n, 0},
-		"lists outside": {func(s *patterns.Store) patterns.Pattern[person] {
+		"lists outside": {func(_ *patterns.Store) patterns.Pattern[person] {
 			return indexentities.NewInTable("email", city, nil, one)
 		}, 5, 0},
 	} {

@@ -24,7 +24,7 @@ func TestScheduleWriters(t *testing.T) {
 			Stage: func(t testing.TB, s *storagetest.Service) explore.Stage {
 				h := newHistory(t, s, harness.ScheduleSeed())
 				h.rollout = rollout
-				stage := explore.Stage{Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				stage := explore.Stage{Check: func(ctx context.Context, _ *storagetest.Service, errs []error) error {
 					err := errors.Join(append(errs, h.finish(ctx))...)
 					if err != nil {
 						t.Log(h.text())
@@ -90,7 +90,7 @@ func TestScheduleCounters(t *testing.T) {
 		}
 		keeper := harness.Keeper(&harness.Trouble{Faults: rate, Deaths: rate / 10, Visibility: time.Minute, Network: s.ClientOptions.Transport, Log: log}, rng.Uint64(), 2, open, jobs...)
 		return explore.Stage{Actors: []explore.Actor{writer(), writer(), writer(), keeper},
-			Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+			Check: func(ctx context.Context, _ *storagetest.Service, errs []error) error {
 				rows, err := readStored(ctx, repo.Table(), "")
 				if err != nil {
 					return err

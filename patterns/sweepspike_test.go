@@ -214,7 +214,7 @@ func sweptSpike(floor int, before *person, states []string, operate func(ctx con
 				}
 				return p.intents.recover(ctx)
 			},
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				state, err := w.state(ctx, s)
 				least, most := w.said.bounds()
 				if err != nil {

@@ -132,7 +132,7 @@ func (c bulkCase) world(t testing.TB, s *storagetest.Service) storagetest.World 
 			furthest = max(furthest, reached)
 			return err
 		},
-		Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+		Check: func(ctx context.Context, _ *storagetest.Service, end storagetest.Ending) error {
 			rows, err := readStored(ctx, table, "")
 			if err != nil {
 				return err
@@ -217,7 +217,7 @@ func sweptLife(before, after bool, operate func(context.Context, *tables.Table) 
 				said.add(err)
 				return err
 			},
-			Check: func(ctx context.Context, s *storagetest.Service, end storagetest.Ending) error {
+			Check: func(ctx context.Context, s *storagetest.Service, _ storagetest.Ending) error {
 				there, err := tableThere(ctx, s, name)
 				if err != nil {
 					return err

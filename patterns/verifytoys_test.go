@@ -101,7 +101,7 @@ func tagFacts(v *staff) ([]driver.Fact, error) {
 	return []driver.Fact{{Place: v.Tag, Entity: staffKey(v)}}, nil
 }
 
-func (x *roster) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *roster) held(ctx context.Context, _ driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().Rows(compoundkey.All().Under("roster")).AllowTableScan().All(ctx) {
 			if err != nil {
@@ -190,7 +190,7 @@ func (x *marks) reconcile(ctx context.Context, r *driver.Reconciliation[staff]) 
 	return nil
 }
 
-func (x *marks) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *marks) held(ctx context.Context, _ driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range x.table.Entities().Query().AllowTableScan().All(ctx) {
 			if err != nil {

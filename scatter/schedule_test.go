@@ -105,7 +105,7 @@ func (r *scheduleWorld) resize(ctx context.Context, p spread, rng *mathrand.Rand
 }
 
 // read reads all, and holds it against what was there before it began.
-func (r *scheduleWorld) read(ctx context.Context, p spread, rng *mathrand.Rand, number int64) error {
+func (r *scheduleWorld) read(ctx context.Context, p spread, _ *mathrand.Rand, number int64) error {
 	if number%4 != 0 {
 		return nil
 	}

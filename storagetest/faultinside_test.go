@@ -98,7 +98,7 @@ func TestInsideLeavesOthersAlone(t *testing.T) {
 
 // TestSweepOfTransactions: a transaction meets the faults inside its answer as well.
 func TestSweepOfTransactions(t *testing.T) {
-	world := func(t testing.TB, s *Service) World {
+	world := func(_ testing.TB, _ *Service) World {
 		return World{
 			Operate: func(ctx context.Context, s *Service) error {
 				_, err := call(ctx, s, http.MethodPost, "http://toy.table.test/$batch", "body")

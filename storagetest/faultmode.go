@@ -18,20 +18,20 @@ import (
 type Mode uint8
 
 const (
-	// NotSent: the connection cannot be made, so the service certainly never received the call.
+	// NotSent refuses the connection, so the service certainly never received the call.
 	NotSent Mode = iota + 1
-	// LostAnswer: the service carried out the call, and the connection was reset before the response arrived.
+	// LostAnswer resets the connection after the service has carried out the call, before the response arrives.
 	LostAnswer
-	// Applied500: the service carried out the call, and still answered 500 InternalError.
+	// Applied500 answers 500 InternalError, although the service has carried out the call.
 	Applied500
-	// Before500: the service did nothing, and answered 500 InternalError.
+	// Before500 answers 500 InternalError, and the service does nothing.
 	Before500
-	// Throttled: the service did nothing, and answered 503 ServerBusy.
+	// Throttled answers 503 ServerBusy, and the service does nothing.
 	Throttled
-	// DiesBefore: the client's process dies before it sends the call. This call and all later ones of the client
+	// DiesBefore ends the client's process before it sends the call. This call and all later ones of the client
 	// fail.
 	DiesBefore
-	// DiesAfter: the client's process dies after the service has carried out the call. This call and all later ones
+	// DiesAfter ends the client's process after the service has carried out the call. This call and all later ones
 	// of the client fail.
 	DiesAfter
 )

@@ -67,13 +67,13 @@ func (e Ending) Succeeded() bool { return e.Err == nil }
 type Caller uint8
 
 const (
-	// CallerGivesUp: the operation is called once, whatever it returns.
+	// CallerGivesUp calls the operation once, whatever it returns.
 	CallerGivesUp Caller = iota + 1
-	// CallerRetries: the same process calls the operation again after an error, five times at most.
+	// CallerRetries calls the operation again in the same process after an error, five times at most.
 	CallerRetries
-	// ProcessDies: the process dies before or after the call, and no other process replaces it.
+	// ProcessDies ends the process before or after the call, and no other process replaces it.
 	ProcessDies
-	// ProcessRestarts: the process dies before or after the call, and a new one calls the operation again.
+	// ProcessRestarts ends the process before or after the call, and a new one calls the operation again.
 	ProcessRestarts
 )
 

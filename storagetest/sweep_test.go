@@ -13,7 +13,7 @@ import (
 
 // pair is an operation of the kind that sweeps are for: two rows that must become the same, by an intent that says
 // so before the first of them is written.
-func pair(t testing.TB, s *Service) World {
+func pair(_ testing.TB, _ *Service) World {
 	return World{
 		Operate: func(ctx context.Context, s *Service) error {
 			if _, err := call(ctx, s, http.MethodPut, toyQueue+"/1", "new"); err != nil {
@@ -199,7 +199,7 @@ func TestSweepsThatCannotWork(t *testing.T) {
 func TestSweepBoundsEachHook(t *testing.T) {
 	world := func(t testing.TB, s *Service) World {
 		w := pair(t, s)
-		w.Recover = func(ctx context.Context, s *Service) error { <-ctx.Done(); return nil }
+		w.Recover = func(ctx context.Context, _ *Service) error { <-ctx.Done(); return nil }
 		return w
 	}
 	_, _, r := sweepFor(t, SweepCase{World: world, Service: onToy, Timeout: time.Millisecond})

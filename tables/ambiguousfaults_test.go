@@ -237,7 +237,7 @@ func transactions() []trial {
 				x.Delete(old["old3"])
 			})},
 		{name: "deletes", old: []string{"old1", "old2"}, rows: []string{"old1", "old2"}, deletes: true,
-			run: commit(func(x *tables.Transaction, p string, old map[string]*tables.Entity) {
+			run: commit(func(x *tables.Transaction, _ string, old map[string]*tables.Entity) {
 				x.Delete(old["old1"])
 				x.DeleteUnconditional(old["old2"].Key)
 			})},

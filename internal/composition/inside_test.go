@@ -152,7 +152,7 @@ func (c failingInside) run(t *testing.T, once bool) {
 		t.Errorf("once %v: %d requests, want %d: %v", once, got, want, faults.Calls())
 	}
 	if c.path.outside {
-		harness.Check(t, harness.Drain(ctx, s, visibility, func(s *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
+		harness.Check(t, harness.Drain(ctx, s, visibility, func(_ *storagetest.Service) (*eventual.Queue, error) { return plain.queue, nil }))
 		harness.Check(t, clean(ctx, plain.clerks))
 	}
 	rows := 0

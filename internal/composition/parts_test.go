@@ -280,7 +280,7 @@ func relations() []part {
 				return siteKey(k.keyOf(v).Partition, fmt.Sprint("counted", n)), true
 			}, func(p *site) *int { return &p.Items })
 		}},
-		{"relationships.Members", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
+		{"relationships.Members", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return relationships.NewMembers(fmt.Sprint("members", n), nil, func(*item) (tables.Key, bool) { return siteKey("projects", "P"), true })
 		}},
 	}

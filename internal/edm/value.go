@@ -82,7 +82,7 @@ type Value struct {
 	string string // text of a string, octets of a binary
 }
 
-// String, Binary, Boolean, Int32, Int64, Double and Guid make the value of that type.
+// String makes an Edm.String.
 func String(s string) Value { return Value{typ: TypeString, string: s} }
 
 // Binary makes an Edm.Binary of a copy of b.

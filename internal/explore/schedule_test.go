@@ -17,7 +17,7 @@ import (
 )
 
 // unlockedStage is a stage on which two writers each write both rows, without any agreement.
-func unlockedStage(t testing.TB, s *storagetest.Service) Stage {
+func unlockedStage(_ testing.TB, _ *storagetest.Service) Stage {
 	writer := func(name string) Actor {
 		return func(ctx context.Context, s *storagetest.Service) error {
 			if err := put(ctx, s, "a", name); err != nil {
@@ -74,7 +74,7 @@ func TestSchedulesAreSeeded(t *testing.T) {
 // What a seed decides must not depend on how goroutines are run: actors that make calls in parallel, wait for random
 // times, and fail and are repeated by the SDK.
 func TestSchedulesAreDeterministic(t *testing.T) {
-	stage := func(t testing.TB, s *storagetest.Service) Stage {
+	stage := func(_ testing.TB, _ *storagetest.Service) Stage {
 		busy := func(name string) Actor {
 			return func(ctx context.Context, s *storagetest.Service) error {
 				s, _ = s.Faulty(storagetest.Randomly(0.3, 7, storagetest.LostAnswer))
@@ -132,7 +132,7 @@ func TestSchedulesLetOneCallGoAtATime(t *testing.T) {
 // A worker ends when the actors have; time passes when all wait for it.
 func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 	Schedules(t, ScheduleCase{Name: "a worker that polls", Seeds: 20, Service: onToy, Pauses: []time.Duration{time.Hour},
-		Stage: func(t testing.TB, s *storagetest.Service) Stage {
+		Stage: func(t testing.TB, _ *storagetest.Service) Stage {
 			begin := time.Now()
 			return Stage{
 				Actors: []Actor{func(ctx context.Context, s *storagetest.Service) error {
@@ -155,7 +155,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 					}
 					return ctx.Err()
 				}},
-				Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				Check: func(_ context.Context, _ *storagetest.Service, errs []error) error {
 					if time.Since(begin) == 0 {
 						t.Log("done at once")
 					}
@@ -168,7 +168,7 @@ func TestSchedulesEndWorkersAndPassTime(t *testing.T) {
 // A call that waits for its turn is over when its context is.
 func TestSchedulesHeldCallsObeyTheirContext(t *testing.T) {
 	Schedules(t, ScheduleCase{Seeds: 10, Service: onToy, Pauses: []time.Duration{time.Hour},
-		Stage: func(t testing.TB, s *storagetest.Service) Stage {
+		Stage: func(_ testing.TB, _ *storagetest.Service) Stage {
 			return Stage{
 				Actors: []Actor{func(ctx context.Context, s *storagetest.Service) error {
 					for range 40 {
@@ -181,7 +181,7 @@ func TestSchedulesHeldCallsObeyTheirContext(t *testing.T) {
 					}
 					return nil
 				}},
-				Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+				Check: func(_ context.Context, _ *storagetest.Service, errs []error) error {
 					if errs[0] != context.DeadlineExceeded {
 						return fmt.Errorf("40 calls, none of them held for an hour: %v", errs[0])
 					}

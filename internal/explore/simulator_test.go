@@ -31,7 +31,7 @@ func TestSchedulesOnTheSimulator(t *testing.T) {
 				actor := func(ctx context.Context, s *storagetest.Service) error { return countUp(ctx, t, s, conditional) }
 				return explore.Stage{
 					Actors: []explore.Actor{actor, actor},
-					Check: func(ctx context.Context, s *storagetest.Service, errs []error) error {
+					Check: func(ctx context.Context, _ *storagetest.Service, errs []error) error {
 						got, err := table.GetEntity(ctx, "p", "r", nil)
 						check(t, errors.Join(append(errs, err)...))
 						switch {

@@ -15,7 +15,7 @@ type Intent struct {
 	Members []Member
 }
 
-// ErrChanging: an entity has changed during each attempt to apply an intent's effects for it. Nothing is wrong, and a later delivery goes on.
+// ErrChanging says that an entity has changed during each attempt to apply an intent's effects for it. Nothing is wrong, and a later delivery goes on.
 var ErrChanging = errors.New("the entity has changed during every attempt; a worker goes on with a later delivery")
 
 // Member is one entity of a change set that has effects outside of its partition.

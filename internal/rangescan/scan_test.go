@@ -102,45 +102,45 @@ func scattered(i int) uint64 {
 }
 
 var worlds = []world{
-	{"padded numbers in 100 partitions", func(i, n int) Key { return Key{fmt.Sprintf("p%03d", i%100), fmt.Sprintf("%08d", i)} }, false},
-	{"one partition of padded numbers", func(i, n int) Key { return Key{"p", fmt.Sprintf("%06d", i)} }, false},
-	{"one partition of numbers with 12 digits", func(i, n int) Key { return Key{"p", fmt.Sprintf("%012d", i)} }, false},
-	{"order numbers", func(i, n int) Key { return Key{"acme", fmt.Sprintf("O-2024-%06d", i)} }, false},
-	{"each row a partition", func(i, n int) Key { return Key{fmt.Sprintf("customer%07d", i), ""} }, false},
-	{"hashes", func(i, n int) Key { return Key{fmt.Sprintf("%016x", scattered(i)), "r"} }, false},
-	{"hashes in one partition", func(i, n int) Key { return Key{"p", fmt.Sprintf("%016x", scattered(i))} }, false},
-	{"unpadded numbers", func(i, n int) Key { return Key{strconv.Itoa(i), "r"} }, false},
-	{"90 % in a partition in the middle", func(i, n int) Key {
+	{"padded numbers in 100 partitions", func(i, _ int) Key { return Key{fmt.Sprintf("p%03d", i%100), fmt.Sprintf("%08d", i)} }, false},
+	{"one partition of padded numbers", func(i, _ int) Key { return Key{"p", fmt.Sprintf("%06d", i)} }, false},
+	{"one partition of numbers with 12 digits", func(i, _ int) Key { return Key{"p", fmt.Sprintf("%012d", i)} }, false},
+	{"order numbers", func(i, _ int) Key { return Key{"acme", fmt.Sprintf("O-2024-%06d", i)} }, false},
+	{"each row a partition", func(i, _ int) Key { return Key{fmt.Sprintf("customer%07d", i), ""} }, false},
+	{"hashes", func(i, _ int) Key { return Key{fmt.Sprintf("%016x", scattered(i)), "r"} }, false},
+	{"hashes in one partition", func(i, _ int) Key { return Key{"p", fmt.Sprintf("%016x", scattered(i))} }, false},
+	{"unpadded numbers", func(i, _ int) Key { return Key{strconv.Itoa(i), "r"} }, false},
+	{"90 % in a partition in the middle", func(i, _ int) Key {
 		if i%10 != 0 {
 			return Key{"p050", fmt.Sprintf("%08d", i)}
 		}
 		return Key{fmt.Sprintf("p%03d", i/10%100), fmt.Sprintf("%08d", i)}
 	}, false},
-	{"90 % in the last partition", func(i, n int) Key {
+	{"90 % in the last partition", func(i, _ int) Key {
 		if i%10 != 0 {
 			return Key{"p999", fmt.Sprintf("%x", scattered(i))}
 		}
 		return Key{fmt.Sprintf("p%03d", i/10%1000), fmt.Sprintf("%08d", i)}
 	}, false},
-	{"90 % in the first partition", func(i, n int) Key {
+	{"90 % in the first partition", func(i, _ int) Key {
 		if i%10 != 0 {
 			return Key{"a", fmt.Sprintf("%08d", i)}
 		}
 		return Key{fmt.Sprintf("p%03d", i/10%1000), fmt.Sprintf("%08d", i)}
 	}, false},
-	{"padded numbers in 40 partitions", func(i, n int) Key { return Key{fmt.Sprintf("p%03d", i%40), fmt.Sprintf("%08d", i)} }, false},
-	{"departments", func(i, n int) Key {
+	{"padded numbers in 40 partitions", func(i, _ int) Key { return Key{fmt.Sprintf("p%03d", i%40), fmt.Sprintf("%08d", i)} }, false},
+	{"departments", func(i, _ int) Key {
 		return Key{[]string{"Engineering", "Marketing", "Sales", "Works"}[scattered(i)%4], fmt.Sprintf("%06d", i)}
 	}, false},
 	{"times of one day", func(i, n int) Key {
 		return Key{"log", time.Unix(1700000000, 0).Add(time.Duration(i)*86400*time.Second/time.Duration(n)).UTC().Format("2006-01-02T15-04-05") + fmt.Sprint(i%10)}
 	}, false},
-	{"inverted ticks", func(i, n int) Key { return Key{"log", fmt.Sprintf("%019d", 2519000000000000000-int64(i)*123456789)} }, false},
-	{"quadratic gaps", func(i, n int) Key { return Key{"p", fmt.Sprintf("%012d", i*i)} }, false},
-	{"addresses under a long prefix", func(i, n int) Key {
+	{"inverted ticks", func(i, _ int) Key { return Key{"log", fmt.Sprintf("%019d", 2519000000000000000-int64(i)*123456789)} }, false},
+	{"quadratic gaps", func(i, _ int) Key { return Key{"p", fmt.Sprintf("%012d", i*i)} }, false},
+	{"addresses under a long prefix", func(i, _ int) Key {
 		return Key{"https_example.com_a_very_long_prefix_of_all_keys_in_this_table_" + fmt.Sprintf("%x", scattered(i)%65536), strconv.Itoa(i)}
 	}, true},
-	{"characters of many scripts", func(i, n int) Key {
+	{"characters of many scripts", func(i, _ int) Key {
 		x := scattered(i)
 		return Key{string([]rune{rune(0x4e00 + x%5000), rune(0x1f600 + x/5000%50), rune('a' + x/300000%26)}), strconv.Itoa(i % 100)}
 	}, true},

@@ -23,6 +23,7 @@ type Verdict struct {
 // Action is what a worker does to a message whose handler returned no error.
 type Action uint8
 
+// The actions.
 const (
 	Finish  Action = iota // delete it
 	Leave                 // neither delete nor show it: its visibility timeout runs out

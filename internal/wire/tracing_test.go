@@ -56,12 +56,12 @@ func TestHideKeys(t *testing.T) {
 	span := tracing.NewSpan(tracing.SpanImpl{
 		End:           func() { seen = append(seen, "end") },
 		SetAttributes: note,
-		AddEvent:      func(name string, list ...tracing.Attribute) { note(list...) },
+		AddEvent:      func(_ string, list ...tracing.Attribute) { note(list...) },
 		SetStatus:     func(_ tracing.SpanStatus, text string) { seen = append(seen, text) },
 	})
 	inner := tracing.NewProvider(func(name, version string) tracing.Tracer {
 		seen = append(seen, name+" "+version)
-		return tracing.NewTracer(func(ctx context.Context, name string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
+		return tracing.NewTracer(func(ctx context.Context, _ string, o *tracing.SpanOptions) (context.Context, tracing.Span) {
 			note(o.Attributes...)
 			return ctx, span
 		}, &tracing.TracerOptions{SpanFromContext: func(context.Context) tracing.Span { return span }})

@@ -348,10 +348,10 @@ func queueRules() []rule {
 			put("1 s", "201", "?messagettl=1", 1), put("-1", "201", "?messagettl=-1", 1), put("0", invalid, "?messagettl=0", 1), put("-2", invalid, "?messagettl=-2", 1), put("a hundred years", "201", "?messagettl=3153600000", 1)}},
 		{"messages of one get", "1 to 32", []try{get("32", "200", "?numofmessages=32"), get("33", outOfRange, "?numofmessages=33"), get("0", outOfRange, "?numofmessages=0")}},
 		{"receipts", "each message its own, the last one given counts", []try{
-			held("the last", "204", func(w *world, at, path, first, second string) string {
+			held("the last", "204", func(w *world, at, path, _, second string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+second, ""))
 			}),
-			held("the one before, where Azure may answer 400 PopReceiptMismatch too", "404 MessageNotFound", func(w *world, at, path, first, second string) string {
+			held("the one before, where Azure may answer 400 PopReceiptMismatch too", "404 MessageNotFound", func(w *world, at, path, first, _ string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+first, ""))
 			}),
 			{what: "of three messages in one get", want: "3", queue: true, do: func(w *world) string {

@@ -310,7 +310,7 @@ func (r *Rewriting) reload(ctx context.Context, x *old) (again bool, err error) 
 }
 
 // ofEntity reports whether an error concerns one entity, and not the service.
-func ofEntity(e *tables.Error, err error) bool {
+func ofEntity(_ *tables.Error, err error) bool {
 	for _, kind := range []error{tables.ErrInvalid, tables.ErrWiring, tables.ErrTooLarge, tables.ErrGarbled, tables.ErrDuplicate, tables.ErrMissingReference, context.Canceled} {
 		if errors.Is(err, kind) {
 			return true

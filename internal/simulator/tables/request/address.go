@@ -11,6 +11,7 @@ import (
 // Kind is the kind of resource that a URL path of the table service names.
 type Kind uint8
 
+// The kinds.
 const (
 	ToService   Kind = iota // /
 	ToTables                // /Tables
