@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -131,6 +132,36 @@ func guideGaps(page string, sources []source, sections []string) []string {
 		}
 	}
 	return bad
+}
+
+// guideFigures is the number of figures of the guide.
+const guideFigures = 29
+
+// figureGaps finds figures of the guide without a row in the page, in their order, and rows that do not link to where the figure is shown.
+// TestLinksLeadSomewhere checks the links themselves.
+func figureGaps(page string, figures int) []string {
+	var bad []string
+	rows := tableRows(page, "figure of the guide", "shows", "here")
+	if len(rows) != figures {
+		bad = append(bad, fmt.Sprintf("%s: the table of figures has %d rows, the guide %d figures", guidePage, len(rows), figures))
+	}
+	for i, row := range rows {
+		if len(row.cells) != 3 || row.cells[0] != strconv.Itoa(i+1) || !strings.Contains(row.cells[2], "#") || !inlineLink.MatchString(row.cells[2]) {
+			bad = append(bad, fmt.Sprintf("%s:%d: figure %d needs its number, a description, and a link to a heading", guidePage, row.line, i+1))
+		}
+	}
+	return bad
+}
+
+func TestGuideFiguresAreShown(t *testing.T) {
+	report(t, figureGaps(projectDocuments(t)[guidePage], guideFigures))
+}
+
+func TestGuideFiguresAreShownCanFail(t *testing.T) {
+	const head = "| figure of the guide | shows | here |\n| --- | --- | --- |\n"
+	wantViolations(t, figureGaps(head+"| 1 | rows | [a](a.md#b) |\n| 3 | rows | [a](a.md#b) |\n| 3 | rows | [a](a.md) |\n| 4 | rows | a#b |\n", 5),
+		"the table of figures has 4 rows, the guide 5 figures",
+		"guide.md:4: figure 2", "guide.md:5: figure 3", "guide.md:6: figure 4")
 }
 
 func TestGuideIsCovered(t *testing.T) {

@@ -9,17 +9,27 @@ import (
 )
 
 // pageParts are the headings that the page of every pattern has, in this order; others may stand between them.
-var pageParts = []string{"Problem", "What is stored", "Requests", "What a crash leaves", "When not to use it"}
+var pageParts = []string{"Problem", "What is stored", "Requests", "What a crash leaves", whenToUse, whenNotToUse, relatedPatterns}
+
+const (
+	whenToUse       = "When to use it"
+	whenNotToUse    = "When not to use it"
+	relatedPatterns = "Related patterns"
+)
 
 // pagesOfPatterns are the packages that have a page of this form: the patterns, and the three packages beneath them.
 func pagesOfPatterns() []string {
 	return append([]string{"compoundkey", "patterns", "eventual"}, patternPackages...)
 }
 
-var quotedSection = regexp.MustCompile(`"([^"]+)"`)
+var (
+	quotedSection = regexp.MustCompile(`"([^"]+)"`)
+	relatedLine   = regexp.MustCompile(`^- \[[^\]]+\]\([^)]+\).*: .+`)
+)
 
 // misshapenPages finds pages of patterns that lack a part. The opening paragraph names the package and a section of the
-// guide; the parts come in their order, and none is empty; some Go of the page stands in an example of the package.
+// guide; the parts come in their order, and none is empty; the two lists of when to use it stand side by side; each related
+// pattern has a link; the page has a figure; some Go of the page stands in an example of the package.
 func misshapenPages(documents map[string]string, sources []source, packages []string) []string {
 	var bad []string
 	for _, name := range packages {
@@ -39,6 +49,17 @@ func misshapenPages(documents map[string]string, sources []source, packages []st
 			bad = append(bad, page+": the opening does not name package `"+name+"`")
 		}
 		bad = append(bad, missingParts(page, sections, order)...)
+		if at := slices.Index(order, whenToUse); at >= 0 && (at+1 == len(order) || order[at+1] != whenNotToUse) {
+			bad = append(bad, fmt.Sprintf("%s: %q does not stand directly before %q", page, whenToUse, whenNotToUse))
+		}
+		for _, line := range strings.Split(sections[relatedPatterns], "\n") {
+			if strings.HasPrefix(line, "- ") && !relatedLine.MatchString(line) {
+				bad = append(bad, page+": a related pattern is a link and a reason: "+line)
+			}
+		}
+		if len(diagrams(map[string]string{page: text})) == 0 {
+			bad = append(bad, page+": no figure")
+		}
 		if !showsExample(page, text, name, sources) {
 			bad = append(bad, page+": no Go of the page stands in an example of the package")
 		}
@@ -102,11 +123,13 @@ func TestPagesHaveOneForm(t *testing.T) {
 
 func TestPagesHaveOneFormCanFail(t *testing.T) {
 	const fence = "```"
-	good := "# A\n\nPackage `a`: \"Log tail pattern\".\n\n" + fence + "go\nx := one()\n" + fence + "\n"
+	const figure = fence + "mermaid\nflowchart TD\n    a --> b\n" + fence + "\n"
+	good := "# A\n\nPackage `a`: \"Log tail pattern\".\n\n" + fence + "go\nx := one()\n" + fence + "\n\n" + figure
 	parts := map[string]string{}
 	for _, part := range pageParts {
 		parts[part] = "## " + part + "\n\nText.\n\n"
 	}
+	parts[relatedPatterns] = "## " + relatedPatterns + "\n\n- [B](b.md): also.\n"
 	all := func(without string) string {
 		text := ""
 		for _, part := range pageParts {
@@ -124,10 +147,16 @@ func TestPagesHaveOneFormCanFail(t *testing.T) {
 		text string
 		want []string
 	}{
-		"good":       {good + all(""), nil},
-		"no part":    {good + all("Requests"), []string{`no heading "Requests"`}},
-		"disorder":   {good + all("Problem") + parts["Problem"], []string{`"What is stored" stands before`, `"Requests" stands before`, `"What a crash leaves" stands before`, `"When not to use it" stands before`}},
+		"good":    {good + all(""), nil},
+		"no part": {good + all("Requests"), []string{`no heading "Requests"`}},
+		"disorder": {good + all("Problem") + parts["Problem"], []string{`"What is stored" stands before`, `"Requests" stands before`, `"What a crash leaves" stands before`,
+			`"When not to use it" stands before`, `"When to use it" stands before`, `"Related patterns" stands before`}},
 		"empty":      {good + strings.Replace(all(""), "Text.", "", 1), []string{`nothing under "Problem"`}},
+		"no use":     {good + all(whenToUse), []string{`no heading "When to use it"`}},
+		"apart":      {good + strings.Replace(all(""), parts[whenNotToUse], "## Limits\n\n"+parts[whenNotToUse], 1), []string{`does not stand directly before`}},
+		"no link":    {good + all("") + "- B: also.\n", []string{"a related pattern is a link and a reason: - B: also."}},
+		"no reason":  {good + all("") + "- [C](c.md)\n", []string{"a related pattern is a link and a reason: - [C](c.md)"}},
+		"no figure":  {strings.Replace(good, figure, "", 1) + all(""), []string{"no figure"}},
 		"no section": {strings.Replace(good, "Log tail pattern", "Log tails", 1) + all(""), []string{"names no section"}},
 		"no package": {strings.Replace(good, "`a`", "a", 1) + all(""), []string{"does not name package"}},
 		"no example": {strings.Replace(good, "x := one()", "y := two()", 1) + all(""), []string{"no Go of the page"}},
