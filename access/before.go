@@ -7,13 +7,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// fill stands for all that can follow in a key. In keys made by compoundkey the next character is at most U+FFFC, so
-// stopping here omits only keys made otherwise that have U+FFFD to U+FFFF at this position. U+FFFF would omit fewer
-// still, but it is not a character, and a proxy or URL parser may refuse it.
+// fill ends a key that must sort above every key of package compoundkey that continues the same text. In keys made by compoundkey the next
+// character is at most U+FFFC, so stopping here omits only keys made otherwise that have U+FFFD to U+FFFF at this position. U+FFFF would
+// omit fewer still, but it is not a character, and a proxy or URL parser may refuse it.
 const fill = '\uFFFD'
 
-// before returns the last key below end, for a range that includes its end on the service although end must not be in
-// it; the keys that fill omits are below end, too, but not in the range. ok is false if no key is below end.
+// before returns the last key below end. The service's ranges include their end, and end must not be in the range. The keys that fill omits
+// are below end, too, but not in the range. ok is false if no key is below end.
 //
 // Keys are compared by UTF-16 code units. Below p+c come p itself, and p+b+anything for every b below c. So the key
 // is p, the last legal character before c, and fill; or just p if no legal character is before c.
@@ -34,8 +34,8 @@ func before(end string) (last string, ok bool) {
 	return last, true
 }
 
-// legalBefore returns the last legal character of a key before c, in the order of keys, that takes at most units code
-// units; ok is false if there is none.
+// legalBefore returns the last character before c, in the order of keys, that is legal in a key and takes at most units code units; ok is
+// false if there is none.
 func legalBefore(c rune, units int) (rune, bool) {
 	for c = characterBefore(c); c >= ' '; c = characterBefore(c) {
 		if (c <= 0xFFFF || units >= 2) && compoundkey.CheckKey(string(c)) == nil {

@@ -42,7 +42,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	if options != nil {
 		own = *options
 	}
-	// Last of the caller's policies, so that nothing changes a request any more once it has passed.
+	// This policy is the last one of the caller's, so that no other policy changes a request after the check.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
 	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) Account() *tables.Account { return c.account }
 // Token returns the token.
 func (c *Client) Token() Token { return c.token }
 
-// String is that of the token, which shows no secret.
+// String returns the token's String, which shows no secret.
 func (c *Client) String() string { return c.token.String() }
 
 // Format is String for every verb.

@@ -31,14 +31,13 @@
 // ErrNotPermitted, each of which is also tables.ErrDenied. Only the service decides, by its own clock, whether the
 // token has expired or been revoked.
 //
-// The text of a token comes out by RevealAddress and RevealQuery only. No verb of package fmt, no encoder, log line,
-// error or span of a Token, Signer, Issuer or Client holds it, nor the account's key.
+// Only RevealAddress and RevealQuery return the text of a token. No verb of package fmt, no encoder, log line, error or span of a Token,
+// Signer, Issuer or Client holds it, nor the account's key.
 //
-// Policies: the service has no ETag or condition for them. Create and Revoke take a lock that all programs with this
-// package and the same PoliciesOptions.UnsafeSettle (here called Settle) respect: no program undoes an acknowledged
-// change of another, and a revoked policy does not come back, as long as a request arrives within a sixth of Settle
-// of being sent, or never. Other entries are not changed. A program that ignores the lock, such as the portal, which
-// writes back a list it has read before, can undo a change; List shows that.
+// Policies: the service has no ETag or condition for them. Create and Revoke take a lock that all programs with this package and the same
+// PoliciesOptions.UnsafeSettle (here called Settle) respect: no program undoes an acknowledged change of another, and a revoked policy does
+// not come back, as long as a request arrives within a sixth of Settle of being sent, or never. Other entries are not changed. A program
+// that ignores the lock can undo a change: the portal, for example, writes back a list that it has read before. List shows that.
 //
 // # Crashes
 //

@@ -33,8 +33,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%v: %s", r.kind, r.what)
 }
 
-// Unwrap makes it match tables.ErrDenied, too.
+// Unwrap makes errors.Is match both the refusal's own kind and tables.ErrDenied.
 func (r *refusal) Unwrap() []error { return []error{r.kind, tables.ErrDenied} }
 
-// NonRetriable marks it for the SDK's retry policy.
+// NonRetriable tells the SDK's retry policy not to repeat the request.
 func (r *refusal) NonRetriable() {}

@@ -17,9 +17,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Changes of the list of policies are serialized by Fischer's mutual exclusion algorithm, for a register without
-// conditional writes: a process that finds no lock writes the list with its own lock, waits until all writes based on
-// an older reading have arrived, and reads the list again. If its lock is still there, it alone may write.
+// Fischer's mutual exclusion algorithm serializes the changes of the list of policies; it needs no conditional writes. A process that finds
+// no lock writes the list with its own lock, waits until all writes based on an older reading have arrived, and reads the list again. If
+// its lock is still there, it alone may write.
 //
 // This is correct because of three bounds, which package lease enforces for each attempt, including the SDK's
 // retries: a list with a new lock arrives within settle of the reading on which it is based; after writing its lock,
@@ -91,8 +91,8 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 	return p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
-// awaitUnlocked reads the list until no other process holds the lock: there is none, or it is older than its holder
-// may act. since is a time before the list was requested.
+// awaitUnlocked reads the list until no other process holds the lock: there is no lock, or its holder may no longer write. since is a time
+// before the list was requested.
 func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Time, list acl, err error) {
 	var lock string
 	var seen time.Time

@@ -184,8 +184,8 @@ func (s *Signer) check(g *Grant) error {
 	return nil
 }
 
-// times returns start and expiry for the token: in UTC, since the SDK writes local time and calls it UTC, and in
-// whole seconds within the requested range.
+// times returns start and expiry for the token, in UTC and in whole seconds within the requested range. The SDK would write local time and
+// call it UTC.
 func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	now := s.now().UTC()
 	switch {

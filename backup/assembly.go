@@ -9,17 +9,18 @@ import (
 // maxHeld limits the bytes of the pages that wait for their neighbours.
 const maxHeld = 24 << 20
 
-// bound is a range of which no chunk leaves. With a base, the chunk that the base has of the range is compared with its rows.
+// bound is a range of keys that chunks do not cross: each chunk lies within one bound. If the base backup has a chunk for exactly this
+// range, base is its entry, and the rows are compared with it.
 type bound struct {
 	at   rangescan.Range
 	base *entry
 }
 
-// piece is the rows of a range that were read.
+// piece holds the rows of a range, as they were read.
 type piece struct {
 	at    rangescan.Range
 	bound int
-	base  *entry // of the bound, if the piece is all of it
+	base  *entry // the bound's base, if the piece covers the whole bound
 	pages []*page
 	rows  int
 	bytes int
@@ -36,7 +37,7 @@ func (p *piece) left() []rangescan.Key {
 	return keys
 }
 
-// assembly puts the pages of a scan, which arrive from several readers, together to pieces of about the size of a chunk.
+// assembly joins the pages of a scan, which several readers deliver in any order, into pieces of about the size of a chunk.
 type assembly struct {
 	target int
 	bounds []bound
@@ -46,7 +47,7 @@ type assembly struct {
 	held int
 }
 
-// add adds a page, which has all rows of a range.
+// add adds a page that holds all rows of a range.
 func (a *assembly) add(at rangescan.Range, p *page) {
 	in, found := slices.BinarySearchFunc(a.bounds, at.From, func(b bound, from rangescan.Point) int { return b.at.From.Compare(from) })
 	if !found {
@@ -78,12 +79,12 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 				largest = i
 			}
 		}
-		a.bounds[a.open[largest].bound].base = nil // the piece is stored before the rest of its range is known
+		a.bounds[a.open[largest].bound].base = nil // the piece is stored before the rest of its bound was read, so it cannot equal the base's chunk
 		a.release(largest)
 	}
 }
 
-// join makes a piece and the next one a single piece if they touch and lie in one bound.
+// join merges a piece with the next one if they touch and lie in one bound.
 func (a *assembly) join(i int) bool {
 	if i+1 >= len(a.open) {
 		return false
@@ -106,7 +107,7 @@ func (a *assembly) release(i int) {
 	a.flush(p)
 }
 
-// close hands on all that is left.
+// close passes all remaining pieces to flush.
 func (a *assembly) close() {
 	for len(a.open) > 0 {
 		a.release(0)
@@ -131,7 +132,7 @@ func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	return append(all, bound{r, base})
 }
 
-// without returns the parts of bounds that the entries of a table do not cover. A part of a bound has no base.
+// without returns the parts of bounds that no entry of the table covers. A part of a bound has no base.
 func without(all []bound, entries []entry, table int) []bound {
 	var done []entry
 	for _, e := range entries {

@@ -25,18 +25,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// storers is the number of chunks that are compressed and stored at once.
+// storers is the number of chunks that are compressed and stored concurrently.
 const storers = 4
 
 // Backup backs up tables under a name that the vault must not have yet: another complete or unfinished backup of the name is
-// tables.ErrExists. The backup exists for Manifest, Verify and Restore when Backup has returned nil. Each chunk is read back after it was
-// stored. A table on Azure Cosmos DB is tables.ErrWiring.
+// tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has returned nil. Backup reads each chunk back after it
+// has stored it. A table on Azure Cosmos DB is tables.ErrWiring.
 //
-// Every finished chunk is recorded in the vault. An interrupted backup goes on with Options.Resume behind those, whatever the token's age;
-// after a crash, Unfinished returns the token. A backup beside live writers is no snapshot: see the package comment.
+// Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after the recorded chunks, however
+// old the token is; after a crash, Unfinished returns the token. A backup beside live writers is no snapshot: see the package comment.
 //
-// Report.Read counts the rows that this run has read, Unchanged those of them whose chunk Options.Base has already, and Written those in new
-// chunks.
+// Report.Read counts the rows that this run has read. Unchanged counts those of them whose chunk the backup Options.Base already has, and
+// Written those in new chunks.
 //
 // Requests: 1 for each 1,000 rows, and 4 for each chunk of about Options.ChunkBytes if the vault is a container; 5 more.
 func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
@@ -74,9 +74,8 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	return b.end(err == nil).Report, err
 }
 
-// Unfinished returns the token with which Options.Resume continues a backup that was interrupted, "" if the vault has no unfinished backup
-// of the name. A backup that was interrupted after it was complete, and before its journal was removed, also has a token: Backup with it
-// removes the journal. Requests: 2.
+// Unfinished returns the token with which Options.Resume continues an interrupted backup, or "" if the vault has no unfinished backup of
+// the name. A complete backup whose journal is still there also has a token: Backup with that token removes the journal. Requests: 2.
 func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
 	const op = "Unfinished"
 	if err := checkName(op, "the backup", backup); err != nil {
@@ -125,7 +124,7 @@ type backing struct {
 
 	complete bool // an earlier run has written the manifest
 
-	number  atomic.Int64 // of the last entry in the journal
+	number  atomic.Int64 // number of the last entry in the journal
 	entries []entry      // under run.mu
 	blobs   []blobEntry  // under run.mu
 }
@@ -138,7 +137,8 @@ func (b *backing) all(ctx context.Context) error {
 	if err := b.begin(ctx); err != nil || b.complete {
 		return err
 	}
-	// A row may name a blob that a later change deletes, and a blob may be younger than the first listing: so there are two.
+	// Blobs are listed and saved twice, before the tables and after them: a later change may delete a blob that a row names, and a row may
+	// name a blob that is younger than the first listing.
 	if err := b.saveBlobs(ctx); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (b *backing) begin(ctx context.Context) error {
 	return nil
 }
 
-// taken refuses a name that a complete backup has, unless it is that of the run to resume.
+// taken returns an error if another complete backup has the name; complete is true if it is the backup of the run to resume.
 func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err error) {
 	c, err := b.vault.read(ctx, b.op, b.name)
 	switch {
@@ -200,7 +200,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 		if err := b.leftBefore(c.entries); err != nil {
 			return false, err
 		}
-		_ = b.vault.objects.clear(ctx, journalName(b.name)) // the run has ended between the manifest and this
+		_ = b.vault.objects.clear(ctx, journalName(b.name)) // an earlier run wrote the manifest and then died before it removed the journal
 		return true, nil
 	case err == nil || errors.Is(err, tables.ErrGarbled):
 		return false, &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrExists, Err: errors.New("the vault has a backup of this name; choose another name")}
@@ -208,7 +208,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 	return false, err
 }
 
-// remember makes the report return the token of the run.
+// remember puts the token of the run into the report.
 func (b *backing) remember() {
 	b.count(func(r *Result) { r.Resume = encodeToken(b.run, b.journal.Run) })
 }
@@ -233,9 +233,9 @@ func (b *backing) resume(ctx context.Context, run string) error {
 		}
 		names = append(names, name)
 	}
-	slices.Sort(names) // of two entries of a blob the later one counts
+	slices.Sort(names) // if a blob has two entries, the later one counts
 	for _, name := range names {
-		// Entries are stored several at once, so that a number may be missing before one that is there. Its range is read again.
+		// Entries are stored concurrently, so one number can be missing while a higher one exists. Its range is read again.
 		n, err := strconv.Atoi(strings.TrimPrefix(name, journalName(b.name)))
 		if err != nil || name != entryName(b.name, n) {
 			continue
@@ -248,7 +248,7 @@ func (b *backing) resume(ctx context.Context, run string) error {
 	return b.leftBefore(b.entries)
 }
 
-// leftBefore counts and tells the rows that earlier runs could not read.
+// leftBefore counts the rows that earlier runs could not read, and reports them to the program.
 func (b *backing) leftBefore(entries []entry) error {
 	for i := range entries {
 		e := &entries[i]
@@ -328,7 +328,7 @@ func (b *backing) add(ctx context.Context, j journaled) error {
 	return err
 }
 
-// table reads what is missing of a table.
+// table backs up the ranges of a table that the journal does not have.
 func (b *backing) table(ctx context.Context, index int) error {
 	group, storing := errgroup.WithContext(ctx)
 	group.SetLimit(storers)
@@ -355,12 +355,13 @@ func (b *backing) table(ctx context.Context, index int) error {
 		a.close()
 	}
 	if err := group.Wait(); err != nil {
-		return err // it is why the scan has failed, if it has
+		return err // if the scan failed too, this is the cause
 	}
 	return failed
 }
 
-// bounds returns the ranges of a table that the journal does not have, in the order of their keys: those of the base's chunks if there are.
+// bounds returns the ranges of a table that the journal does not have, in the order of their keys; with a base, each is the range of one of
+// the base's chunks.
 func (b *backing) bounds(index int) []bound {
 	var all []bound
 	ofBase := -1
@@ -401,7 +402,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	content := make([]byte, 0, min(p.bytes, b.options.ChunkBytes+maxLine))
 	left := p.rows
 	for _, page := range p.pages {
-		e.Times = e.Times.with(page.times) // of all rows of the page, if the chunk has some of them
+		e.Times = e.Times.with(page.times) // includes rows of the page that the next chunk has
 		for _, l := range page.lines {
 			content = append(content, l.text...)
 			e.Rows++
@@ -427,7 +428,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	return b.put(ctx, e, content)
 }
 
-// put stores a chunk with the lines of an entry, and records the entry.
+// put stores the lines of an entry as a chunk, and records the entry in the journal.
 func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
 	if e.Rows == 0 {
 		return b.record(ctx, e)
@@ -440,7 +441,8 @@ func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
 	return b.record(ctx, e, func(r *Result) { r.Written += e.Rows })
 }
 
-// keep records the chunk that the base has of a piece, if it has the same rows. A damaged chunk is stored again.
+// keep records the base's chunk for a piece in the journal if the chunk has the same rows. If that chunk is damaged, unchanged is false,
+// and the caller stores the rows again.
 func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool, err error) {
 	lines := sha256.New()
 	for _, page := range p.pages {
@@ -451,7 +453,7 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	if int64(p.rows) != p.base.Rows || hex.EncodeToString(lines.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
-	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // what the base says of the chunk may be forged
+	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // the base's manifest may be forged
 		return false, ctx.Err()
 	}
 	e := *p.base
@@ -480,7 +482,7 @@ func (b *backing) finish(ctx context.Context) error {
 				return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrConflict, Err: errors.New("two processes have written this backup at the same time; begin again under another name")}
 			}
 			if touch := last.Table == e.Table && last.At.To != nil && last.At.To.Compare(e.At.From) == 0; touch && e.Rows == 0 {
-				last.At.To = e.At.To // a range without rows is part of the one before it
+				last.At.To = e.At.To // append a range without rows to the one before it
 				last.leave(e.Left, e.Keys...)
 				continue
 			} else if touch && last.Rows == 0 {
@@ -494,7 +496,7 @@ func (b *backing) finish(ctx context.Context) error {
 		}
 		m.entries = append(m.entries, e)
 	}
-	keys := map[int]int{} // of the unreadable rows, by table
+	keys := map[int]int{} // number of keys of unreadable rows, by table
 	for i := range m.entries {
 		e := &m.entries[i]
 		e.Keys = e.Keys[:min(len(e.Keys), maxLeft-keys[e.Table])]
@@ -511,7 +513,7 @@ func (b *backing) finish(ctx context.Context) error {
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {
 		return err
 	}
-	// From here on the backup is complete, and what is left of the journal does no harm: it is removed as far as possible.
+	// The backup is complete from here on. What remains of the journal is harmless, so an error of its removal is ignored.
 	_ = b.vault.objects.clear(ctx, journalName(b.name))
 	return nil
 }

@@ -27,16 +27,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// BlobSet is blobs that belong to the rows of a table, such as those of one property of largeentities.
+// BlobSet is a set of blobs that belong to the rows of a table, such as those of one property of largeentities.
 type BlobSet struct {
 	// Name names the set in the backup, as a backup is named.
 	Name string
-	// Container is a client of Account.Container. Restore needs a container that exists; it may be another one than that of Backup.
+	// Container is a client of Account.Container. For Restore, the container must exist; it can be another one than that of Backup.
 	Container *container.Client
-	// Prefix begins the names of the blobs, without the slash behind it: Options.Prefix of largeentities, whose default is the names of
+	// Prefix is the beginning of the blobs' names, without the slash after it: Options.Prefix of largeentities, by default the names of
 	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.
 	Prefix string
-	// Table is the table whose rows name the blobs. Restore writes its name into the metadata of each blob that has one (tphome).
+	// Table is the table whose rows name the blobs. Restore writes the table's name into the metadata tphome of each blob that has this
+	// metadata.
 	Table *tables.Table
 }
 
@@ -60,13 +61,13 @@ type blobPart struct {
 
 const (
 	blobPartBytes = 8 << 20
-	maxBlobParts  = 25_000 // of a blob: 195 GiB, which also keeps an entry of the journal small
+	maxBlobParts  = 25_000 // parts of one blob: 195 GiB; the limit also keeps an entry of the journal small
 	maxMetadata   = 8 << 10
 )
 
 var metadataName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// check refuses an entry that no backup has written.
+// check returns an error for an entry that Backup cannot have written.
 func (e *blobEntry) check(sets int) error {
 	if e.Set < 0 || e.Set >= sets || len(e.Parts) > maxBlobParts {
 		return fmt.Errorf("a blob of set %d of %d with %d parts", e.Set, sets, len(e.Parts))
@@ -92,7 +93,7 @@ func (e *blobEntry) check(sets int) error {
 	return nil
 }
 
-// checkBlobs refuses sets that cannot be backed up or restored.
+// checkBlobs returns an error for sets that cannot be backed up or restored.
 func checkBlobs(op string, sets []BlobSet) error {
 	for i, s := range sets {
 		if err := checkName(op, "a set of blobs", s.Name); err != nil {
@@ -110,7 +111,7 @@ func checkBlobs(op string, sets []BlobSet) error {
 	return nil
 }
 
-// saveBlobs stores the blobs of all sets that the journal does not have as they are now.
+// saveBlobs stores the blobs of all sets, except those that the journal already has in their current version.
 func (b *backing) saveBlobs(ctx context.Context) error {
 	known := map[string]*blobEntry{} // by set, name and ETag
 	keep := func(set int, e *blobEntry) { known[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] = e }
@@ -158,10 +159,11 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 	return nil
 }
 
-// unquoted returns an ETag as the service lists it; a response has it in quotes.
+// unquoted returns an ETag without quotes, as listings have it; the header of a response has quotes.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base. That the blob with the same ETag has this content, the base says.
+// intact reports whether the vault has all parts of a blob of the base, undamaged. It relies on the base's manifest for which content
+// belongs to the ETag.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {
@@ -171,8 +173,8 @@ func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	return true
 }
 
-// saveBlob stores the content of a blob as it is now, which may be another one than was listed. gone reports that it was deleted after it was
-// listed. A blob that is overwritten while it is read is read again.
+// saveBlob stores the current content of a blob, which can differ from the listed version. gone is true if the blob was deleted after it
+// was listed. If a writer overwrites the blob during the read, saveBlob starts again.
 func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
 	listed := *e
 	for round := range maxRounds {
@@ -251,7 +253,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 	return false, nil
 }
 
-// newestBlobs returns the blobs of the journal in order, of each the one that was recorded last.
+// newestBlobs returns the blobs of the journal in order; of several entries for one blob, it returns the one that was recorded last.
 func newestBlobs(all []blobEntry) []blobEntry {
 	byName := func(a, b blobEntry) int { return cmp.Or(cmp.Compare(a.Set, b.Set), strings.Compare(a.Name, b.Name)) }
 	sorted := slices.Clone(all)
@@ -285,7 +287,7 @@ func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
 	return nil
 }
 
-// restoreBlob writes one blob, unless it is there. A lost response is resolved by reading it.
+// restoreBlob writes one blob unless it exists with the same content. If a response is lost, restoreBlob reads the blob to find out.
 func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) error {
 	meta := map[string]*string{}
 	for name, value := range e.Meta {
@@ -336,7 +338,7 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 	return nil
 }
 
-// sameBlob reads a blob, and reports whether it is there and what it is to be.
+// sameBlob reads a blob, and reports whether it exists and whether it already is what Restore would write.
 func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blobEntry, meta map[string]*string) (there, same bool, err error) {
 	answer, err := s.Container.NewBlobClient(name).DownloadStream(ctx, nil)
 	if err != nil {

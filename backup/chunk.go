@@ -9,10 +9,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow limits the memory that a chunk can make the decoder take. Encoders use less.
+// maxWindow limits the memory that decoding a chunk can take. Encoders use less.
 const maxWindow = 8 << 20
 
-// codecs are kept for the next chunk: each takes some MiB.
+// codecs reuses encoders and decoders, each of which takes some MiB.
 type codecs struct{ encoders, decoders sync.Pool }
 
 func newEncoder() *zstd.Encoder {
@@ -31,7 +31,7 @@ func newDecoder() *zstd.Decoder {
 	return d
 }
 
-// compress returns content as a chunk stores it.
+// compress returns the compressed content of a chunk.
 func (c *codecs) compress(content []byte) []byte {
 	e, ok := c.encoders.Get().(*zstd.Encoder)
 	if !ok {
@@ -41,10 +41,11 @@ func (c *codecs) compress(content []byte) []byte {
 	return e.EncodeAll(content, make([]byte, 0, len(content)/4+1<<10))
 }
 
-// errDecoded is the error of a chunk that has not the bytes of its entry.
+// errDecoded: the chunk does not decompress to the number of bytes in its entry.
 var errDecoded = errors.New("the chunk does not decompress to the bytes that the manifest says")
 
-// decompress returns the content of a chunk, which must have size bytes. Memory is bounded by size and the window, whatever the chunk says.
+// decompress returns the content of a chunk, and an error if the content does not have size bytes. It takes memory for size and the window
+// at most, even for a forged chunk.
 func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
 	d, ok := c.decoders.Get().(*zstd.Decoder)
 	if !ok {

@@ -14,10 +14,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Compare compares the rows of two tables, the library's own properties included, ETag and Timestamp apart, and gives each row that differs
-// to Options.Found. Report.Read counts the rows of the first table, Rows those of both, Findings the differences. A comparison beside
-// writers is no snapshot: a row that changes while it runs may be reported. Neither table may be on Azure Cosmos DB, which returns rows in
-// no order; that is tables.ErrWiring.
+// Compare compares the rows of two tables, including the library's own properties but not ETag and Timestamp, and gives each row that
+// differs to Options.Found. Report.Read counts the rows of the first table, Rows those of both, Findings the differences. A comparison
+// beside writers is no snapshot: a row that changes while it runs may be reported. Neither table may be on Azure Cosmos DB, which returns
+// rows in no order; that is tables.ErrWiring.
 //
 // Requests: 1 for each 1,000 rows of each table, and for each page of the first up to 3 more of the second.
 func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -74,7 +74,7 @@ func (g *reading) Pages(ctx context.Context) iter.Seq2[*page, error] {
 	}
 }
 
-// compare compares lines with the rows of a table in the range that the lines are of, both in the order of their keys.
+// compare compares lines with the rows of a table in the same range, both in the order of their keys.
 func (r *run) compare(ctx context.Context, lines []line, second *reading) error {
 	var differ []Difference
 	add := func(kind DifferenceKind, key rangescan.Key, names []string) {

@@ -50,7 +50,7 @@ func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	return &Vault{objects: blobs{c, prefix}, where: where}, nil
 }
 
-// ofBlob is the error of a request about a blob.
+// ofBlob converts the error of a request about a blob.
 func ofBlob(err error) error {
 	switch {
 	case err == nil:
@@ -120,7 +120,7 @@ func (b blobs) clear(ctx context.Context, prefix string) error {
 		}
 		return ofBlob(err)
 	}
-	// The head of a journal, the last in the order of names, is the last to go, so that after a crash Unfinished finds the rest.
+	// The header of a journal has the last name in the order. It is deleted last, so that after a crash Unfinished finds the rest.
 	last := len(names) - 1
 	if err := each(ctx, storers, last, remove); err != nil || last < 0 {
 		return err

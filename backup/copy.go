@@ -78,7 +78,8 @@ type copied struct {
 	left    []Difference // rows that cannot be copied
 }
 
-// usable refuses tables to which no request can be made, and if order is needed, those that return rows in none.
+// usable returns an error for a table to which no request can be made and, with ordered, for one whose rows the service returns in no
+// order.
 func usable(op string, ordered bool, all ...*tables.Table) error {
 	for _, t := range all {
 		if t == nil {
@@ -94,7 +95,7 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 	return nil
 }
 
-// nameOf names a table among those of all accounts.
+// nameOf returns a name of the table that is unique among all accounts.
 func nameOf(t *tables.Table) string {
 	return t.Account().Endpoints().Table + "/" + strings.ToLower(t.Name())
 }

@@ -33,7 +33,7 @@ func OpenFolder(name string) (*Vault, error) {
 	return nil, &tables.Error{Op: op, Kind: kindOfFile(err), Err: err}
 }
 
-// kindOfFile is the kind of an error of the file system.
+// kindOfFile returns the kind of a tables.Error for an error of the file system.
 func kindOfFile(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -53,7 +53,7 @@ func ofFile(err error) error {
 	return &tables.Error{Kind: kindOfFile(err), Err: err}
 }
 
-// unreadableFile reports whether an error is one of the file system about a file.
+// unreadableFile reports whether the file system returned the error for one file.
 func unreadableFile(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok && !errors.Is(err, fs.ErrClosed)
@@ -84,7 +84,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	return content, nil
 }
 
-// put writes the file under another name first, so that a crash leaves no half of a file.
+// put writes the file under a temporary name first, so that a crash never leaves a part of a file under the final name.
 func (f folder) put(ctx context.Context, name string, content []byte, create bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (f folder) put(ctx context.Context, name string, content []byte, create boo
 	return ofFile(err)
 }
 
-// reserve creates an empty file where a file system cannot link, for the caller to rename another one over it. Of two processes one gets
-// fs.ErrExist. A process that dies before its rename leaves the empty file.
+// reserve creates an empty file, on file systems without links, over which the caller renames the complete one. If two processes call it,
+// one gets fs.ErrExist. A process that dies before its rename leaves the empty file.
 func (f folder) reserve(name string) error {
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f folder) reserve(name string) error {
 	return file.Close()
 }
 
-// sync makes the names in a folder durable where the file's own Sync does not. Not every system can sync a folder.
+// sync makes the names in a folder durable, since the Sync of a file does not do that on all systems. Not every system can sync a folder.
 func (f folder) sync(name string) {
 	if dir, err := f.root.Open(name); err == nil {
 		_ = dir.Sync()
@@ -186,13 +186,13 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// clear also removes what killed processes have left below the prefix.
+// clear also removes the temporary files below the prefix that killed processes have left.
 func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for name, err := range f.list(ctx, prefix) {
-		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // the last to go, so that after a crash Unfinished finds the rest
+		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // deleted last, so that after a crash Unfinished finds the rest
 			err = f.root.Remove(name)
 		}
 		if err != nil {

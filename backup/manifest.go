@@ -16,8 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Manifest says what a backup consists of. It is input from outside, like all of a backup: whoever can write to the vault can write any
-// manifest.
+// Manifest describes what a backup consists of. It is input from outside, like all of a backup: whoever can write to the vault can write
+// any manifest.
 type Manifest struct {
 	Name   string    // of the backup, as the caller gave it
 	Base   string    // of the earlier backup of Options.Base, "" for none
@@ -26,7 +26,7 @@ type Manifest struct {
 	Tables []TableSummary
 	Blobs  []BlobSummary
 
-	// Partitions, From and Before are those of the Options of Backup. The backup has no other rows.
+	// Partitions, From and Before are those of the Options of Backup. The backup has only the rows that they select.
 	Partitions   []string
 	From, Before tables.Key
 }
@@ -58,20 +58,20 @@ const (
 	magic         = "tablepatterns backup 1 "
 	// maxManifest limits the size of a manifest, for about a million chunks.
 	maxManifest = 512 << 20
-	// maxLeft limits the keys of unreadable rows in an entry of the journal, and of a table in a manifest.
+	// maxLeft limits how many keys of unreadable rows an entry of the journal holds, and how many a manifest holds for a table.
 	maxLeft = 100
 	// maxEntry limits the size of an entry of the journal.
 	maxEntry = 8 << 20
-	// minLine is the bytes of the line of a row with empty keys and no properties.
+	// minLine is the size in bytes of the line of a row with empty keys and no properties.
 	minLine = 32
-	// maxLine is more than the line of the largest row: 1 MiB of characters that are escaped.
+	// maxLine exceeds the size of the largest line: a row of 1 MiB whose characters are all escaped.
 	maxLine = 8 << 20
-	// maxDecoded limits the rows of a chunk, maxStored the chunk as it is stored.
+	// maxDecoded limits the size of a chunk before compression, maxStored its stored size.
 	maxDecoded = maxChunk + maxLine
 	maxStored  = maxDecoded + 1<<20
 )
 
-// header begins a manifest, and a journal.
+// header is the first line of a manifest, and stands in an object of a journal.
 type header struct {
 	Version int       `json:"v"`
 	Run     string    `json:"run"`
@@ -95,7 +95,7 @@ func (h *header) ranges() []rangescan.Range {
 	return all
 }
 
-// has refuses ranges that the backup has not whole.
+// has returns an error unless the backup contains the wanted ranges completely.
 func (h *header) has(op string, wanted []rangescan.Range) error {
 	mine := h.ranges()
 	for _, r := range wanted {
@@ -142,13 +142,13 @@ type entry struct {
 	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
 }
 
-// leave notes rows that could not be read.
+// leave adds rows that could not be read to the entry.
 func (e *entry) leave(count int64, keys ...rangescan.Key) {
 	e.Left += count
 	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
 }
 
-// check refuses an entry that no backup has written.
+// check returns an error for an entry that Backup cannot have written.
 func (e *entry) check(count int) error {
 	switch {
 	case e.Table < 0 || e.Table >= count:
@@ -216,7 +216,7 @@ func (c *contents) encode() ([]byte, error) {
 	return seal(text.Bytes()), nil
 }
 
-// decodeManifest reads a manifest, and refuses one that no backup has written.
+// decodeManifest decodes a manifest, and returns an error for one that Backup cannot have written.
 func decodeManifest(sealed []byte) (*contents, error) {
 	text, err := unseal(sealed)
 	if err != nil {
@@ -275,7 +275,7 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	return c, nil
 }
 
-// order is less than 0 if a comes before b and ends before b begins.
+// order returns a negative number if a comes before b and ends before b begins.
 func order(a, b *entry) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {
 		return c
@@ -309,7 +309,7 @@ func (v *Vault) read(ctx context.Context, op, backup string) (*contents, error) 
 	return c, nil
 }
 
-// table returns the index of a table of the backup, -1 for none.
+// table returns the index of a table in the backup, -1 if the backup does not have it.
 func (c *contents) table(name string) int {
 	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
 }

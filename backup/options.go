@@ -40,10 +40,10 @@ const (
 type Options struct {
 	// Partitions are the partitions to process; nil is all of them.
 	Partitions []string
-	// From and Before limit the job to the rows from From up to, and without, Before, in the order of partition key and row key. The
-	// zero Key is no limit. The job does not take Partitions together with From or Before.
+	// From and Before limit the job to the rows at or after From and before Before, in the order of partition key and row key. The zero Key
+	// is no limit. Partitions together with From or Before is tables.ErrWiring.
 	From, Before tables.Key
-	// Concurrency is the maximum number of requests in flight that read a source, and that write to a table (default 8 each).
+	// Concurrency is the maximum number of requests in flight that read a source, and also of those that write to a table (default 8 each).
 	// On Azure Cosmos DB a table is read by one request at a time.
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
@@ -51,17 +51,16 @@ type Options struct {
 	RowsPerSecond int
 	// Existing says what happens to rows that exist with other content (default RefuseExisting). Only Copy and Restore use it.
 	Existing Existing
-	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Rows that exist
-	// with other content are given to Found, whatever Existing is. Only Copy and Restore use it.
+	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Whatever Existing
+	// is, Found gets each row that exists with other content. Only Copy and Restore use it.
 	DryRun bool
-	// Found is called with each difference that a job finds, one call at a time, which the job waits for. If it returns an error,
-	// the job ends with that error.
+	// The job calls Found with each difference, one call at a time, and waits for it. If it returns an error, the job ends with that error.
 	Found func(Difference) error
-	// Progress is called after each page or chunk, one call at a time, which the job waits for.
+	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. The token is tables.ErrInvalid with other tables or
-	// options that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Differences after the token are
-	// given to Found again. Verify does not use it.
+	// Resume continues an earlier run: give Report.Resume of its last report. The token is tables.ErrInvalid with other tables or options
+	// that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the token's
+	// position again. Verify does not use it.
 	Resume string
 	// Base is the name of an earlier backup in the same vault. The backup reads the ranges of its chunks again and stores
 	// only those that differ. Only Backup uses it.
@@ -89,7 +88,7 @@ const (
 	opVerify  = "Verify"
 )
 
-// unused refuses the fields that only other jobs use.
+// unused returns an error if a field is set that the job does not use.
 func (o *Options) unused(op string) error {
 	writes, backs := op == opCopy || op == opRestore, op == opBackup
 	for _, f := range []struct {
@@ -145,7 +144,7 @@ func (o *Options) checked(op string) (Options, error) {
 	return c, nil
 }
 
-// ranges returns what the job is to process, in the order of keys.
+// ranges returns the ranges of keys that the job processes, in the order of keys.
 func (o *Options) ranges() []rangescan.Range {
 	if o.Partitions != nil {
 		return tablescan.Partitions(o.Partitions)
@@ -160,21 +159,21 @@ func (o *Options) ranges() []rangescan.Range {
 	return []rangescan.Range{all}
 }
 
-// scope is the fingerprint of what the options make a job process.
+// scope identifies which rows the options select; runs that resume each other have the same one.
 func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, o.From, o.Before) }
 
-// Result is what Copy and Restore have done.
+// Result reports what Copy and Restore have done.
 type Result struct {
 	// Report counts the rows: Read in the source, Written, and Unchanged. Findings counts the differences given to Found.
 	tables.Report
-	// Outside is the number of rows that this run has read which hold the ETag of another row. They are index copies in other
-	// partitions, and the ETags are new in the destination: if Outside is not 0, run Repair of the Store or the Repository.
+	// Outside is how many of the rows that this run has read hold the ETag of another row. They are index copies in other partitions, and
+	// the ETags are new in the destination: if Outside is not 0, run Repair of the Store or the Repository.
 	Outside int64
 	// Blobs is the number of blobs that this run of Restore has written.
 	Blobs int64
 }
 
-// DifferenceKind says in what two rows, or a backup and its manifest, differ.
+// DifferenceKind says how two rows, or a backup and its manifest, differ.
 type DifferenceKind uint8
 
 // The kinds of difference.
@@ -228,11 +227,11 @@ func (d Difference) String() string {
 	return text
 }
 
-// run is what all jobs share: the counts, and the calls of the program, which do not overlap.
+// run holds what all jobs share: the counts, and a lock so that the calls of Found and Progress do not overlap.
 type run struct {
 	op      string
 	options Options
-	print   string // fingerprint of what a run that resumes this one must have in common with it
+	print   string // fingerprint of the options that a run must share to resume this one
 	began   time.Time
 
 	mu      sync.Mutex // of result
@@ -254,7 +253,7 @@ func (r *run) count(change func(*Result)) {
 	change(&r.result)
 }
 
-// found counts differences and gives them to the program.
+// found counts differences and passes them to Options.Found.
 func (r *run) found(all ...Difference) error {
 	if len(all) == 0 {
 		return nil
@@ -272,7 +271,7 @@ func (r *run) found(all ...Difference) error {
 	return nil
 }
 
-// leaveOut counts and tells rows that cannot be copied.
+// leaveOut counts rows that cannot be copied, and passes them to Options.Found.
 func (r *run) leaveOut(all []Difference) error {
 	if len(all) == 0 {
 		return nil
@@ -281,7 +280,7 @@ func (r *run) leaveOut(all []Difference) error {
 	return r.found(all...)
 }
 
-// progress changes the counts, and gives the report to the program.
+// progress changes the counts, and passes the report to Options.Progress.
 func (r *run) progress(change func(*Result)) {
 	r.calling.Lock()
 	defer r.calling.Unlock()
@@ -291,7 +290,7 @@ func (r *run) progress(change func(*Result)) {
 	}
 }
 
-// end returns the result as it is. A complete run has no token.
+// end returns the current result. A complete run has no token.
 func (r *run) end(complete bool) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,7 +300,7 @@ func (r *run) end(complete bool) Result {
 	return r.result
 }
 
-// token is the text of a position.
+// token is the decoded form of Report.Resume.
 type token[P any] struct {
 	Version int    `json:"v"`
 	Run     string `json:"q"`
@@ -311,12 +310,12 @@ type token[P any] struct {
 // tokenVersion is the version of the tokens of this package.
 const tokenVersion = 1
 
-// encodeToken returns the text of a position of a run.
+// encodeToken returns the token for a position of a run.
 func encodeToken[P any](r *run, at P) string {
 	return continuation.Encode(token[P]{tokenVersion, r.print, at})
 }
 
-// parseToken reads Options.Resume; the position is zero if it is "".
+// parseToken decodes Options.Resume; for "" it returns the zero position.
 func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
 	if r.options.Resume == "" {
 		return at, nil
@@ -335,7 +334,7 @@ func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
 	return t.At, nil
 }
 
-// each calls a function for 0 to n-1, at most so many at once, and returns the first error.
+// each calls a function for 0 to n-1, with a limited number of concurrent calls, and returns the first error.
 func each(ctx context.Context, concurrency, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

@@ -24,14 +24,15 @@ type Target struct {
 	To   *tables.Table // which exists, of any name and account
 }
 
-// Restore writes tables of a backup into tables that exist, with all properties as they were, the library's own included: all rows, or those of
-// Options.Partitions, or from From up to Before. ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards.
-// Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone.
-// If the backup has only some partitions, or a range of keys, Options must not ask for more: that is tables.ErrInvalid.
+// Restore writes tables of a backup into existing tables, with all properties as they were, including the library's own: all rows, or those
+// of Options.Partitions, or from From up to Before. ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards.
+// Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone. If the backup has only some
+// partitions, or a range of keys, and Options select more, the error is tables.ErrInvalid.
 //
-// Restore checks every chunk before it writes a row of it; a damaged one is tables.ErrGarbled, and the error names it. It can be repeated, with or
-// without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the number of rows to read. Report.Failed is
-// the number of rows that Backup has left out of the chunks' ranges, since it could not read them: see TableSummary.Unreadable.
+// Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and the error names the
+// chunk. It can be repeated, with or without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the
+// number of rows to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out: see
+// TableSummary.Unreadable.
 //
 // Requests: 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a response is
 // lost, 2 more for that transaction.
@@ -80,13 +81,13 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if x.done, err = parseToken(x.run, x.valid); err != nil {
 		return Result{}, err
 	}
-	if err = x.restoreBlobs(ctx, c); err == nil { // before the rows that name them
+	if err = x.restoreBlobs(ctx, c); err == nil { // blobs before the rows that name them
 		err = x.all(pace.With(ctx, o.RowsPerSecond))
 	}
 	return x.end(err == nil), err
 }
 
-// plan finds the chunks to restore. writers are those of the tables, by their index in the backup.
+// plan finds the chunks to restore. writers holds the writer of each table to restore, by the table's index in the backup.
 func (x *restoring) plan(c *contents, writers map[int]*writer) {
 	for i := range c.entries {
 		e := &c.entries[i]
@@ -122,10 +123,10 @@ type restoring struct {
 	done intervals // under run.calling
 }
 
-// intervals are the tasks that are done: pairs of the first one and the one behind the last, in order.
+// intervals holds the finished tasks in order, as pairs of the first one and the one after the last.
 type intervals [][2]int
 
-// valid refuses a position with tasks that there are not.
+// valid reports whether a position names only tasks of this run.
 func (x *restoring) valid(done intervals) bool {
 	last := -1
 	for _, d := range done {
@@ -142,7 +143,7 @@ func (d intervals) has(task int) bool {
 	return slices.ContainsFunc(d, func(i [2]int) bool { return i[0] <= task && task < i[1] })
 }
 
-// with returns the intervals with another task.
+// with returns the intervals after one more task has finished.
 func (d intervals) with(task int) intervals {
 	all := append(slices.Clone(d), [2]int{task, task + 1})
 	slices.SortFunc(all, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
@@ -165,7 +166,7 @@ type loaded struct {
 	err     error
 }
 
-// all restores the chunks one after another: the next is read and decompressed while the rows of one are written.
+// all restores the chunks one after another; while it writes the rows of one, it reads and decompresses the next.
 func (x *restoring) all(parent context.Context) error {
 	group, ctx := errgroup.WithContext(parent)
 	group.SetLimit(x.options.Concurrency)
@@ -227,7 +228,7 @@ func (x *restoring) all(parent context.Context) error {
 	return parent.Err()
 }
 
-// finished notes that all rows of a chunk are written.
+// finished records that all rows of a chunk are written.
 func (x *restoring) finished(l loaded) {
 	x.progress(func(r *Result) {
 		x.done = x.done.with(l.index)
@@ -237,7 +238,7 @@ func (x *restoring) finished(l loaded) {
 	})
 }
 
-// load reads a chunk, checks it whole, and returns the rows that the options ask for.
+// load reads a chunk, checks all of it, and returns the rows that the options select.
 func (x *restoring) load(ctx context.Context, index int) loaded {
 	l := loaded{index: index}
 	t := x.work[index]
@@ -283,8 +284,8 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 	return lines, nil
 }
 
-// rows gives the rows of an entry to a function. It refuses rows that are not in the entry's range, or in no order, and another number of
-// them.
+// rows calls each for the rows of an entry. It returns an error if a row is outside of the entry's range, the rows are not in order, or
+// their number is not the entry's.
 func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	n := int64(0)
 	var last rangescan.Key

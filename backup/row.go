@@ -16,14 +16,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// line is a row as a backup stores it: one JSON object with the keys and then the properties in the order of their names, the library's own
-// included, as the service writes them, without ETag and Timestamp, and a line feed. Two rows are equal if their lines are.
+// line is a row as a backup stores it: one JSON object, as the service writes it, and a line feed. The object has the keys and then the
+// properties in the order of their names, including the library's own, without ETag and Timestamp. Two rows are equal if their lines are.
 type line struct {
 	key  rangescan.Key
 	text []byte
 }
 
-// page is the rows that one request has returned, as lines in the order of their keys.
+// page holds the rows that one request has returned, as lines in the order of their keys.
 type page struct {
 	lines []line
 	bytes int
@@ -31,13 +31,13 @@ type page struct {
 	left  []Difference // rows that cannot be copied
 }
 
-// span is the earliest and the latest Timestamp of some rows, zero for none.
+// span holds the earliest and the latest Timestamp of some rows; both are zero without rows.
 type span struct {
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// with returns the span that also covers another one.
+// with returns the span that covers both.
 func (s span) with(t span) span {
 	switch {
 	case t.First.IsZero():
@@ -54,7 +54,7 @@ func (s span) with(t span) span {
 	return s
 }
 
-// access gives the internal packages access to a property.
+// access gives package rowreader access to a property's name and value.
 func access(p *tables.Property) (name *string, value *edm.Value) {
 	return &p.Name, (*edm.Value)(&p.Value)
 }
@@ -69,7 +69,7 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	dst = edm.AppendQuoted(append(dst, `,"RowKey":`...), row)
 	for i := range properties {
 		name := properties[i].Name
-		if !edm.IsPlainName(name) { // another program wrote it, on an emulator
+		if !edm.IsPlainName(name) { // a name that only another program can have written, on an emulator
 			quoted := edm.AppendQuoted(nil, name)
 			name = string(quoted[1 : len(quoted)-1])
 		}
@@ -78,7 +78,7 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	return append(dst, '}', '\n')
 }
 
-// eachRow gives the rows of lines to a function. A row is valid during the call only.
+// eachRow calls each for the row of each line. A row is valid during the call only.
 func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	return rowreader.NewPlain(lines, access).Lines(each)
 }
@@ -102,7 +102,7 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 	}
 }
 
-// unreadable says why a row cannot be copied as it is, nil if it can.
+// unreadable returns why a row cannot be copied unchanged, or nil if it can.
 func unreadable(row *tables.RawRow) error {
 	if row.Problem == nil && row.Lossy {
 		return errors.New("a text has half of a surrogate pair, which a copy would not have")
@@ -110,12 +110,12 @@ func unreadable(row *tables.RawRow) error {
 	return row.Problem
 }
 
-// differing names the properties in which two lines differ. It is nil if a line cannot be read, or only its keys are.
+// differing names the properties in which two lines differ. The names are incomplete if a line cannot be read.
 func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
 	var names []string
 	read := func(text []byte, each func(tables.Property)) {
-		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // the names only explain a difference that is certain
+		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // an error is ignored: the rows certainly differ, the names only explain how
 			for _, p := range row.Properties {
 				each(p)
 			}
@@ -134,5 +134,5 @@ func differing(a, b []byte) []string {
 	return names
 }
 
-// versioned reports whether a row holds the ETag of another row, which is another one after a copy.
+// versioned reports whether a row holds the ETag of another row; a copy changes that ETag.
 func versioned(properties tables.Properties) bool { return properties.Has(rows.Version) }

@@ -21,29 +21,29 @@ type Vault struct {
 	codecs  codecs
 }
 
-// objects stores files or blobs. Names are made by this package of names that the caller gives, of numbers and of checksums, so that they
-// have slashes, ASCII letters, digits and ".-_" only.
+// objects stores files or blobs. This package makes the names from names that the caller gives, from numbers and from checksums, so they
+// contain only slashes, ASCII letters, digits and ".-_".
 type objects interface {
 	// get reads an object; one of more than limit bytes is errTooLong, a missing one tables.ErrNotFound.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores an object whole or not at all. With create an existing one is tables.ErrExists.
+	// put stores an object whole or not at all. With create it returns tables.ErrExists if the object exists.
 	put(ctx context.Context, name string, content []byte, create bool) error
-	// list yields the names that begin with a prefix, which ends with a slash, or of all objects at the top for "".
+	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
 	// clear removes all objects whose names begin with a prefix, which ends with a slash.
 	clear(ctx context.Context, prefix string) error
-	// flush makes what was put before durable.
+	// flush makes all objects that were put so far durable.
 	flush()
 	close() error
 }
 
-// errTooLong is the error of an object with more bytes than it may have.
+// errTooLong: the object is larger than the limit given to get.
 var errTooLong = errors.New("it has more bytes than it may have")
 
-// legalName are the names of backups and of sets of blobs.
+// legalName matches the names that backups and sets of blobs may have.
 var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
 
-// checkName refuses the name of a backup, or of a set of blobs, that could be another name of the vault or a path.
+// checkName returns an error for a name of a backup, or of a set of blobs, that could collide with another name of the vault or be a path.
 func checkName(op, what, name string) error {
 	if !legalName.MatchString(name) || name == chunksFolder {
 		return tables.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
@@ -71,10 +71,10 @@ func chunkName(sum string) string { return chunksFolder + "/" + sum[:2] + "/" + 
 // Close releases the folder.
 func (v *Vault) Close() error { return v.objects.close() }
 
-// String says where the vault is.
+// String returns the location of the vault.
 func (v *Vault) String() string { return v.where }
 
-// failed is the error of a request about an object.
+// failed adds operation and object to the error of a request.
 func (v *Vault) failed(op, name string, err error) error {
 	if e, ok := err.(*tables.Error); ok {
 		located := *e
@@ -84,13 +84,13 @@ func (v *Vault) failed(op, name string, err error) error {
 	return &tables.Error{Op: op, Table: name, Err: err}
 }
 
-// damaged is the error of an object that is not as a backup stored it.
+// damaged returns the error for an object that is not as Backup stored it.
 func damaged(op, name, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: fmt.Errorf(format+"; restore the object, or use another backup", args...)}
 }
 
-// create stores an object that must not exist. If another one with the same content does, it counts as stored: this also decides about a
-// lost response.
+// create stores an object that must not exist. If an object with the same content exists, it counts as stored: that also resolves a lost
+// response.
 func (v *Vault) create(ctx context.Context, op, name string, content []byte) error {
 	err := v.objects.put(ctx, name, content, true)
 	if err == nil {
@@ -106,7 +106,7 @@ func (v *Vault) create(ctx context.Context, op, name string, content []byte) err
 	return v.failed(op, name, err)
 }
 
-// sum returns a checksum as it is written in manifests and names.
+// sum returns the checksum of content as manifests and names have it.
 func sum(content []byte) string {
 	s := sha256.Sum256(content)
 	return hex.EncodeToString(s[:])
@@ -133,12 +133,12 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 		if !errors.Is(err, tables.ErrGarbled) {
 			return "", err
 		}
-		// Another backup has stored the chunk, and it is damaged now: it is stored again.
+		// The chunk that another backup has stored is damaged by now: overwrite it.
 	}
 	return "", damaged(op, name, "the chunk is not read back as it was stored")
 }
 
-// getChunk reads a chunk and checks that it is the one that was stored. Requests: 1.
+// getChunk reads a chunk and checks its checksum. Requests: 1.
 func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) ([]byte, error) {
 	name := chunkName(checksum)
 	stored, err := v.objects.get(ctx, name, size)

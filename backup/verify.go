@@ -13,10 +13,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verify reads a backup whole and checks it: the checksum of the manifest, and of every chunk the checksum, the number of rows, their order
-// and their range. Each damaged chunk, and each file that cannot be read, is given to Options.Found. If there is one, or the manifest is damaged, the error is
-// tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks, Report.Failed
-// those that Backup has left out since it could not read them.
+// Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and the number, order and range of
+// its rows. Options.Found gets each damaged chunk, and each file that cannot be read. If there is one, or the manifest is damaged, the
+// error is tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks, Report.Failed those that Backup has left
+// out since it could not read them.
 //
 // Requests: 1 for each chunk if the vault is a container.
 func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
@@ -79,8 +79,8 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	return r.end(true).Report, first
 }
 
-// Compare compares a table of a backup with a table, as the function Compare does with two tables: the backup is the first of them.
-// If the backup has only some partitions, or a range of keys, Options must not ask for more: that is tables.ErrInvalid.
+// Compare compares a table of a backup with an existing table, as the function Compare does with two tables; the backup is the first of the
+// two. If the backup has only some partitions, or a range of keys, and Options select more, the error is tables.ErrInvalid.
 //
 // Requests: 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -121,13 +121,13 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	return r.parts(ctx, v, parts, from, table)
 }
 
-// part is a part of a table in a backup that is compared.
+// part is the part of an entry that a Compare of a backup reads.
 type part struct {
 	*entry
 	at rangescan.Range
 }
 
-// intersection returns the keys that two ranges have in common, which must be some.
+// intersection returns the range that two overlapping ranges have in common.
 func intersection(a, b rangescan.Range) rangescan.Range {
 	if b.From.Compare(a.From) > 0 {
 		a.From = b.From
@@ -138,7 +138,8 @@ func intersection(a, b rangescan.Range) rangescan.Range {
 	return a
 }
 
-// parts compares parts of a backup with a table, several at once. The token is the number of parts that are done without a gap.
+// parts compares parts of a backup with a table, several concurrently. The token holds how many parts, counted from the first without a
+// gap, are done.
 func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
 	done := intervals{}
 	if from > 0 {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// maxTransaction limits the bytes of a transaction as they are estimated.
+	// maxTransaction limits the estimated size of a transaction in bytes.
 	maxTransaction = tables.MaxTransactionSize - 64<<10
 	// operationOverhead is what an operation adds to a transaction besides its row: headers, boundaries and the account's address.
 	operationOverhead = 1024
-	// maxRounds limits how often a transaction is sent that another writer, or a lost response, interferes with.
+	// maxRounds limits how often a transaction is sent if concurrent writers or lost responses interfere.
 	maxRounds = 8
 	// maxLook limits the pages of the destination that are read to find the rows of a transaction.
 	maxLook = 4
 )
 
-// writer writes rows as they are into a table.
+// writer writes rows unchanged into a table.
 type writer struct {
 	*run
 	table *tables.Table
 }
 
-// row returns the write of a row. The caller does not use properties again.
+// row returns the write of a row. The caller must not use properties afterwards.
 func (w *writer) row(key tables.Key, properties tables.Properties) tables.RawWrite {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
@@ -45,7 +45,7 @@ func sizeOf(w *tables.RawWrite, scratch []byte) (int, []byte) {
 	return len(scratch) + operationOverhead + 3*(len(w.Key.Partition)+len(w.Key.Row)), scratch
 }
 
-// divide gives each, one after another, the writes of one transaction; all are in the order of their keys.
+// divide splits writes, which are in the order of their keys, into transactions, and calls each for one after another.
 func divide(all []tables.RawWrite, each func([]tables.RawWrite) error) error {
 	var scratch []byte
 	begin, size := 0, 0
@@ -66,11 +66,11 @@ func divide(all []tables.RawWrite, each func([]tables.RawWrite) error) error {
 	return each(all[begin:])
 }
 
-// commit writes the rows of one transaction. A row that is there with the same content is done, whoever wrote it: that also decides about a
-// lost response, since the rows keep the write ID that they have.
+// commit writes the rows of one transaction. A row that already exists with the same content counts as written, whoever wrote it. That also
+// resolves a lost response, since the rows keep their write IDs.
 //
-// Requests: 1; if a row exists or the response is lost, 1 for each 1,000 rows of the destination between the first and the last key, but
-// after 4 of them 1 for each row that they have not found, and 1 for what is left.
+// Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
+// most 4; then 1 for each row not found by these; and 1 for the remaining writes.
 func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err error) {
 	for round := range maxRounds {
 		if round > 0 || w.options.DryRun {
@@ -99,7 +99,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 			return w.commit(ctx, writes[middle:])
 		case !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case ctx.Err() != nil: // whether the rows are there, the next run finds out
+		case ctx.Err() != nil: // the next run finds out which rows exist
 			return &tables.Error{Op: w.op, Table: w.table.Name(), Err: ctx.Err()}
 		}
 		w.count(func(r *Result) { r.Conflicts++ })
@@ -107,7 +107,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 	return err
 }
 
-// left returns the writes that are still to be made after a look at the destination.
+// left reads the destination and returns the writes that are still to be made.
 func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.RawWrite, error) {
 	there, err := w.there(ctx, writes)
 	if err != nil {
@@ -150,8 +150,8 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 	return left, w.found(differ...)
 }
 
-// there returns the lines of the rows of the destination that have the keys of writes, by row key. A row that cannot be read has a nil line: it
-// is there, and is another one. If the destination has many other rows between them, the rows are read one by one.
+// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that cannot be read has a nil
+// line: it exists and differs. If the destination has many other rows between them, it reads the rows one by one.
 func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {
@@ -203,7 +203,7 @@ func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[strin
 // destination reads the rows of a range of the table in the order of their keys.
 func (w *writer) destination(at rangescan.Range) *reading { return &reading{w.table, at} }
 
-// exists is the error of a row that is not to be overwritten.
+// exists returns the error for a row that must not be overwritten.
 func (w *writer) exists(key tables.Key) error {
 	return &tables.Error{Op: w.op, Table: w.table.Name(), Key: key, Kind: tables.ErrExists,
 		Err: errors.New("the destination has a row with this key and other properties; set Options.Existing to SkipExisting or ReplaceExisting, or use an empty table")}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// free refuses a file that exists, before a job that ends with writing it.
+// free returns an error if the file exists, before a job runs whose last step writes the file.
 func free(name string, overwrite bool) error {
 	if name == "" || overwrite {
 		return nil
@@ -23,7 +23,7 @@ func free(name string, overwrite bool) error {
 	}
 }
 
-// writeFile writes a file whole or not at all, for its owner only: it may have keys.
+// writeFile writes a file whole or not at all. Only its owner can read it, since it may contain keys.
 func writeFile(name string, overwrite bool, content func() ([]byte, error)) error {
 	data, err := content()
 	if err != nil {
@@ -45,7 +45,7 @@ func writeFile(name string, overwrite bool, content func() ([]byte, error)) erro
 	return nil
 }
 
-// replaceFile writes a file, and gives it the name when it is complete.
+// replaceFile writes a temporary file and renames it when it is complete.
 func replaceFile(name string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

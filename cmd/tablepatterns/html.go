@@ -22,7 +22,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// htmlPage makes a page of a report that needs no other file, and runs nothing.
+// htmlPage returns a report as an HTML page without scripts and references to other files.
 func htmlPage(r *inspect.Report) ([]byte, error) {
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"count": func(n int64) string { return humanize.Comma(n) },
@@ -49,7 +49,7 @@ func htmlPage(r *inspect.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// quote quotes a key or a name, and shortens it.
+// quote returns a key or a name in quotes, shortened.
 func quote(text string) string {
 	if runes := []rune(text); len(runes) > 80 {
 		return fmt.Sprintf("%#q...", string(runes[:80]))
@@ -57,14 +57,14 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// The size of a plot, in which its texts can be read on a phone.
+// The size of a plot: its texts are legible on a phone.
 const (
 	plotWidth  = 12 * vg.Centimeter
 	plotHeight = 7 * vg.Centimeter
 	mostLabels = 8
 )
 
-// bars plots a distribution as SVG; it is empty for an empty distribution.
+// bars plots a distribution as SVG; it returns "" for an empty distribution.
 func bars(all []inspect.Bucket, unit func(int64) string, x, y string) (template.HTML, error) {
 	if len(all) == 0 {
 		return "", nil

@@ -51,7 +51,7 @@ func (p *program) second(f *jobFlags, name string) (*tables.Table, error) {
 	return account.Table(name), nil
 }
 
-// ready creates a destination, if the caller wants that.
+// ready creates the destination table if the flag says so.
 func (f *jobFlags) ready(ctx context.Context, to *tables.Table) error {
 	if !f.create || f.dryRun {
 		return nil
@@ -68,7 +68,7 @@ type job struct {
 	end      func()
 }
 
-// begin makes the options of a job of the command line.
+// begin makes the options of a job from the flags of the command line.
 func (p *program) begin(command string, f *jobFlags) (*job, error) {
 	at, err := openPosition(command, f.resume)
 	if err != nil {
@@ -103,7 +103,7 @@ func (j *job) difference(d backup.Difference) error {
 	return err
 }
 
-// finish prints what a job has done, and how to go on if it has ended early. done names the result.
+// finish prints what a job has done and, if it has ended early, how to continue. done names the result.
 func (j *job) finish(done string, r tables.Report, err error) error {
 	j.end()
 	fmt.Fprintf(j.stdout, "%s: %v\n", done, r)
@@ -286,7 +286,8 @@ func (p *program) each(n *int) func(backup.Difference) error {
 	}
 }
 
-// backedUp prints what a backup has done, and how to go on if it has ended early. left is the number of rows that it has told.
+// backedUp prints what a backup has done and, if it has ended early, how to continue. left is the number of unreadable rows that were
+// printed.
 func (p *program) backedUp(report tables.Report, err error, resume bool, left int) error {
 	fmt.Fprintf(p.stdout, "backed up: %v\n", report)
 	if err != nil && report.Resume != "" {
@@ -301,8 +302,8 @@ func (p *program) backedUp(report tables.Report, err error, resume bool, left in
 	return err
 }
 
-// targets are the tables to restore as the caller names them: TABLE or TABLE=DESTINATION. A manifest, which whoever can write to the vault
-// can write, does not choose the tables that are written.
+// targets are the tables to restore as the caller names them: TABLE or TABLE=DESTINATION. The names do not come from the manifest, since
+// anybody who can write to the vault could forge them.
 func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifest *backup.Manifest, named []string) ([]backup.Target, error) {
 	var targets []backup.Target
 	for _, each := range named {

@@ -21,7 +21,7 @@ const (
 	exitError      = 2 // wrong call, failure, or interrupted
 )
 
-// errDifferences ends a command that has found differences, which it has printed.
+// errDifferences: the command has found differences, and has printed them.
 var errDifferences = errors.New("there are differences")
 
 // program is one run of the command.
@@ -86,7 +86,8 @@ Exit codes: 0 done, or equal; 1 there are differences; 2 an error, or interrupte
 	return root
 }
 
-// account opens the account that the environment names; variable is the name of a variable with a connection string, "" for the usual ones.
+// account opens the account from the environment; variable is the name of an environment variable with a connection string, "" for the
+// default ones.
 func (p *program) account(variable string) (*tables.Account, error) {
 	if variable == "" {
 		return tables.NewAccountFromEnv(p.options)
@@ -107,7 +108,7 @@ func (p *program) table(name string) (*tables.Table, error) {
 	return account.Table(name), nil
 }
 
-// progress returns what shows the progress of a job, and what ends it.
+// progress returns a function that shows the progress of a job, and one that ends the display.
 func (p *program) progress(what string) (show func(tables.Report), end func()) {
 	if !p.bars || p.quiet {
 		return nil, func() {}

@@ -11,17 +11,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// position keeps where a job is, so that a later run can go on there. It is not used by several goroutines at once.
+// position saves how far a job has come, so that a later run can continue. Only one goroutine uses it at a time.
 type position struct {
 	command string // such as "copy"
 	file    string // "" until one is needed
 	token   string // of the last progress
-	found   int64  // differences, those of the runs before included
+	found   int64  // differences, including those of earlier runs
 	saved   time.Time
-	failed  error // of a write while the job ran
+	failed  error // the first error of a write of the file while the job ran
 }
 
-// stored is the content of a position's file. The token has keys of the table.
+// stored is the content of a position's file. The token contains keys of the table.
 type stored struct {
 	Version int    `json:"version"`
 	Command string `json:"command"`
@@ -58,7 +58,7 @@ func openPosition(command, file string) (*position, error) {
 	return p, nil
 }
 
-// follow notes a job's position, and writes it now and then if the caller has named a file.
+// follow takes a job's position and, if the caller has named a file, writes it there at intervals.
 func (p *position) follow(r tables.Report) {
 	if p.token = r.Resume; p.file == "" || p.token == "" || time.Since(p.saved) < saveEvery {
 		return
@@ -74,7 +74,7 @@ func (p *position) write() error {
 	return replaceFile(p.file, data)
 }
 
-// done removes the file of a complete job.
+// done removes the file after the job is complete.
 func (p *position) done() error {
 	if p.file == "" {
 		return nil
@@ -85,7 +85,7 @@ func (p *position) done() error {
 	return nil
 }
 
-// keep writes the position of a job that has ended early, in a new file if the caller has named none, and says how to go on.
+// keep writes the position of a job that has ended early, to a new file if the caller has named none, and returns advice how to continue.
 func (p *position) keep() (advice string, err error) {
 	if p.token == "" {
 		return "nothing was done yet: repeat the command to begin", nil
