@@ -1,4 +1,5 @@
-// Package inspect tells what is in a table, before a program adopts it: one parallel scan, and no write.
+// Package inspect tells what is in a table, before a program adopts it: one parallel scan, and no write. [Repository]
+// scans a second time if two rows may want one index key.
 //
 //	report, err := inspect.Table(ctx, account.Table("Orders"), nil) // rows, partitions, properties, sizes
 //	report.WriteText(os.Stdout)

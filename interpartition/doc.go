@@ -61,7 +61,7 @@
 //
 // # Limits
 //
-// A copy is one row, with the limits of an entity; 6 of its 252 properties are the library's. An entity that widentities stores
+// A copy is one row, with the limits of an entity; 5 of its 252 properties are the library's. An entity that widentities stores
 // in several rows needs Options.Project. Each write of an entity writes two rows in each of its indexes' partitions. The
 // service's target is 2,000 rows a second for a partition, so a global index takes at most 1,000 changes a second. You cannot
 // stage an entity with such an index in a transaction of your own.

@@ -42,8 +42,8 @@
 //
 // # Crashes
 //
-// A crash leaves at most a blob to which nothing points, and a message that names it. A worker of the queue deletes each blob
-// that the message names and to which the entity does not point. If the message is lost or on the poison queue, Sweep finds the
+// A crash leaves at most blobs to which nothing points, one for each value of the change, and a message that names them. A worker
+// of the queue deletes each blob that the message names and to which the entity does not point. If the message is lost or on the poison queue, Sweep finds the
 // blob. The service discards the uncommitted blocks of an interrupted upload after a week; no reader sees them.
 //
 // The library sends the transaction within Options.Deadline after the blob was stored, or not at all; then the change returns

@@ -38,7 +38,7 @@
 //	Merge                        those of Get, and 1; it writes the first row and the further rows that change, usually one
 //	Query                        1 more for each entity in several rows
 //	Select of FirstRow           none more
-//	Select of others             1 more: only the rows that hold them are read
+//	Select of others             1 more if the rows that hold them are adjacent, else 1 for each of these rows
 //
 // # Limits
 //
