@@ -40,10 +40,10 @@ func coverageGaps(page string, sources []source, sections []string) []string {
 		if !slices.Contains(sections, section) {
 			bad = append(bad, at+section+" is no section of the guide")
 		}
-		if place := section + "\n" + row.cells[0]; seen[place] {
+		if statement := section + "\n" + row.cells[0]; seen[statement] {
 			bad = append(bad, at+"the recommendation has two rows")
 		} else {
-			seen[section], seen[place] = true, true
+			seen[section], seen[statement] = true, true
 		}
 		totals[row.cells[2]]++
 		totals["all"]++
