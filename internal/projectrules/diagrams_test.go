@@ -1,7 +1,6 @@
 package projectrules
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,29 +9,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/mermaid"
 )
 
-// diagram is one fenced block of mermaid in a document.
-type diagram struct{ at, text string }
-
-// diagrams are the blocks that open with ```mermaid.
-func diagrams(documents map[string]string) []diagram {
-	var all []diagram
+// diagrams are the blocks of documents that open with ```mermaid.
+func diagrams(documents map[string]string) []snippet {
+	var all []snippet
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		inDiagram, inOther := false, false
-		for i, line := range strings.Split(documents[name], "\n") {
-			fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
-			switch {
-			case isFence && (inDiagram || inOther):
-				inDiagram, inOther = false, false
-			case isFence:
-				inDiagram = strings.TrimSpace(fence) == "mermaid"
-				inOther = !inDiagram
-				if inDiagram {
-					all = append(all, diagram{at: fmt.Sprintf("%s:%d", name, i+1)})
-				}
-			case inDiagram:
-				all[len(all)-1].text += line + "\n"
-			}
-		}
+		all = append(all, fenced(name, documents[name], "mermaid")...)
 	}
 	return all
 }
@@ -43,7 +24,7 @@ func wrongDiagrams(t *testing.T, documents map[string]string) []string {
 	all := diagrams(documents)
 	texts := make([]string, len(all))
 	for i, d := range all {
-		texts[i] = d.text
+		texts[i] = strings.Join(d.lines, "\n")
 	}
 	problems, err := mermaid.Parse(t.Context(), texts, func(text string) { t.Log(text) })
 	if err != nil {

@@ -19,33 +19,35 @@ func projectDocuments(t *testing.T) map[string]string {
 	return documents
 }
 
-// snippet is one fenced block of Go in a document.
+// snippet is one fenced block in a document.
 type snippet struct {
 	at    string
 	lines []string
 }
 
-// goSnippets are the blocks that open with ```go; other words after the fence mean other languages.
-func goSnippets(name, text string) []snippet {
+// fenced are the blocks whose fence names one of the languages, with their lines as they are.
+func fenced(name, text string, languages ...string) []snippet {
 	var all []snippet
-	inGo, inOther := false, false
+	inside, wanted := false, false
 	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		fence := strings.HasPrefix(line, "```")
+		trimmed := strings.TrimSpace(line)
 		switch {
-		case fence && (inGo || inOther):
-			inGo, inOther = false, false
-		case fence:
-			language := strings.Fields(strings.TrimLeft(line, "`") + " none")[0]
-			inGo = language == "go" || language == "golang"
-			inOther = !inGo
-			if inGo {
+		case strings.HasPrefix(trimmed, "```"):
+			inside = !inside
+			wanted = inside && slices.Contains(languages, strings.Fields(strings.TrimLeft(trimmed, "`") + " none")[0])
+			if wanted {
 				all = append(all, snippet{at: fmt.Sprintf("%s:%d", name, i+1)})
 			}
-		case inGo:
+		case wanted:
 			all[len(all)-1].lines = append(all[len(all)-1].lines, line)
 		}
 	}
+	return all
+}
+
+// goSnippets are the blocks that open with ```go; other words after the fence mean other languages.
+func goSnippets(name, text string) []snippet {
+	all := fenced(name, text, "go", "golang")
 	for i := range all {
 		all[i].lines = plainLines(all[i].lines)
 	}
