@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -24,6 +20,8 @@ const (
 	// insideRate is the share of transactions that the service fails inside an answer with status 202, as Azure reports
 	// throttling and timeouts.
 	insideRate = 0.02
+	// chaosVisibility is how long a message waits whose holder was lost: a minute by default.
+	chaosVisibility = 3 * time.Second
 )
 
 // chaos is what went wrong in a run, on purpose.
@@ -93,15 +91,6 @@ func (c *company) chaos() *chaos {
 	return &x
 }
 
-// exposed does something as act does, with -chaos on a bad network.
-func (c *company) exposed(s *section, what string, do func() (outcome string, err error)) error {
-	if c.network != nil {
-		c.network.bad.Set(true)
-		defer c.network.bad.Set(false)
-	}
-	return c.act(s, what, do)
-}
-
 // patient has a client repeat what has failed, soon and often: so that what the SDK may
 // repeat hardly ever fails for good.
 func patient(options azcore.ClientOptions) azcore.ClientOptions {
@@ -139,37 +128,4 @@ func (x *chaos) String() string {
 	}
 	return fmt.Sprintf("%s in %s: %s; %d of %s failed inside the answer", counted(total, "fault"), counted(x.Calls, "call"), strings.Join(kinds, ", "),
 		x.Inside, counted(x.Transactions, "transaction"))
-}
-
-// again does something idempotent once more, for as long as it is unknown whether it was done, or it surely was not.
-func again(ctx context.Context, do func() error) error {
-	for {
-		err := do()
-		if ctx.Err() != nil || !errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, tables.ErrUnavailable) {
-			return err
-		}
-	}
-}
-
-// insert inserts an entity whose key nobody else takes. So one that is there after an attempt whose outcome is unknown is our own.
-func insert[T any](ctx context.Context, repo *patterns.Repository[T], v *T) error {
-	unknown := false
-	err := again(ctx, func() error {
-		err := repo.Insert(ctx, v)
-		unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
-		return err
-	})
-	if !unknown || !errors.Is(err, tables.ErrExists) {
-		return err
-	}
-	found, err := repo.Get(ctx, repo.KeyOf(v))
-	if err == nil {
-		*v = *found
-	}
-	return err
-}
-
-// inserting inserts into a repository, for together.
-func inserting[T any](repo *patterns.Repository[T]) func(context.Context, *T) error {
-	return func(ctx context.Context, v *T) error { return insert(ctx, repo, v) }
 }

@@ -4,100 +4,76 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// company is what the scenarios work on.
+// company is what the scenarios work on: a store in an account, and the guide's employees in it, with indexes and without.
 type company struct {
 	options  options
 	place    *place
 	account  *tables.Account
 	store    *patterns.Store
-	network  *network // with -chaos
+	network  *network // with -chaos, else nil
 	kills    int      // of worker processes
 	requests *storagetest.RequestCounter
 	progress *progress
-	staff    []*Employee // as they are stored, in the order of their ids from 1
+	repeat   int // how often each way to an answer is measured
 
-	// employees has the indexes; plain has one row an employee and nothing else, for comparison.
-	employees *patterns.Repository[Employee]
-	plain     *patterns.Repository[Employee]
-	indexes   *indexes
-
-	prefix string // of all names
-	resources
+	staff         []*Employee // as they are stored, in the order of their ids from 1
+	employees     *patterns.Repository[Employee]
+	byEmail       *intrapartition.Index[Employee]
+	byName        *intrapartition.Index[Employee]
+	byHireDate    *intrapartition.Index[Employee]
+	plain         *patterns.Repository[Employee] // one row an employee and nothing else, for comparison
+	runTimeTables func(context.Context) ([]string, error)
+	dropped       bool
+	resources     []string // of the run, as list returns them
 }
 
-// openCompany makes the tables for employees at the place.
-func openCompany(ctx context.Context, o options, at *place, p *progress) (*company, error) {
-	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, prefix: "Contoso" + strings.ToLower(rand.Text()[:12])}
-	err := c.open(ctx)
-	if err != nil {
-		return nil, errors.Join(err, c.close())
+// openCompany opens the store, with names that nobody else has, and the tables of the employees. It sends nothing.
+func openCompany(o options, at *place, p *progress) (*company, error) {
+	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed)}
+	if o.chaos {
+		c.network = newNetwork(at.options.Transport, o.seed)
+	}
+	var err error
+	if c.account, err = tables.NewAccountFromConnectionString(at.connection, &tables.AccountOptions{ClientOptions: c.clientOptions()}); err != nil {
+		return nil, err
+	}
+	// MaxOpenIntents: the summary counts the requests of each change, so none may come after it.
+	options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
+	if o.chaos {
+		options.Intents.VisibilityTimeout = chaosVisibility
+	}
+	if c.store, err = patterns.NewStore(c.account, "contoso", options); err != nil {
+		return nil, err
+	}
+	if err := c.openEmployees(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
 
-func (c *company) open(ctx context.Context) (err error) {
-	if c.options.chaos {
-		c.network = newNetwork(c.place.options.Transport, c.options.seed)
-	}
-	if c.account, err = c.client(); err != nil {
-		return err
-	}
-	if c.store, err = c.openStore(); err != nil {
-		return err
-	}
-	if err := c.make(ctx, c.store.Intents()); err != nil {
-		return err
-	}
-	indexed, err := c.table(ctx, "Employees")
-	if err != nil {
-		return err
-	}
-	if c.employees, c.indexes, err = newEmployees(indexed); err != nil {
-		return err
-	}
-	plain, err := c.table(ctx, "Plain")
-	if err != nil {
-		return err
-	}
-	c.plain, err = newPlain(plain)
-	return err
-}
-
-// clientOptions are for clients whose requests are counted, repetitions among them. The policies see each of their calls once.
-func (c *company) clientOptions(policies ...policy.Policy) azcore.ClientOptions {
+// clientOptions are for clients whose requests are counted, repetitions among them.
+func (c *company) clientOptions() azcore.ClientOptions {
 	options := c.place.options
 	if c.network != nil {
 		options = patient(options)
 		options.Transport = c.network
 	}
-	options.PerCallPolicies = append(slices.Clip(options.PerCallPolicies), policies...)
 	options.PerRetryPolicies = append(slices.Clip(options.PerRetryPolicies), c.requests)
 	return options
-}
-
-// openStore opens the company's store, as each program with its repositories would.
-func (c *company) openStore() (*patterns.Store, error) {
-	options := &patterns.StoreOptions{Prefix: c.prefix, MaxOpenIntents: -1} // the summary counts the requests of each change, so none may come later
-	if c.options.chaos {
-		options.Intents.VisibilityTimeout = chaosVisibility
-	}
-	return patterns.NewStore(c.account, "contoso", options)
-}
-
-// client opens the account once more, as a program of its own would.
-func (c *company) client(policies ...policy.Policy) (*tables.Account, error) {
-	return tables.NewAccountFromConnectionString(c.place.connection, &tables.AccountOptions{ClientOptions: c.clientOptions(policies...)})
 }
 
 // employee returns what is stored of the employee with this id.
@@ -105,11 +81,61 @@ func (c *company) employee(id int) *Employee { return c.staff[id-1] }
 
 // of returns the employees of a department, in the order of their ids.
 func (c *company) of(department string) []*Employee {
-	var staff []*Employee
-	for _, e := range c.staff {
-		if e.Department == department {
-			staff = append(staff, e)
+	return slices.DeleteFunc(slices.Clone(c.staff), func(e *Employee) bool { return e.Department != department })
+}
+
+// some are employees of Sales from number reviewed to number jones, for scenarios that need no more.
+func (c *company) some() []*Employee {
+	return slices.DeleteFunc(c.of(sales), func(e *Employee) bool { return e.ID < reviewed || e.ID > jones })
+}
+
+// list returns the tables, queues and containers of the run: "table ContosoEmployees".
+func (c *company) list(ctx context.Context) ([]string, error) {
+	var all []string
+	for _, r := range c.store.Resources() {
+		all = append(all, r.Kind+" "+path.Base(r.Name)) // of a container it is the URL
+	}
+	if c.runTimeTables == nil {
+		return all, nil
+	}
+	more, err := c.runTimeTables(ctx)
+	for _, name := range more {
+		all = append(all, "table "+name)
+	}
+	return all, err
+}
+
+// dropAll drops what was made, unless it is to be kept. It is done once.
+func (c *company) dropAll(ctx context.Context) error {
+	var failed error
+	if c.resources, failed = c.list(ctx); c.dropped || c.options.keep {
+		return failed
+	}
+	c.dropped = true
+	for _, what := range c.resources {
+		kind, name, _ := strings.Cut(what, " ")
+		var err error
+		switch kind {
+		case "table":
+			err = c.account.Table(name).Drop(ctx)
+		case "queue":
+			_, err = c.account.Queue(name).Delete(ctx, nil)
+		default:
+			_, err = c.account.Container(name).Delete(ctx, nil)
+		}
+		if answer := (*azcore.ResponseError)(nil); err != nil && (!errors.As(err, &answer) || answer.StatusCode != 404) {
+			failed = errors.Join(failed, fmt.Errorf("%s is left on the account: %w", what, err))
 		}
 	}
-	return staff
+	return failed
+}
+
+// close drops what is left, also after Ctrl-C, unless it ends with the service.
+func (c *company) close() error {
+	if !c.place.lasts {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return c.dropAll(ctx)
 }

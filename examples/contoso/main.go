@@ -1,18 +1,21 @@
 // Command contoso runs the company of the Azure Storage Table Design Guide: it loads employees by the thousand, asks the
 // guide's questions with the patterns and without them, and shows what each cost in requests and time.
 //
-//	go run ./examples/contoso [-n employees] [-seed seed] [-json] [-keep] [-chaos]
+//	go run ./examples/contoso [-n employees] [-service azurite|simulator|account] [-chaos] [-report file] [-json] [-seed seed] [-keep] [-growth sizes]
 //
-// It runs on Azurite, which it installs, starts and stops, on the account that AZURE_STORAGE_CONNECTION_STRING names, or,
-// with STORAGETEST_SERVICE=simulator, on a simulator in memory. On an account it makes tables, queues and blob containers
-// of its own, with names that nobody else has, and drops them at the end. Each part of the run is a scenario, in a file of
-// its own. A scenario that finds anything other than it should ends the run with an error.
+// It runs on the account that AZURE_STORAGE_CONNECTION_STRING names, or on Azurite, which it installs, starts and stops, or,
+// where there is no Node.js for Azurite, on a simulator in memory. On an account it makes tables, queues and blob containers
+// of its own, with names that nobody else has, and drops them at the end.
+//
+// Each part of the run is a scenario about one section of the guide, in the files query.go, change.go, index.go, archive.go, relation.go,
+// large.go, series.go, events.go and secret.go; scene.go and measure.go have the words in which they are told. A scenario that finds
+// anything other than it should ends the run with an error. At the end stands a summary, and a page of HTML has the same with plots.
 //
 // With -chaos, a share of the calls goes wrong while the scenarios write: it is not sent, or its answer is lost, cut off, 500
 // though the service did its work, or 503; and 2 % of the transactions fail inside an answer with status 202, with 503, 500 or
 // 429. And the worker that archives former employees is a process of its own, this program
-// once more, which is killed in the middle of its work again and again. A simulator lives in one process, so nothing is killed
-// there. The end of it must be as without: the same answers, nothing for Verify to find, no message given up.
+// once more, which is killed in the middle of its work again and again. The end of it must be as without: the same answers, nothing for
+// Verify to find, no message given up.
 package main
 
 import (
@@ -24,6 +27,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -50,11 +56,11 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	employees int
-	seed      uint64
-	json      bool
-	keep      bool
-	chaos     bool
+	employees         int
+	seed              uint64
+	service, report   string
+	growth            sizes
+	json, keep, chaos bool
 }
 
 // The employees that the scenarios ask for are among the first 250, and a row key has six digits.
@@ -63,12 +69,39 @@ const (
 	maxEmployees = 500_000
 )
 
+// sizes are numbers of employees.
+type sizes []int
+
+// String is the sizes as Set takes them.
+func (s *sizes) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*s)), " ", ","), "[]")
+}
+
+// Set reads sizes with commas between them. The empty text is none.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for field := range strings.SplitSeq(text, ",") {
+		if text == "" {
+			return nil
+		}
+		n, err := strconv.Atoi(field)
+		if err != nil || n < minEmployees || n > maxEmployees {
+			return fmt.Errorf("%q is not a number from %d to %s", field, minEmployees, grouped(maxEmployees))
+		}
+		*s = append(*s, n)
+	}
+	return nil
+}
+
 func parseOptions(args []string, stderr io.Writer) (options, error) {
-	var o options
+	o := options{growth: sizes{500, 5_000, 20_000}}
 	flags := flag.NewFlagSet("contoso", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.employees, "n", 5000, fmt.Sprintf("number of `employees`, %d to %s", minEmployees, grouped(maxEmployees)))
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
+	flags.StringVar(&o.service, "service", "", "azurite, simulator or account; without it, an account if "+connectionVariable+" is set, else azurite if there is Node.js, else simulator")
+	flags.StringVar(&o.report, "report", "", "`file` of the report in HTML; without it, a new file in the folder for temporary files")
+	flags.Var(&o.growth, "growth", "numbers of employees at which reads are measured on a simulator, with commas; empty for none")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
 	flags.BoolVar(&o.keep, "keep", false, "leave tables, queues and containers on the account of "+connectionVariable)
 	flags.BoolVar(&o.chaos, "chaos", false, "have calls go wrong while the scenarios write, and kill the worker of the archive again and again")
@@ -81,6 +114,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.employees < minEmployees || o.employees > maxEmployees:
 		return o, fmt.Errorf("-n is %d: it can be %d to %d", o.employees, minEmployees, maxEmployees)
+	case !slices.Contains([]string{"", "azurite", "simulator", "account"}, o.service):
+		return o, fmt.Errorf("-service is %q: it can be azurite, simulator or account", o.service)
 	}
 	return o, nil
 }
@@ -101,7 +136,7 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 		return err
 	}
 	defer func() { err = errors.Join(err, at.leave()) }()
-	c, err := openCompany(ctx, o, at, progress)
+	c, err := openCompany(o, at, progress)
 	if err != nil {
 		return err
 	}
@@ -111,34 +146,54 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 	if !o.json {
 		out = stdout
 	}
-	r := &report{Account: c.account.String(), Emulator: at.emulator, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep, Chaos: c.chaos()}
+	r := &report{Account: c.account.String(), Emulator: at.emulator, Chosen: at.chosen, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep, Chaos: c.chaos()}
 	r.writeHead(out)
-	for _, sc := range parts {
-		s := &section{Title: sc.title, Guide: sc.guide}
-		if err := sc.run(ctx, c, s); err != nil {
-			progress.end()
-			return fmt.Errorf("%s: %w", sc.title, err)
-		}
-		progress.end()
-		s.write(out)
-		r.Sections = append(r.Sections, s)
-		if err := r.show(sc, s); err != nil {
-			return err
-		}
+	if err := c.play(ctx, parts, r, out); err != nil {
+		return err
+	}
+	if r.Growth, err = measureGrowth(ctx, o, progress); err != nil {
+		return err
 	}
 	if err := c.dropAll(ctx); err != nil {
 		return err
 	}
-	r.Tables, r.Queues, r.Containers = c.tables, c.queues, c.containers
-	r.Requests, r.Milliseconds = c.requests.Count(), milliseconds(time.Since(begin))
-	r.Chaos = c.chaos()
+	r.Resources, r.Requests, r.Milliseconds, r.Chaos = c.resources, c.requests.Count(), milliseconds(time.Since(begin)), c.chaos()
 	r.sumUp()
-	r.writeSummary(out)
-	r.writeFoot(out)
+	if r.File, err = r.save(o.report); err != nil {
+		return err
+	}
+	r.writeEnd(out)
 	if o.json {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
+	}
+	return nil
+}
+
+// play opens all scenarios, creates what they keep in the account, and runs them.
+func (c *company) play(ctx context.Context, parts []scenario, r *report, out io.Writer) error {
+	runs := make([]func(context.Context), len(parts))
+	for i, part := range parts {
+		s := &section{Title: part.title, Guide: part.guide, Plain: part.plain}
+		r.Sections = append(r.Sections, s)
+		if err := attempt(func() { runs[i] = part.open(&scene{c, s}) }); err != nil {
+			return fmt.Errorf("%s: %w", part.title, err)
+		}
+	}
+	if err := c.store.Create(ctx); err != nil {
+		return err
+	}
+	for i, part := range parts {
+		err := attempt(func() { runs[i](ctx) })
+		c.progress.end()
+		if err == nil {
+			r.Sections[i].write(out)
+			err = r.show(part, r.Sections[i])
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.title, err)
+		}
 	}
 	return nil
 }

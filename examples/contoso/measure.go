@@ -5,115 +5,112 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// asked is a question about T that is asked in two ways, which must give the same answer.
-type asked[T any, R comparable] struct {
-	text          string
-	with, without wayTo[T]
-	record        func(*T) R // what must be the same
+// repetitions is how often each way to an answer is measured; the report has the one with the middle time.
+const repetitions = 5
+
+// way is one way to the answer of a question about T.
+type way[T any] struct {
+	how        string // the class of the query, or what is read in place of a table
+	goes       int    // through so many rows; 0 is those that are found
+	sequence   func(context.Context) iter.Seq2[*T, error]
+	less       func(a, b *T) int
+	first      int
+	projection func(*T)
 }
 
-// wayTo is one way to an answer.
-type wayTo[T any] struct {
-	class    tables.QueryClass
-	how      string // in place of the class where no table is asked
-	searched int    // rows that the service has to go through; 0 for those it finds
-	ask      func(context.Context) iter.Seq2[*T, error]
-	sort     func(a, b *T) int // sorts in the client; nil where the rows come in order
-	top      int               // keeps the first ones in the client; 0 for all
-}
-
-// A question about employees has no record where all of an employee must be the same.
-type (
-	question = asked[Employee, record]
-	way      = wayTo[Employee]
-)
-
-// answering is the way of a query.
-func answering[T any](q tables.Query[T]) (wayTo[T], error) {
-	plan, err := q.Plan()
-	return wayTo[T]{class: plan.Class, ask: q.All}, err
-}
-
-// reading is the way of reading one thing by key.
-func reading[T any](get func(context.Context) (*T, error)) wayTo[T] {
-	return wayTo[T]{class: tables.PointQuery, searched: 1, ask: func(ctx context.Context) iter.Seq2[*T, error] {
-		return func(yield func(*T, error) bool) { yield(get(ctx)) }
+// get is the way of reading one thing by its key.
+func get[T any](read func(context.Context) (*T, error)) way[T] {
+	return way[T]{how: tables.PointQuery.String(), goes: 1, sequence: func(ctx context.Context) iter.Seq2[*T, error] {
+		return func(yield func(*T, error) bool) { yield(read(ctx)) }
 	}}
 }
 
-// repetitions is how often each way is measured; the report has the middle one.
-const repetitions = 5
-
-// ask asks a question about employees.
-func (c *company) ask(ctx context.Context, s *section, q question) error {
-	if q.record == nil {
-		q.record = (*Employee).record
-	}
-	return ask(ctx, c, s, q)
+// query is the way of a query.
+func query[T any](q tables.Query[T]) way[T] {
+	return way[T]{how: must(q.Plan()).Class.String(), sequence: q.All}
 }
 
-// ask asks a question both ways. Each way is asked once unmeasured, so that neither pays for cold connections.
-func ask[T any, R comparable](ctx context.Context, c *company, s *section, q asked[T, R]) error {
-	for _, w := range []wayTo[T]{q.with, q.without} {
-		if _, err := w.collect(ctx); err != nil {
-			return fmt.Errorf("%s: %w", q.text, err)
+// sequence is the way of reading some other sequence: how says which, mostly the class of its queries.
+func sequence[T any](how fmt.Stringer, read func(context.Context) iter.Seq2[*T, error]) way[T] {
+	return way[T]{how: how.String(), sequence: read}
+}
+
+// through is how many rows the service has to go through, where that is not those it finds.
+func (w way[T]) through(rows int) way[T] { w.goes = rows; return w }
+
+// sorted sorts in the client, where the rows come in another order.
+func (w way[T]) sorted(less func(a, b *T) int) way[T] { w.less = less; return w }
+
+// top keeps the first ones in the client.
+func (w way[T]) top(n int) way[T] { w.first = n; return w }
+
+// without drops what the other way does not read.
+func (w way[T]) without(drop func(*T)) way[T] { w.projection = drop; return w }
+
+// ask asks a question with the pattern and without it. Both answers must be the same. Each way is asked once unmeasured, so that
+// neither pays for new connections.
+func ask[T any](ctx context.Context, s *scene, question string, with, without way[T]) {
+	l := &lookup{Question: question}
+	answer, err := measured(ctx, s, with, &l.With)
+	if err == nil {
+		var other []*T
+		if other, err = measured(ctx, s, without, &l.Without); err == nil {
+			err = sameAnswers(answer, other)
 		}
 	}
-	with, withCost, err := measured(ctx, c, q.with)
 	if err != nil {
-		return fmt.Errorf("%s: %w", q.text, err)
+		panic(failure{fmt.Errorf("%s: %w", question, err)})
 	}
-	without, withoutCost, err := measured(ctx, c, q.without)
-	if err != nil {
-		return fmt.Errorf("%s, without patterns: %w", q.text, err)
-	}
-	if err := sameAnswers(with, without, q.record); err != nil {
-		return fmt.Errorf("%s: %w", q.text, err)
-	}
-	s.Lookups = append(s.Lookups, &lookup{Question: q.text, Found: len(with), With: withCost, Without: withoutCost})
-	return nil
+	l.Found = len(answer)
+	s.Lookups = append(s.Lookups, l)
 }
 
-// measured asks one way several times, and returns the cost in the middle.
-func measured[T any](ctx context.Context, c *company, w wayTo[T]) (found []*T, _ cost, err error) {
+// measured asks one way several times, and sets the cost with the middle time.
+func measured[T any](ctx context.Context, s *scene, w way[T], middle *cost) (found []*T, err error) {
+	if found, err = w.collect(ctx); err != nil {
+		return nil, err
+	}
 	var costs []cost
-	for range repetitions {
-		requests, begin := c.requests.Count(), time.Now()
+	for range s.repeat {
+		requests, begin := s.requests.Count(), time.Now()
 		if found, err = w.collect(ctx); err != nil {
-			return nil, cost{}, err
+			return nil, err
 		}
-		spent := cost{How: cmp.Or(w.how, w.class.String()), Searched: w.searched, Requests: c.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
-		if spent.Searched == 0 {
-			spent.Searched = len(found)
-		}
-		costs = append(costs, spent)
+		costs = append(costs, cost{How: w.how, Searched: cmp.Or(w.goes, len(found)), Requests: s.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))})
 	}
 	slices.SortFunc(costs, func(a, b cost) int { return cmp.Compare(a.Milliseconds, b.Milliseconds) })
-	return found, costs[len(costs)/2], nil
+	*middle = costs[len(costs)/2]
+	return found, nil
 }
 
-func (w wayTo[T]) collect(ctx context.Context) ([]*T, error) {
-	found, err := collect(w.ask(ctx))
+func (w way[T]) collect(ctx context.Context) ([]*T, error) {
+	found, err := collect(w.sequence(ctx))
 	if err != nil {
 		return nil, err
 	}
-	if w.sort != nil {
-		slices.SortFunc(found, w.sort)
+	if w.less != nil {
+		slices.SortFunc(found, w.less)
 	}
-	if w.top > 0 {
-		found = found[:min(w.top, len(found))]
+	if w.first > 0 {
+		found = found[:min(w.first, len(found))]
+	}
+	if w.projection != nil {
+		for _, v := range found {
+			w.projection(v)
+		}
 	}
 	return found, nil
 }
 
 // sameAnswers compares answer by answer, in order.
-func sameAnswers[T any, R comparable](with, without []*T, of func(*T) R) error {
+func sameAnswers[T any](with, without []*T) error {
 	if len(with) == 0 {
 		return fmt.Errorf("nothing was found, and the data has an answer to every question")
 	}
@@ -121,21 +118,39 @@ func sameAnswers[T any, R comparable](with, without []*T, of func(*T) R) error {
 		return fmt.Errorf("%d answers with the patterns, %d without", len(with), len(without))
 	}
 	for i := range with {
-		if a, b := of(with[i]), of(without[i]); a != b {
-			return fmt.Errorf("answer %d is %+v with the patterns, %+v without", i+1, a, b)
+		if a, b := fresh(with[i]), fresh(without[i]); !reflect.DeepEqual(a, b) {
+			return fmt.Errorf("answer %d is %+v with the patterns, %+v without", i+1, *a, *b)
 		}
 	}
 	return nil
 }
 
-// act does something, measures it and adds it to the section.
-func (c *company) act(s *section, what string, do func() (outcome string, err error)) error {
-	requests, begin := c.requests.Count(), time.Now()
-	outcome, err := do()
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+// concat reads one sequence after another.
+func concat[T any](all ...func(context.Context) iter.Seq2[*T, error]) func(context.Context) iter.Seq2[*T, error] {
+	return func(ctx context.Context) iter.Seq2[*T, error] {
+		return func(yield func(*T, error) bool) {
+			for _, part := range all {
+				for v, err := range part(ctx) {
+					if !yield(v, err) {
+						return
+					}
+				}
+			}
+		}
 	}
-	s.Actions = append(s.Actions, &action{What: what, Outcome: outcome,
-		Requests: c.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))})
-	return nil
+}
+
+// mapped yields what to makes of each value.
+func mapped[T, U any](all iter.Seq2[T, error], to func(T) (*U, error)) iter.Seq2[*U, error] {
+	return func(yield func(*U, error) bool) {
+		for v, err := range all {
+			var u *U
+			if err == nil {
+				u, err = to(v)
+			}
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
@@ -18,36 +24,119 @@ type place struct {
 	connection string
 	options    azcore.ClientOptions
 	emulator   string              // "azurite" or "simulator"; empty for an account
-	outside    bool                // it is outside of this process, so that others reach it
+	chosen     string              // why this service, where the program has chosen it
+	proxy      string              // by which other processes reach a simulator
 	lasts      bool                // what a run makes is there until it is dropped
 	now        func() time.Time    // the service's clock where it is not the time of day: a simulator's
 	pass       func(time.Duration) // waits; a simulator's clock stands still by itself
 	leave      func() error        // ends what the program has started
 }
 
-// findPlace takes what the environment asks for: a simulator, an account, or else an Azurite of the program's own.
+// findPlace takes the service that -service names. Its default is an account if there is one in the environment, else an Azurite of the
+// program's own, or a simulator where there is no Node.js to run Azurite.
 func findPlace(ctx context.Context, o options, p *progress) (*place, error) {
-	simulated, err := storagetest.Simulated()
-	if err != nil {
-		return nil, err
-	}
-	connection := os.Getenv(connectionVariable)
-	switch {
-	case connection != "" && !simulated:
-		return &place{connection: connection, outside: true, lasts: true, pass: time.Sleep, leave: func() error { return nil }}, nil
-	case o.keep:
-		return nil, fmt.Errorf("-keep needs an account in %s: what ends with the program keeps nothing", connectionVariable)
-	case simulated:
-		s, err := storagetest.NewSimulator(nil)
+	service, chosen, connection := o.service, "", os.Getenv(connectionVariable)
+	if service == "" {
+		simulated, err := storagetest.Simulated()
 		if err != nil {
 			return nil, err
 		}
-		return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", now: s.Clock.Now,
-			pass: func(d time.Duration) { time.Sleep(d); s.Clock.Advance(d) }, leave: func() error { return nil }}, nil
+		service, chosen = defaultService(simulated, connection != "")
 	}
-	server, err := storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say})
+	if o.keep && service != "account" {
+		return nil, fmt.Errorf("-keep needs an account in %s: what ends with the program keeps nothing", connectionVariable)
+	}
+	switch service {
+	case "account":
+		if connection == "" {
+			return nil, fmt.Errorf("-service account needs a connection string in %s", connectionVariable)
+		}
+		return &place{connection: connection, lasts: true, pass: time.Sleep, leave: func() error { return nil }}, nil
+	case "azurite":
+		server, err := storagetest.StartAzurite(ctx, &storagetest.AzuriteOptions{Progress: p.say})
+		if err != nil {
+			return nil, err
+		}
+		return &place{connection: server.ConnectionString(), options: server.Service().ClientOptions, emulator: service, pass: time.Sleep, leave: server.Stop}, nil
+	}
+	at, err := newSimulator()
+	if err == nil && o.chaos {
+		err = at.serve()
+	}
+	if err == nil {
+		at.chosen = chosen
+	}
+	return at, err
+}
+
+// defaultService is the service where -service names none.
+func defaultService(simulated, account bool) (service, chosen string) {
+	switch {
+	case simulated:
+		return "simulator", ""
+	case account:
+		return "account", ""
+	}
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "simulator", "There is no " + tool + " on PATH to run Azurite, so this runs on the simulator, in memory."
+		}
+	}
+	return "azurite", ""
+}
+
+func newSimulator() (*place, error) {
+	s, err := storagetest.NewSimulator(nil)
 	if err != nil {
 		return nil, err
 	}
-	return &place{connection: server.ConnectionString(), options: server.Service().ClientOptions, emulator: "azurite", outside: true, pass: time.Sleep, leave: server.Stop}, nil
+	return simulated(s), nil
+}
+
+// simulated is a simulator's place. Its clock goes on while the program waits.
+func simulated(s *storagetest.Service) *place {
+	return &place{connection: s.ConnectionString, options: s.ClientOptions, emulator: "simulator", now: s.Clock.Now,
+		pass: func(d time.Duration) { time.Sleep(d); s.Clock.Advance(d) }, leave: func() error { return nil }}
+}
+
+// serve lets worker processes reach the simulator: by an HTTP proxy on the loopback interface, which hands each request to the simulator,
+// whatever host it names.
+func (at *place) serve() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: relay(at.options.Transport), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	at.proxy = "http://" + listener.Addr().String()
+	leave := at.leave
+	at.leave = func() error {
+		err := server.Close()
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return errors.Join(err, leave())
+	}
+	return nil
+}
+
+// relay answers requests with what the transport answers.
+func relay(to policy.Transporter) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RequestURI = ""
+		for _, hop := range []string{"Proxy-Connection", "Accept-Encoding", "Connection"} {
+			r.Header.Del(hop)
+		}
+		answer, err := to.Do(r)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the client sees a connection that breaks off
+		}
+		defer answer.Body.Close()
+		for name, values := range answer.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(w, answer.Body) // who has gone away needs no answer
+	})
 }

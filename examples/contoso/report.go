@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/tablepatterns/tablepatterns/patterns"
 )
 
 // report is the whole run; -json prints it.
 type report struct {
 	Account      string     `json:"account"`
-	Emulator     string     `json:"emulator"` // azurite or simulator; empty on an account
+	Emulator     string     `json:"emulator"`         // azurite or simulator; empty on an account
+	Chosen       string     `json:"chosen,omitempty"` // why the program has chosen the simulator
 	Seed         uint64     `json:"seed"`
 	Employees    int        `json:"employees"`
 	Departments  int        `json:"departments"`
@@ -25,20 +24,29 @@ type report struct {
 	Chaos        *chaos     `json:"chaos"` // null without -chaos
 	Requests     int        `json:"requests"`
 	Milliseconds float64    `json:"milliseconds"`
-	Tables       []string   `json:"tables"`
-	Queues       []string   `json:"queues"`
-	Containers   []string   `json:"containers"`
+	Growth       []*growth  `json:"growth"`
+	Resources    []string   `json:"resources"` // "table ContosoEmployees", and so on
 	Kept         bool       `json:"kept"`
+	File         string     `json:"file"` // with the report in HTML
 }
 
 // section is what one scenario saw.
 type section struct {
-	Title   string    `json:"title"`
-	Guide   string    `json:"guide"`
-	Plain   string    `json:"plain,omitempty"` // what is asked without the patterns; empty is one row an employee
-	Lookups []*lookup `json:"lookups,omitempty"`
-	Actions []*action `json:"actions,omitempty"`
-	Text    []string  `json:"text,omitempty"`
+	Title   string          `json:"title"`
+	Guide   string          `json:"guide"`
+	Plain   string          `json:"plain,omitempty"` // what is asked without the patterns; empty is one row an employee
+	Lookups []*lookup       `json:"lookups,omitempty"`
+	Actions []*action       `json:"actions,omitempty"`
+	Text    []string        `json:"text,omitempty"`
+	Loads   []partitionLoad `json:"loads,omitempty"`
+}
+
+// partitionLoad is what a partition had to take in its busiest second.
+type partitionLoad struct {
+	Design    string  `json:"design"` // how the partitions are made
+	Partition string  `json:"partition"`
+	Writes    int     `json:"writes"`
+	Share     float64 `json:"share"` // of the target of a partition
 }
 
 // lookup is one question, answered with the patterns and without. Both answers were the same.
@@ -92,6 +100,9 @@ func (c *cost) add(d cost) {
 
 func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
+	if r.Chosen != "" {
+		fmt.Fprintln(w, r.Chosen)
+	}
 	fmt.Fprintf(w, "Each question is asked %d times each way; ms is the middle of %[1]d. \"searched\" are the rows that Azure goes through.\n", repetitions)
 	if r.Chaos != nil {
 		fmt.Fprintf(w, "Chaos: %g %% of the calls of the scenarios' writes go wrong, %g %% of the transactions among them inside the answer, and the requests and times are those with repetitions.\n",
@@ -142,17 +153,21 @@ func (c cost) String() string {
 	return fmt.Sprintf("%-14s%9s%5s%10s", c.How, grouped(c.Searched), grouped(c.Requests), tenths(c.Milliseconds))
 }
 
-func (r *report) writeFoot(w io.Writer) {
-	s := r.Summary
+// writeEnd is what follows the sections.
+func (r *report) writeEnd(w io.Writer) {
+	r.writeSummary(w)
+	r.writeGrowth(w)
 	if r.Kept {
-		fmt.Fprintf(w, "\nTables kept: %s\nQueues kept: %s\nContainers kept: %s\n", strings.Join(r.Tables, ", "), strings.Join(r.Queues, ", "), strings.Join(r.Containers, ", "))
+		fmt.Fprintf(w, "\nKept: %s\n", strings.Join(r.Resources, ", "))
 	} else {
-		fmt.Fprintf(w, "\nDropped: %s, %s and %s\n", counted(len(r.Tables), "table"), counted(len(r.Queues), "queue"), counted(len(r.Containers), "container"))
+		fmt.Fprintf(w, "\nDropped: %d tables, queues and containers\n", len(r.Resources))
 	}
 	if r.Chaos != nil {
 		fmt.Fprintf(w, "Chaos, in the writes of the scenarios: %s\n", r.Chaos)
 		fmt.Fprintf(w, "Worker processes killed: %d. Their calls meet faults, too, which are not counted.\n", r.Chaos.Kills)
 	}
+	s := r.Summary
+	fmt.Fprintf(w, "The report with plots: %s\n", r.File)
 	fmt.Fprintf(w, "All is as it should be: %d questions had the same answers both ways, %s rows searched with the patterns, %s without; %s in %s s.\n",
 		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))
 }
@@ -181,9 +196,3 @@ func tenths(f float64) string {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// explain adds an explanation to the section's text.
-func (s *section) explain(title string, x *patterns.Explanation) {
-	s.Text = append(s.Text, title)
-	s.Text = append(s.Text, strings.Split(strings.TrimSpace(x.String()), "\n")...)
-}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed chart.umd.min.js
+var chartLibrary string // Chart.js 4.6.1, chart.umd.min.js of the npm package chart.js without its source map, under the MIT License
+
+// chart is one plot of the page and the table below it, which has the same numbers.
+type chart struct {
+	ID     string   `json:"id"`
+	Title  string   `json:"title"`
+	Note   string   `json:"-"`
+	Lines  bool     `json:"lines"` // else bars
+	Log    bool     `json:"log"`   // scale of the numbers
+	First  string   `json:"first"` // what the labels are
+	Unit   string   `json:"unit"`  // what the numbers are
+	Labels []string `json:"labels"`
+	Detail []string `json:"detail"` // of each label, in the table
+	Series []series `json:"series"`
+}
+
+// series is the numbers of one way or design, a number or nil for each label.
+type series struct {
+	Name   string `json:"name"`
+	Color  int    `json:"color"`
+	Dashed bool   `json:"dashed"`
+	Values []*int `json:"values"`
+}
+
+// Columns are the heads of the table: of lines the labels, of others the series, or the unit where a label has one number.
+func (c *chart) Columns() []string {
+	switch {
+	case c.Lines:
+		return c.Labels
+	case c.single():
+		return []string{c.Unit}
+	}
+	return []string{c.Series[0].Name, c.Series[1].Name}
+}
+
+// single reports whether each label has a number of one series only.
+func (c *chart) single() bool { return !c.Lines && len(c.Series) != 2 }
+
+// tableRow is a row of the table.
+type tableRow struct {
+	Name, Detail string
+	Cells        []string
+}
+
+// Rows are the numbers of the chart as text.
+func (c *chart) Rows() []tableRow {
+	var rows []tableRow
+	if c.Lines {
+		for _, s := range c.Series {
+			row := tableRow{Name: s.Name}
+			for _, v := range s.Values {
+				row.Cells = append(row.Cells, grouped(*v))
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	for i, label := range c.Labels {
+		row := tableRow{Name: label, Detail: c.Detail[i]}
+		for _, s := range c.Series {
+			if s.Values[i] != nil {
+				row.Cells = append(row.Cells, grouped(*s.Values[i]))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// byPattern is a chart of the summary: of what was spent with each pattern, and without it.
+func (r *report) byPattern(id, title, note, unit string, of func(*spent) int) *chart {
+	c := &chart{ID: id, Title: title, Note: note, Log: true, First: "pattern", Unit: unit, Series: []series{{Name: "with the pattern"}, {Name: "without", Color: 1}}}
+	for _, row := range r.Patterns {
+		var values [2]*int
+		for i, x := range []*spent{&row.With, row.Without} {
+			if x != nil && of(x) > 0 {
+				values[i] = new(of(x))
+			}
+		}
+		if values[0] == nil || values[1] == nil {
+			continue // nothing to compare
+		}
+		c.Labels, c.Detail = append(c.Labels, row.Pattern), append(c.Detail, row.What)
+		for i := range values {
+			c.Series[i].Values = append(c.Series[i].Values, values[i])
+		}
+	}
+	return c
+}
+
+// byEmployees is the chart of growth, of those questions that the summary has.
+func (r *report) byEmployees() *chart {
+	c := &chart{ID: "growth", Title: "Rows searched as the company grows", Lines: true, Log: true, First: "employees", Unit: "rows",
+		Note: "The same questions with more and more employees, measured on a simulator. What has a pattern for it, a line, is answered from the rows that are found; without it, dashed, the service goes through the department or the table."}
+	for _, row := range r.Patterns {
+		for _, g := range r.Growth {
+			if g.Question != row.What {
+				continue
+			}
+			with, without := series{Name: row.Pattern, Color: len(c.Series) / 2}, series{Name: row.Pattern + ", without", Color: len(c.Series) / 2, Dashed: true}
+			c.Labels = nil
+			for _, point := range g.Points {
+				c.Labels = append(c.Labels, grouped(point.Employees))
+				with.Values, without.Values = append(with.Values, new(point.With.Searched)), append(without.Values, new(point.Without.Searched))
+			}
+			c.Series = append(c.Series, with, without)
+		}
+	}
+	return c
+}
+
+// byPartition is the chart of hot partitions: the busiest ones of each design.
+func (r *report) byPartition() *chart {
+	c := &chart{ID: "partitions", Title: "Writes to the busiest partitions", First: "partition", Unit: "writes in the busiest second",
+		Note: "Rows whose keys rise in time, all written in one second. A partition an hour, the prepend/append anti-pattern, takes them all."}
+	for _, s := range r.Sections {
+		shown := map[string]int{}
+		for _, load := range s.Loads {
+			if shown[load.Design]++; shown[load.Design] > partitions {
+				continue
+			}
+			if shown[load.Design] == 1 {
+				c.Series = append(c.Series, series{Name: load.Design, Color: len(c.Series), Values: make([]*int, len(c.Labels))})
+			}
+			c.Labels, c.Detail = append(c.Labels, load.Partition), append(c.Detail, fmt.Sprintf("%s, %.1f %% of the target", load.Design, 100*load.Share))
+			for i := range c.Series {
+				var writes *int
+				if i == len(c.Series)-1 {
+					writes = new(load.Writes)
+				}
+				c.Series[i].Values = append(c.Series[i].Values, writes)
+			}
+		}
+		for design, n := range shown {
+			if n > partitions {
+				c.Note += fmt.Sprintf(" Of the %d partitions %s, %d are shown.", n, design, partitions)
+			}
+		}
+	}
+	return c
+}
+
+// charts are those for which the run has numbers.
+func (r *report) charts() []*chart {
+	var all []*chart
+	for _, c := range []*chart{
+		r.byPattern("rows", "Rows searched, with each pattern and without", "The rows that Azure goes through to answer a question. The scale is logarithmic: each step to the right is ten times as many.", "rows",
+			func(x *spent) int { return x.Searched }),
+		r.byPattern("requests", "Requests, with each pattern and without", "Some patterns pay for fewer rows with more requests, and some the other way round.", "requests",
+			func(x *spent) int { return x.Requests }),
+		r.byEmployees(), r.byPartition(),
+	} {
+		if len(c.Labels) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// writePage writes the report as one page of HTML, which loads nothing.
+func (r *report) writePage(w io.Writer) error {
+	page, err := template.New("page").Funcs(template.FuncMap{"grouped": grouped, "seconds": func(ms float64) string { return tenths(ms / 1000) }, "service": func() string {
+		return cmp.Or(r.Emulator, "an account")
+	}}).Parse(pageText)
+	if err != nil {
+		return err
+	}
+	return page.Execute(w, struct {
+		*report
+		Charts  []*chart
+		Library template.JS // ours, of a file without "</script"; everything else is escaped
+	}{r, r.charts(), template.JS(chartLibrary)})
+}
+
+// save writes the page to the file, or without a name to a new one among the temporary files, and returns its path.
+func (r *report) save(name string) (_ string, err error) {
+	var f *os.File
+	if name == "" {
+		f, err = os.CreateTemp("", "contoso-*.html")
+	} else {
+		f, err = os.Create(name)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Name(), r.writePage(f)
+}
