@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// facts is Audit.Expected of a source. With Find the holders are not known to the source: then there are none, and held
-// compares.
+// facts implements Audit.Expected for sources. With Find the source does not know its holders: then facts returns none, and held makes the
+// comparison.
 func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	s, err := end.ready()
 	if err != nil {
@@ -31,9 +31,9 @@ func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// held is Audit.List of a source. With Find it yields only holders whose copy differs from their source, each of which is held without
-// reason; it keeps the sources that it meets in memory. Requests: 1 for each page of the holders' table; with Find 1 more
-// for each source.
+// held implements Audit.List for sources. With Find it yields only the holders whose copy differs from their source, as copies that no
+// source requires; it keeps the sources that it reads in memory. Requests: 1 for each page of the holders' table; with Find 1 more for each
+// source.
 func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		s, err := end.ready()
@@ -84,8 +84,8 @@ func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
-// isWrong reports whether a holder's copy differs from the source to which it refers. seen are sources that were read before,
-// nil for those that are not there.
+// isWrong reports whether a holder's copy differs from the source to which it refers. seen holds the sources that were read before, nil for
+// one that does not exist.
 func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
@@ -99,7 +99,7 @@ func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, hold
 	return !right, err
 }
 
-// read is Audit.Read of a source. A holder that does not exist has no copy, and counts as correct.
+// read implements Audit.Read for sources. A holder that does not exist has no copy, and counts as correct.
 func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := driver.SplitKey(place)
 	s, readyErr := end.ready()

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// bring changes a holder in memory to the copy of a source, nil for a source that does not exist, and reports whether
-// it changed. names says that the source names the holder; with Find, the holder names the source.
+// bring writes the copy of a source into a holder in memory, or clears it if source is nil, and reports whether the holder changed. names
+// says that the source names the holder; with Find, the holder names the source.
 func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -40,7 +40,7 @@ func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	return is && held == source
 }
 
-// isAsAsked reports whether a holder has the right copy. It does not modify the holder.
+// isAsAsked reports whether a holder has the copy that the source requires. It does not modify the holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -61,7 +61,7 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 // which Link.Properties does not name, since Verify could not check it.
 func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	others := r.others(holder)
-	before, beforeErr := r.digest(holder) // what a caller has put into the copy need not be storable
+	before, beforeErr := r.digest(holder) // the caller may have put values into the copy that cannot be stored
 	r.link.Copy(source, holder)
 	after, err := r.digest(holder)
 	if err != nil {
@@ -75,10 +75,10 @@ func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	return beforeErr != nil || before != after, nil
 }
 
-// other is a property that is not of the copy, with its value as a text.
+// other is a property outside of the copy, with its value as a text.
 type other struct{ name, value string }
 
-// others are the properties of a holder that Copy must leave alone. One that cannot be stored is its error.
+// others returns the properties of a holder that Copy must not change. For one that cannot be stored, the value is the text of the error.
 func (r *relation[S, H]) others(holder *H) []other {
 	var all []other
 	for _, name := range r.codec.PropertyNames() {
@@ -98,7 +98,8 @@ func (r *relation[S, H]) others(holder *H) []other {
 	return all
 }
 
-// copyOf is the digest of a source's copy, nil for a cleared one. It refuses what no holder could store.
+// copyOf returns the digest of the copy of a source; for a nil source, that of a cleared copy. It returns an error if no holder can store
+// the copy.
 func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	holder := new(H)
 	if _, err := r.write(holder, source); err != nil {
@@ -107,7 +108,7 @@ func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	return r.digest(holder)
 }
 
-// digest is that of the copy which a holder has: of names, types and values.
+// digest returns the digest of the copy in a holder, over its names, types and values.
 func (r *relation[S, H]) digest(holder *H) (digest [16]byte, err error) {
 	copied, err := r.codec.EncodeOnly(holder, r.link.Properties)
 	if err != nil {

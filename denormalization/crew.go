@@ -23,7 +23,7 @@ func newCrew(n int) *crew {
 	return c
 }
 
-// do begins something once there is room for it.
+// do starts a function in a goroutine as soon as fewer than the limit run.
 func (c *crew) do(work func() error) {
 	c.running.Go(func() error {
 		defer c.catch()
@@ -43,7 +43,7 @@ func (c *crew) catch() {
 // failed keeps an error of the caller's own goroutine, if it is the first one.
 func (c *crew) failed(err error) { c.do(func() error { return err }) }
 
-// wait waits for all and returns the first error.
+// wait waits for all functions and returns the first error.
 func (c *crew) wait() error {
 	err := c.running.Wait()
 	if c.panicked != nil {

@@ -18,14 +18,14 @@ type fanOut[S, H any] struct {
 	*linked[S, H]
 	*crew
 	key    tables.Key
-	source *S                  // as it was seen, nil when it did not exist
-	keys   map[tables.Key]bool // of the holders that the source names
+	source *S                  // as it was read, nil if it did not exist
+	keys   map[tables.Key]bool // keys of the holders that the source names
 
 	mu    sync.Mutex
 	other map[tables.Key]namedBy // sources whose copies holders have, as they were read last
 }
 
-// namedBy is which holders a source names, in one of its versions.
+// namedBy holds the keys of the holders that one version of a source names.
 type namedBy struct {
 	etag azcore.ETag
 	keys map[tables.Key]bool
@@ -103,8 +103,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// correct reports whether a holder that Find yielded is already correct. One that was read through an index may be
-// outdated.
+// correct reports whether a holder that Find yielded is already correct. A holder that was read through an index may be outdated.
 func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
@@ -129,7 +128,7 @@ func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 	return nil
 }
 
-// give makes one holder, which was just read, as the source asks, and reports whether to write it. read reads a source.
+// give changes a holder that was just read to what the source requires, and reports whether to write it. read reads a source.
 func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, holder *H) (write bool, err error) {
 	names := f.names(n.key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
@@ -158,15 +157,15 @@ func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, hol
 	return follows(ours, theirs), nil
 }
 
-// follows reports whether a was written after b. Two sources may have one Timestamp: the service gives it to all rows of a change
-// set, and to rows that are written within a millisecond. Then the greater key wins, so that every order of messages ends with
+// follows reports whether source a counts as written after source b. Two sources may have one Timestamp: the service gives it to all rows
+// of a change set, and to rows that are written within a millisecond. Then the greater key wins, so that every order of messages ends with
 // the same holder.
 func follows(a, b *tables.Meta) bool {
 	x, y := a.Key(), b.Key()
 	return cmp.Or(a.Timestamp.Compare(b.Timestamp), compoundkey.Compare(x.Partition, y.Partition), compoundkey.Compare(x.Row, y.Row)) > 0
 }
 
-// naming reads a source as it is now, nil for one that does not name the holder.
+// naming reads the current state of a source; it returns nil if the source does not name the holder.
 func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, holder tables.Key) (*tables.Meta, error) {
 	v, err := read(ctx, source)
 	if v == nil || err != nil {
@@ -179,8 +178,8 @@ func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, h
 	return meta, nil
 }
 
-// namedIn returns the holders that a source names, and works that out once for each of its versions: thousands of holders may
-// have the copy of the same other source.
+// namedIn returns the holders that a source names. It computes them once for each version of the source: thousands of holders may have the
+// copy of the same other source.
 func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +187,7 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 	if known.keys == nil || known.etag != meta.ETag {
 		keys, err := f.holdersOf(source)
 		if err != nil {
-			keys = nil // what the link refuses names nobody
+			keys = nil // a source that the link refuses names no holder
 		}
 		known = namedBy{meta.ETag, setOf(keys)}
 		f.other[meta.Key()] = known
@@ -196,12 +195,12 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 	return known.keys
 }
 
-// holderError says of which holder an error is: what is reported of an intent names the source.
+// holderError adds the holder to an error: the report of an intent names only the source.
 func (r *linked[S, H]) holderError(key tables.Key, err error) error {
 	return r.errorAt("holder", key, r.holders.Table(), err)
 }
 
-// errorAt says of which entity at the other end of the link an error is.
+// errorAt adds the entity at the other end of the link to an error.
 func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, err error) error {
 	where := fmt.Errorf("the %s (%q, %q) in %s: %w", end, key.Partition, key.Row, table.Name(), err)
 	var e *tables.Error

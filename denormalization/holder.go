@@ -53,7 +53,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	return implementation, nil
 }
 
-// prior notes the source and the copy of a holder as it was read: a change that leaves both as they are needs nothing.
+// prior returns the source and the digest of the copy of a holder as it was read: a change that alters neither needs no work.
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
@@ -66,9 +66,9 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 	return []string{place, hex.EncodeToString(digest[:])}, nil
 }
 
-// completion is what a change of a holder has read about its sources.
+// completion holds what a change of a holder has read about its sources.
 type completion[S any] struct {
-	places  []string // of the sources that the holder may belong to
+	places  []string // keys of the sources that the holder may belong to
 	sources []*S     // those of them that exist
 }
 
@@ -142,7 +142,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 	return keys, nil
 }
 
-// read reads a source as it is now, nil for none.
+// read reads the current state of a source, nil if it does not exist.
 func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	source, err := r.sources.Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -151,7 +151,7 @@ func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	return source, err
 }
 
-// fill writes the copy of a source into a holder that is about to be stored, nil for none.
+// fill writes the copy of a source into a holder that is about to be stored; a nil source clears the copy.
 func (h *linked[S, H]) fill(holder *H, source *S) error {
 	if source != nil {
 		_, err := h.bring(holder, h.sources.KeyOf(source), source, true)
@@ -226,13 +226,13 @@ func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.K
 	return nil
 }
 
-// sourceError says of which source an error is: what is reported of an intent names the holder.
+// sourceError adds the source to an error: the report of an intent names only the holder.
 func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
 	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
-// companions is for holders in their sources' partitions: it stages the sources that were read for the copy, unchanged. A source
-// that has changed since, or that is being changed without having seen the holder, refuses one of the two transactions.
+// companions is for holders in their sources' partitions: it stages the sources that were read for the copy, unchanged. If a source has
+// changed since, or a concurrent change of it has not seen the holder, its ETag makes one of the two transactions fail.
 func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
 	done, _ := c.Noted().(*completion[S])
 	if done == nil || c.Kind == driver.ChangeDelete {

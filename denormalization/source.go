@@ -41,11 +41,11 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	return implementation, nil
 }
 
-// prior notes the holders of a source as it was read. What the link refuses never had any.
+// prior returns the keys of the holders of a source as it was read. A source that the link refuses never had holders.
 func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
 	l, err := s.ready()
 	if err != nil {
-		return nil, nil // each change of a source says so
+		return nil, nil // each change of a source returns this error
 	}
 	keys, err := l.holdersOf(entity)
 	if err != nil {
@@ -92,7 +92,7 @@ const newlyNamed = "\tnew"
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
 	l, err := s.ready()
 	if err != nil || c.Kind == driver.ChangeTouch {
-		return nil, err // no holder needs what has not changed; Rebuild and Repair reconcile those that lack it
+		return nil, err // a touch changes no copy
 	}
 	places := []string{allHolders}
 	if s.link.Find == nil {
@@ -110,7 +110,7 @@ func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]
 	return places, nil
 }
 
-// placesOf names holders in an intent.
+// placesOf returns the names of holders for an intent.
 func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	had := map[string]bool{}
 	for _, place := range c.Prior {
@@ -242,7 +242,7 @@ func unlessChanged(changed bool, err error) error {
 	return err
 }
 
-// passed makes nothing of the errors of a holder that needs no change, or does not exist.
+// passed returns nil for the errors that a holder needs no change or does not exist.
 func passed(err error) error {
 	if errors.Is(err, errCorrect) || errors.Is(err, tables.ErrNotFound) {
 		return nil

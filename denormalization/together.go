@@ -23,7 +23,7 @@ type heldBy[H any] struct {
 	holder *H
 }
 
-// readSource reads a source as it is now, nil for none.
+// readSource reads the current state of a source, nil if it does not exist.
 type readSource[S any] func(ctx context.Context, key tables.Key) (*S, error)
 
 // mostTogether limits the holders that are written in one transaction: each may have another row for an index.
@@ -44,7 +44,7 @@ func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 	}
 	for _, partition := range order {
 		group := partitions[partition]
-		slices.SortFunc(group, func(a, b named) int { return compoundkey.Compare(a.key.Row, b.key.Row) }) // keys that lie close are read together
+		slices.SortFunc(group, func(a, b named) int { return compoundkey.Compare(a.key.Row, b.key.Row) }) // one query reads keys that lie close together
 		for part := range slices.Chunk(group, mostTogether) {
 			if err := ctx.Err(); err != nil {
 				f.failed(err)
@@ -66,7 +66,7 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	}
 	found, err := f.holders.GetEach(ctx, keys)
 	if err != nil {
-		return f.oneByOne(ctx, group) // so that a row that cannot be read delays only itself
+		return f.oneByOne(ctx, group) // one by one, so that a row that cannot be read delays only itself
 	}
 	var holders []heldBy[H]
 	for i, holder := range found {
@@ -120,7 +120,7 @@ func (f *fanOut[S, H]) commit(ctx context.Context, holders []heldBy[H]) error {
 	return err
 }
 
-// changeOf returns which holder of a transaction was refused, from 1; 0 if that is unknown.
+// changeOf returns the number of the holder that a transaction was refused for, from 1; 0 if it is unknown.
 func changeOf(err error) int {
 	var e *tables.Error
 	if errors.As(err, &e) {

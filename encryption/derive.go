@@ -75,8 +75,8 @@ func (k *writeKeys) commits(o *origin) bool {
 	return subtle.ConstantTimeCompare(k.commitment, o.commitment[:]) == 1
 }
 
-// valueNonce returns the nonce of a value. It is unique under its key, since a key serves one write and each index
-// occurs once in a write.
+// valueNonce returns the nonce of a value. No nonce repeats under one key, since a key serves one write and each index occurs once in a
+// write.
 func valueNonce(index uint16) []byte {
 	nonce := make([]byte, 12)
 	binary.BigEndian.PutUint16(nonce[10:], index)

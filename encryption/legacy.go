@@ -108,7 +108,8 @@ func (c *rowCipher) loadLegacy(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// legacyCipher unwraps the content key. If that fails, it continues with a key of zeros, so that the time does not tell.
+// legacyCipher unwraps the content key. If that fails, it continues with a key of zeros, so that an attacker cannot learn from the time
+// which check failed.
 func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.Properties) (*legacyCipher, error) {
 	text, intact := p.Get(legacyMetadata).Text()
 	var l legacyEnvelope

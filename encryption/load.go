@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// load reverses store. Anything that store did not write is ErrNotAuthentic. In a partial read, a property that was not
-// read cannot be told from one that somebody removed; load checks each value that is there.
+// load reverses store. It returns ErrNotAuthentic for anything that store did not write. In a partial read, load cannot distinguish a
+// property that was not read from one that somebody removed; it checks each value that was read.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
 	switch {

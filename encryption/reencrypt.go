@@ -10,13 +10,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
-// entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old
-// libraries (with Options.Legacy). It writes each under its ETag, so other writers may continue; they use the current
-// key themselves once their TTL has expired. It writes those of a partition in change sets; an entity for which a set is refused
-// is written alone, so that one that is changed all the time delays only itself. The other patterns of the repository see
-// driver.ChangeTouch. Reencrypt can be interrupted at any point and repeated or resumed. The repository must have the Encryption
-// among its patterns.
+// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key: entities under an older
+// data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). It writes each
+// under its ETag, so other writers may continue; they use the current key themselves once their TTL has expired. It writes the entities of
+// a partition in change sets. If a set fails, it writes its entities one by one, so that an entity that changes all the time delays only
+// itself. The other patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at any point and repeated or resumed.
+// The repository must have the Encryption among its patterns.
 //
 // An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its page, as Undecodable
 // if it cannot be read or decrypted and Different otherwise, with the error in Finding.Err. Reencrypt does not use Patterns, Lag,

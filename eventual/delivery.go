@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// delivery is one message that the worker got, and what happened to it.
+// delivery is one message that the worker got, and the state of its handling.
 type delivery struct {
 	*session
 	raw     dequeued
@@ -47,7 +47,7 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 		outcome := d.acknowledge()
 		failed := d.err
 		if outcome == verdict.Release.String() {
-			failed = nil // it is left to a later delivery, and does not count as a failure
+			failed = nil // a later delivery handles the message, and this one does not count as a failure
 		}
 		process.End(d.typeName(), outcome, outcome == verdict.Finish.String(), d.sent(), failed)
 	}()
@@ -55,7 +55,7 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	d.verdict, d.err = d.handle(ctx, e, unreadable)
 }
 
-// senderOf is the trace of a message's sender, as far as the message can be trusted.
+// senderOf returns the trace context of a message's sender if the message can be trusted.
 func (s *session) senderOf(e *envelope, unreadable error) string {
 	if unreadable != nil || e.Trace == "" || !s.signals.On() || s.queue.authenticate(e, time.Now()) != nil {
 		return ""
@@ -63,7 +63,7 @@ func (s *session) senderOf(e *envelope, unreadable error) string {
 	return e.Trace
 }
 
-// sent is when the message was sent, zero if that is unknown.
+// sent returns when the message was sent, or the zero time if that is unknown.
 func (d *delivery) sent() time.Time {
 	if d.message == nil {
 		return time.Time{}

@@ -11,7 +11,7 @@
 //	orders-poison           the messages that failed too often
 //	orders-claims/claims/*  the bodies that are too large for a message, one blob each
 //
-// The text of a message is the base64 of a JSON object, or that object as it is:
+// The text of a message is a JSON object, in base64 or not
 //
 //	{"v":1,"id":"5LT4...","type":"ship","sent":"2026-11-20T13:00:00.5Z","body":{"order":7}}
 //	{"v":1,"id":"OZQK...","type":"ship","sent":"2026-11-20T13:00:00.5Z","steps":["charge"],"claim":{"blob":"OZQK...","length":70000,"sha256":"9f86..."}}

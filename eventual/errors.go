@@ -26,7 +26,7 @@ func failure(op, resource string, err error) error {
 	return e
 }
 
-// writeFailure is failure for a write: the kind is ErrUnknownOutcome if an attempt may have been applied.
+// writeFailure converts the error of a write as failure does, but with the kind ErrUnknownOutcome if an attempt may have been applied.
 func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil

@@ -60,13 +60,13 @@ func (b *intentBody) intent() intents.Intent {
 	return i
 }
 
-// reconcilers are the repositories whose intents go over a queue, by name.
+// reconcilers holds, by repository name, the functions that reconcile the intents of a queue.
 type reconcilers struct {
 	mu     sync.RWMutex
 	byName map[string]func(context.Context, intents.Intent) error
 
 	opening sync.Mutex
-	open    func(name string) error // makes a repository that the program has not made yet; nil: there are no others
+	open    func(name string) error // makes a repository that the program has not made yet; nil if it cannot
 }
 
 func (r *reconcilers) add(name string, reconcile func(context.Context, intents.Intent) error) error {
@@ -88,7 +88,8 @@ func (r *reconcilers) get(name string) func(context.Context, intents.Intent) err
 	return r.byName[name]
 }
 
-// find returns the function of a repository, which it opens if the program has not made it yet. Several deliveries may need the same one.
+// find returns the function that reconciles a repository's intents; if the program has not made the repository yet, find opens it.
+// Concurrent deliveries may need the same repository, so a lock makes the second one wait.
 func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) error, error) {
 	if reconcile := r.get(name); reconcile != nil {
 		return reconcile, nil
@@ -110,7 +111,7 @@ func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) e
 	return nil, fmt.Errorf("StoreOptions.OpenRepository(%q) made no repository with this name whose patterns have effects outside of the partition: %w", name, errUnknownRepository)
 }
 
-// runner is a Queue as the repositories of a Store use it. It is a type of its own, so that programs do not see its methods.
+// runner is the view of a Queue that the repositories of a Store use. It is a type of its own, so that programs do not see its methods.
 type runner struct {
 	*Queue
 	open openIntents
@@ -138,7 +139,8 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 			h.stop()
 		}
 	}()
-	// What is written for another message waits for no open intent: it may be the close of that intent itself, which goes round.
+	// A change that a handler or the close of an intent makes does not wait for open intents: it could wait for the intent that is being
+	// closed, and so for itself.
 	nested := lease.From(ctx) != nil
 	if !nested {
 		err = r.open.wait(h.context(), &intent)
@@ -149,7 +151,8 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 	switch {
 	case err == nil:
 		rest, failure := apply(h.context())
-		// A message that may exist twice is not renewed, and what a handler writes is sent only while the handler's message is held.
+		// Close later only if the message is renewed, which one that may exist twice is not, and not within a handler, whose requests are
+		// sent only while its own message is held.
 		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
@@ -179,14 +182,14 @@ func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Res
 	defer h.stop()
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
 	defer func() {
-		if p := recover(); p != nil { // there is no caller whom a panic of a pattern could reach
+		if p := recover(); p != nil { // a panic of a pattern would end the program: there is no caller that could recover it
 			q.logEffect(h.own, intent, true, fmt.Errorf("a pattern has panicked: %T", p))
 		}
 	}()
 	q.closeNow(h.own, h, intent, true, rest, nil)
 }
 
-// closeNow closes an intent, and leaves to the workers what fails.
+// closeNow closes an intent; if a step fails, it leaves the intent to the workers.
 func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
 	if failure == nil && rest.Close != nil {
 		failure = rest.Close(ctx)

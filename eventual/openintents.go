@@ -37,7 +37,7 @@ func (o *openIntents) limit(most int) {
 	o.most = most
 }
 
-// start closes an intent in the background. It returns false if too many are open: then the caller closes it.
+// start closes an intent in the background. It returns false if too many intents are open: then the caller closes the intent.
 func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,7 +60,7 @@ func (o *openIntents) end(x *openIntent) {
 	close(x.done)
 }
 
-// wait waits until no intent of the entities of another is open.
+// wait waits until no open intent shares an entity with the given one.
 func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
 	for {
 		x := o.about(intent)
@@ -75,7 +75,7 @@ func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
-// about returns an open intent of one of the entities of another, nil for none.
+// about returns an open intent that shares an entity with the given one, or nil.
 func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,8 +91,8 @@ func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	return nil
 }
 
-// drain waits until the intents that are open now are closed, or ctx ends, and returns how many are open then. With last, no more
-// are started.
+// drain waits until the intents that are open when it is called are closed, or ctx ends, and returns how many of them are still open. With
+// last, start refuses further intents.
 func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 	o.mu.Lock()
 	o.closed = o.closed || last

@@ -31,12 +31,12 @@ type OutboxOptions struct {
 	// Deletes also calls the handler, with a nil Entity, after a delete, and for an entity that was deleted before the handler was
 	// called. Without it the handler never gets a nil Entity, and a delete costs nothing.
 	Deletes bool
-	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before
-	// it. While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when
-	// the cause is gone, or call Unlock for one that was purged. A call that waits for another one longer than 30 s is left to a worker,
-	// and so is the call for a change that the handler itself makes of its entity. Two calls for one change, with one Commit.ID, can
-	// overlap: if the put of its intent got no response and was repeated, the message can exist twice, and the lock belongs to the change.
-	// Requests for each call: 3 more, for a lock row beside the entity.
+	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before it.
+	// While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when the
+	// cause is gone, or call Unlock for one that was purged. A call that has waited 30 s for another one is left to a worker; so is the
+	// call for a change that the handler itself makes of its entity. Two calls for one change, which have the same Commit.ID, can overlap:
+	// if the put of its intent got no response and was repeated, two messages can exist, and the lock belongs to the change, not to a
+	// message. Requests for each call: 3 more, for a lock row beside the entity.
 	Ordered bool
 }
 
@@ -63,18 +63,18 @@ type Commit[T any] struct {
 // of the repository have done their work before the call.
 //
 // Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the
-// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery; then a later delivery,
-// which is no failed one, goes on. A handler that changes its own entity is called for that change, too. A request of the handler must have ended when the handler returns: one that its
-// client has given up before the context ended can arrive after a later call. So a handler that writes the state to a destination, replacing what is
-// there, leaves the last state there. If a worker finds that another pattern of the repository has work left, as with one of two
-// patterns in patterns.Async, it calls the handler again, too.
+// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery. After that a later delivery
+// continues; the delivery does not count as failed. A handler that changes its own entity is called for that change, too. All requests of
+// the handler must have ended when it returns: one that its client abandoned before the context ended can arrive after a later call. So a
+// handler that writes the state to a destination, replacing what is there, leaves the last state there. If a worker finds that another
+// pattern of the repository has work left, as with one of two patterns in patterns.Async, it calls the handler again, too.
 //
 // The handler's context ends as that of a Handler. Send all requests under it.
 //
 // If a writer dies before its commit, and the entity that it was to change had a write ID, as entities that a repository wrote have, a
 // worker that finds the entity unchanged does not call the handler. If the entity has been written since, was never there, or had no write
-// ID because another program wrote it, the worker cannot know whether the change was committed. It then calls the handler with the entity
-// as it is, and with Deletes and no entity, with nil. So the entity always exists in the state that the handler gets.
+// ID because another program wrote it, the worker cannot know whether the change was committed. It then calls the handler with the current
+// entity or, if there is none and Deletes is set, with nil. So the entity always exists in the state that the handler gets.
 //
 // Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
 // 1 to put it, 1 to read the entity again, 1 to delete it.
@@ -98,11 +98,12 @@ func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 		}}, nil
 }
 
-// unknownPrior is what an intent names for a change that cannot be found uncommitted: an absent entity has no write ID, so it proves
-// nothing. No write ID looks like it.
+// unknownPrior stands in an intent for a change that cannot be proved uncommitted: an absent entity has no write ID to compare. No write ID
+// looks like it.
 const unknownPrior = "-"
 
-// namePrior names the write ID of the state that a change replaces: while the entity has it, the change is not committed.
+// namePrior puts the write ID of the state that a change replaces into the intent: while the entity has this write ID, the change is not
+// committed.
 func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string, error) {
 	switch {
 	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
@@ -113,7 +114,7 @@ func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string,
 	return []string{c.PriorWriteID}, nil
 }
 
-// callsAtOnce is how many entities of one change set the handler is called for at the same time.
+// callsAtOnce limits how many concurrent calls of the handler are made for the entities of one change set.
 const callsAtOnce = 8
 
 // reconcile calls the handler for the entities of a change set.
@@ -165,8 +166,7 @@ func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err e
 	return nil
 }
 
-// failure returns the error of a call. It hides the kind of the handler's own error: that is about what the handler has done, and not
-// about this entity.
+// failure returns the error of a call. It hides the kind of the handler's own error, which concerns the handler's work and not this entity.
 func (o *Outbox[T]) failure(key tables.Key, err error) error {
 	f := &callError{text: "the handler of OnCommit failed: " + errorText(err)}
 	f.panicked, _ = err.(*panicError)
@@ -176,7 +176,7 @@ func (o *Outbox[T]) failure(key tables.Key, err error) error {
 // callError is a failed call of a handler.
 type callError struct {
 	text     string
-	panicked *panicError // nil if the handler has returned
+	panicked *panicError // the panic, or nil if the handler has returned
 }
 
 func (e *callError) Error() string { return e.text }
@@ -190,7 +190,7 @@ func (e *callError) As(target any) bool {
 	return ok && e.panicked != nil
 }
 
-// inTurn calls the handler under the entity's lock, with the entity as it is then.
+// inTurn acquires the entity's lock, reads the entity and calls the handler with it.
 func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]) error {
 	turn := turnKey{&o.turns, c.Key}
 	if ctx.Value(turn) != nil {
@@ -217,8 +217,8 @@ func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]
 	return lock.release(ctx, host.Table())
 }
 
-// Unlock removes the lock of an entity that an Ordered outbox keeps while a call fails: after the intent of that call was purged from
-// the poison queue. While the intent is on the poison queue, requeue it instead. Requests: 2.
+// Unlock removes the lock that an Ordered outbox keeps on an entity while a call fails. Use it after the intent of that call was purged
+// from the poison queue. While the intent is on the poison queue, requeue it instead. Requests: 2.
 func (o *Outbox[T]) Unlock(ctx context.Context, key tables.Key) error {
 	host, err := o.repository.Host("Unlock", o.name)
 	if err != nil {
@@ -237,14 +237,14 @@ func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
 	return &entityLock{key: tables.Key{Partition: key.Partition, Row: lockRow + rows.Hash(o.name, key.Row)}}
 }
 
-// errTurn: another call for the entity is under way. The intent waits for its next delivery, and is not hurried.
+// errTurn: another call for the entity is under way. The intent waits for its next delivery.
 var errTurn = errors.New("another call for the entity is under way")
 
-// turnWait bounds how long a call waits for the one before it, which may be waiting for this one: two handlers that change each
-// other's entities. Then a worker makes the call later.
+// turnWait bounds how long a call waits for an earlier one, which may itself be waiting for this one if two handlers change each other's
+// entities. After that a worker makes the call later.
 const turnWait = 30 * time.Second
 
-// turnKey marks the context of a handler with the turn that it has.
+// turnKey marks the context of a handler with the entity whose lock it holds.
 type turnKey struct {
 	of  *sharedlocks.Locks
 	key tables.Key

@@ -21,8 +21,8 @@ const (
 	lockAttempts = 10
 )
 
-// entityLock is the row that makes the calls of an ordered outbox for one entity follow one another. It belongs to a change, and not to
-// a process: if a process dies, the next holder of its message has the lock already, and nobody else can take it.
+// entityLock is the row that makes the calls of an ordered outbox for one entity follow one another. It belongs to a change, not to a
+// process: if a process dies, the next holder of its message already has the lock, and no other change can acquire it.
 type entityLock struct {
 	key tables.Key
 	row *tables.Entity // as inserted or read
@@ -53,7 +53,7 @@ func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string
 	})
 }
 
-// taken is the error of a lock that another change has.
+// taken returns the error for a lock that another change holds.
 func (l *entityLock) taken(table *tables.Table, why error) error {
 	return &tables.Error{Op: "Reconcile", Table: table.Name(), Key: l.key, Kind: tables.ErrConflict, Err: fmt.Errorf("%w: %w", errTurn, why)}
 }

@@ -48,8 +48,8 @@ func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
 	q.repositories.open = open
 }
 
-// RunnerOf returns the queue as what carries the intents of repositories, for package patterns. At most mostOpen changes have
-// returned while their intents are still to be closed; with 0, each change closes its intent before it returns.
+// RunnerOf returns the queue as what carries the intents of repositories, for package patterns. mostOpen limits how many changes may have
+// returned before their intents are closed; with 0, each change closes its intent before it returns.
 func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
 	q.runner.open.limit(mostOpen)
 	return q.runner

@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Two kinds of deliveries of an intent change nothing that a later one could not do, and do not count: those of intents for a newer build,
-// and those of entities that change all the time.
+// Two kinds of deliveries of an intent do not count toward MaxDequeues, since a later delivery can do the same work: those of intents for a
+// newer build, and those of entities that change all the time.
 //
 // During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
 // they do not know. An older worker changes nothing for such an intent. It writes the number of such deliveries into the

@@ -86,7 +86,7 @@ func whereJSON(err error) string {
 	return where
 }
 
-// placed is a message after a put.
+// placed describes a message that was put on a shard.
 type placed struct {
 	shard   int
 	id      string // the service's; empty if its response was cut off

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// slotPatience is how long a poll with at least one free slot waits for half of the slots to be free: a get of many
-// messages costs as much as a get of one.
+// slotPatience is how long a poll that has a free slot waits until half of the slots are free: a get of many messages costs as much as a
+// get of one.
 const slotPatience = 25 * time.Millisecond
 
 // slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it

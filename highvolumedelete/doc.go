@@ -45,10 +45,10 @@
 //
 // # Crashes
 //
-// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that are left, and the
-// next Drop, with any time, drops all tables below the mark. If it dies before that, nothing has changed. A writer that
-// dies after it has created a table leaves an empty table, which is dropped with its period. Do not delete the control
-// table: without the mark, late writers create dropped periods again, as far back as Schema.Late allows.
+// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that still exist, and the next Drop, with
+// any time, drops all tables below the mark. If it dies before that, nothing has changed. A writer that dies after it has created a table
+// leaves an empty table, which is dropped with its period. Do not delete the control table: without the mark, late writers create dropped
+// periods again, as far back as Schema.Late allows.
 //
 // If the first attempt of an Insert got no response and the next one finds no table, any error but ErrLate is also
 // tables.ErrUnknownOutcome, even if this writer may not create tables: the first attempt may still arrive after another

@@ -28,7 +28,7 @@ func noTable(err error, table string) bool {
 		errors.Is(err, tables.ErrNotFound) && e.Code == "" && e.Err != nil
 }
 
-// The codes of a table that is not there. An ErrUnknownOutcome has them if an earlier attempt may be on its way.
+// The service's codes for a table that does not exist. An ErrUnknownOutcome also has one of them if an earlier attempt may still arrive.
 const (
 	codeTableNotFound = "TableNotFound"
 	codeBeingDeleted  = "TableBeingDeleted"
@@ -40,7 +40,7 @@ func beingDeleted(err error) bool {
 	return errors.Is(err, tables.ErrBeingDeleted) || errors.As(err, &e) && e.Code == codeBeingDeleted
 }
 
-// listFailure is the error of a list of tables.
+// listFailure converts the error of a request that lists tables.
 func listFailure(err error) error {
 	e := tables.ServiceError("List", "", err)
 	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // the SDK's error for a damaged response

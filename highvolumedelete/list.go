@@ -18,7 +18,7 @@ func (s *Tables[T]) List(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// list finds the tables by the beginning of their names, those before a period where one is given.
+// list queries the tables by the beginning of their names; with below, only those of earlier periods.
 func (s *Tables[T]) list(ctx context.Context, below *period, requests *int) ([]period, error) {
 	prefix := s.schema.Name + layouts[s.schema.Unit][:1]
 	to := prefix + ":" // behind the digits
@@ -36,7 +36,7 @@ func (s *Tables[T]) list(ctx context.Context, below *period, requests *int) ([]p
 		}
 		for _, t := range page.Tables {
 			if t.Name == nil || len(*t.Name) < len(s.schema.Name) || !strings.EqualFold((*t.Name)[:len(s.schema.Name)], s.schema.Name) {
-				continue // names of tables do not tell capitals apart
+				continue // table names ignore case
 			}
 			if p, ok := s.calendar.parse(strings.ToUpper((*t.Name)[len(s.schema.Name):])); ok && (below == nil || p.before(*below)) {
 				all = append(all, p)

@@ -57,13 +57,14 @@ func (p period) next() period {
 	return p
 }
 
-// calendar says which period a time is in.
+// calendar maps times to periods.
 type calendar struct {
 	unit     Unit
 	location *time.Location
 }
 
-// periodOf uses the wall clock: if a location's clock passes midnight twice, the day is the one that it shows.
+// periodOf returns the period by the wall clock: if a location's clock passes midnight twice, the period is that of the date which the
+// clock shows.
 func (c calendar) periodOf(t time.Time) (period, error) {
 	if c.unit == Hour {
 		t = t.UTC()
@@ -96,7 +97,7 @@ type rewind struct {
 // longestRewind is more than any clock was ever set back by: a day, on islands that moved to the other side of the date line.
 const longestRewind = 48 * time.Hour
 
-// rewinds are those from one moment to another.
+// rewinds returns the rewinds between two moments.
 func (c calendar) rewinds(from, to time.Time) []rewind {
 	if c.unit == Hour {
 		return nil
@@ -125,8 +126,8 @@ func (c calendar) mixed(p period) bool {
 	return false
 }
 
-// start is the first moment that shows the date at which a period begins, or a later one: clocks that are changed at midnight have
-// days without it, and days with two, and time.Date chooses as it likes then.
+// start returns the first moment at which the clock shows the period's first date or a later one. Clocks that change at midnight skip some
+// dates and show others twice; for those time.Date does not specify which moment it returns.
 func (c calendar) start(p period) time.Time {
 	if c.unit == Hour {
 		return p.at
@@ -135,7 +136,7 @@ func (c calendar) start(p period) time.Time {
 		_, offset := at.Zone()
 		midnight := p.at.Add(-time.Duration(offset) * time.Second).In(c.location)
 		if midnight.Before(at) {
-			midnight = at // the clock went over it when this offset began
+			midnight = at // the clock skipped midnight when this offset began
 		}
 		if _, at = at.ZoneBounds(); at.IsZero() || midnight.Before(at) {
 			return midnight
@@ -143,10 +144,10 @@ func (c calendar) start(p period) time.Time {
 	}
 }
 
-// end is the moment at which the next one does.
+// end returns the moment at which the next period starts.
 func (c calendar) end(p period) time.Time { return c.start(p.next()) }
 
-// parse reads a label, exactly as it is written.
+// parse parses a label; it accepts only the exact form that label returns.
 func (c calendar) parse(label string) (period, bool) {
 	at, err := time.Parse(layouts[c.unit], label)
 	if err != nil {

@@ -36,13 +36,12 @@ const (
 // Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A
 // zero time is no bound. Missing tables, and those dropped meanwhile, are skipped. An error is yielded once, as the last element.
 //
-// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged;
-// rows in another order are tables.ErrInvalid. Otherwise each period is read whole, up to Limit, and sorted; so are
-// two periods together where the clock of Schema.Location went back over midnight between them, as in Newfoundland
-// until 2011.
+// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged; rows in another order
+// are tables.ErrInvalid. Otherwise each period is read completely, up to Limit entities, and sorted. If the clock of Schema.Location went
+// back over midnight between two periods, as in Newfoundland until 2011, both are read and sorted together.
 //
-// Requests: for each period and partition 1 for each page; 1 for a period without a table; and 1 to list the tables
-// where a bound is missing or there are more than 100 periods.
+// Requests: for each period and partition 1 for each page; 1 for a period without a table; 1 more to list the tables if a bound is missing
+// or there are more than 100 periods.
 func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
 	ctx = telemetry.ExpectMissing(ctx)
 	if options == nil {
@@ -72,7 +71,7 @@ func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *Re
 	}
 }
 
-// grouped is the periods in the order of reading, those together whose times are mixed.
+// grouped returns the periods in the order of reading; periods whose times overlap form one group.
 func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
 	var groups [][]period
 	for i, p := range periods {
@@ -89,7 +88,7 @@ func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
 	return groups
 }
 
-// inPeriods yields the entities of a group in order of time. Of several periods they are held in memory.
+// inPeriods yields the entities of a group in order of time. If the group has several periods, it holds their entities in memory.
 func (s *Tables[T]) inPeriods(ctx context.Context, group []period, o *ReadOptions[T]) iter.Seq2[*T, error] {
 	all := func(yield func(*T, error) bool) {
 		for _, p := range group {
@@ -122,7 +121,7 @@ func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
 }
 
-// periods are those that a span of time touches, oldest first: all of them, or those that have a table.
+// periods returns the periods that overlap a span of time, oldest first: all of them if they are few, otherwise those that have a table.
 func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
 	if !to.IsZero() && !from.Before(to) {
 		return nil, nil
@@ -165,7 +164,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 	return all, nil
 }
 
-// earliest is the earlier of two bounds, of which the first may be none.
+// earliest returns the earlier of two times; a zero bound counts as no bound.
 func earliest(bound, t time.Time) time.Time {
 	if bound.IsZero() || t.Before(bound) {
 		return t
@@ -173,7 +172,7 @@ func earliest(bound, t time.Time) time.Time {
 	return bound
 }
 
-// listed are the periods that have a table.
+// listed returns the periods that have a table.
 func (s *Tables[T]) listed(ctx context.Context, first period, last *period) ([]period, error) {
 	var below *period
 	if last != nil && last.next().at.Year() <= 9999 {
@@ -197,15 +196,15 @@ func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *
 	switch {
 	case len(o.Partitions) == 0:
 		return sorted(query.All(ctx), order, r.Table().Name(), o.Limit)
-	case s.schema.RowOrder != streams || s.account.IsCosmos(): // there, rows come in no order at all
+	case s.schema.RowOrder != streams || s.account.IsCosmos(): // Cosmos DB returns rows in no order
 		return sorted(query.AllPartitions(ctx, o.Partitions, nil), order, r.Table().Name(), o.Limit)
-	case len(o.Partitions) == 1: // page by page, none ahead of the reader
+	case len(o.Partitions) == 1: // page by page, without reading ahead
 		return checked(query.Partition(o.Partitions[0]).All(ctx), order, r.Table())
 	}
 	return checked(query.AllPartitions(ctx, o.Partitions, &tables.ParallelOptions[T]{Order: order}), order, r.Table())
 }
 
-// sorted holds all of a sequence in memory, up to a limit.
+// sorted collects a sequence in memory, up to a limit, and yields it in order.
 func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table string, limit int) iter.Seq2[*T, error] {
 	if limit <= 0 {
 		limit = defaultLimit
@@ -234,7 +233,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 
 var errRowOrder = errors.New("the rows of a partition are not in the order of Schema.RowOrder; set it to Unordered")
 
-// checked passes a sequence on as long as it is in order.
+// checked yields a sequence, and an error at the first element that is out of order.
 func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *tables.Table) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var last *T

@@ -156,15 +156,15 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	return o.repo, o.refused
 }
 
-// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is kept as
-// well, since Open cannot be repeated: the names of the repository's patterns and intents are taken.
+// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is kept, too, since Open cannot be
+// called again for the period: the names of the repository's patterns and intents are taken.
 type opened[T any] struct {
 	repo    *patterns.Repository[T]
 	refused error
 }
 
-// staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. Where
-// a pattern with OutsideKeys writes is not known; the existing ones write lists, blobs and other entities.
+// staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. It refuses every pattern
+// with OutsideKeys, since it cannot know where these write; the existing ones write lists, blobs and other entities.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range patterns.HostOf(repo).Patterns() {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {

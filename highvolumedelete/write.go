@@ -102,7 +102,7 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 	return s.gone(op, p, r.KeyOf(v), verb(r))
 }
 
-// gone turns the error for a missing table into that for a missing entity.
+// gone converts the error for a missing table into the error for a missing entity.
 func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
 		return &tables.Error{Op: op, Table: s.tableName(p), Key: key, Kind: tables.ErrNotFound, Err: err}
@@ -116,7 +116,7 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 		return period{}, nil, tables.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
 	}
 	at := s.schema.Time(v)
-	if at.IsZero() { // a forgotten time would make a table for the year 1
+	if at.IsZero() { // a zero time, which the program forgot to set, would make a table for the year 1
 		return period{}, nil, tables.InvalidIn(op, "", "Schema.Time returned the zero time; set the entity's time")
 	}
 	p, err := s.calendar.periodOf(at)

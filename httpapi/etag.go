@@ -15,16 +15,16 @@ const (
 	ifMatch     = "If-Match"
 	ifNoneMatch = "If-None-Match"
 
-	// encodedTag begins the tags that are the base64 of an ETag of the service which cannot stand in a header as it is.
+	// encodedTag is the prefix of tags that hold, in base64, an ETag of the service which is not legal in a header.
 	encodedTag = "~"
 
 	maxConditionBytes = 8192 // of a header
 	maxConditionTags  = 100  // of a header
 )
 
-// FormatETag returns the entity tag that a service sends for an ETag of Azure Storage, "" for "". It is strong, since the service of Azure
-// changes its ETag with each write: W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'". Anything else
-// that the representation depends on, such as a language, must have an entity of its own.
+// FormatETag returns the entity tag that your service sends for an ETag of Azure Storage; for "" it returns "". It is strong, since the
+// service of Azure changes its ETag with each write: W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'".
+// If the representation depends on anything else, such as a language, store that in an entity of its own.
 func FormatETag(etag azcore.ETag) string {
 	if etag == "" {
 		return ""
@@ -49,8 +49,8 @@ func isOpaque(tag string) bool {
 	return true
 }
 
-// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it weak. A tag that FormatETag
-// returns for no ETag is one that no entity has.
+// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it weak. For a tag that FormatETag
+// never returns, the result matches no entity.
 func etagOf(tag string) azcore.ETag {
 	tag = strings.TrimPrefix(tag, "W/")
 	encoded, is := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag)
@@ -124,7 +124,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	return c, nil
 }
 
-// cutTag cuts the first tag off a list, behind which must be a comma or the end.
+// cutTag returns the first tag of a list and the rest; after the tag there must be a comma or the end.
 func cutTag(text string) (tag, rest string, ok bool) {
 	weak, opaque := "", text
 	if strings.HasPrefix(text, "W/") {
@@ -157,8 +157,8 @@ func (c Condition) Matches(etag azcore.ETag) bool {
 }
 
 // Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its ETag, or If-None-Match
-// does. etag is "" if the entity does not exist. It is nil for a request without the header. Write under the ETag all the same, as
-// Repository.Replace does: another writer can come between.
+// does. etag is "" if the entity does not exist. It is nil for a request without the header. Nevertheless write under the ETag, as
+// Repository.Replace does, since another writer can change the entity after the check.
 func (c Condition) Check(etag azcore.ETag) error {
 	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
 		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}

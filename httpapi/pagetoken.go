@@ -21,7 +21,7 @@ import (
 const (
 	tokenVersion = 1
 	saltBytes    = 16
-	tokenBlock   = 64 // what is sealed is padded to a multiple of it, so that its length says little of the keys
+	tokenBlock   = 64 // the plaintext is padded to a multiple of it, so that its length reveals little about the keys
 
 	leastTokenKey  = 32
 	maxTokenKeys   = 8
@@ -30,7 +30,7 @@ const (
 
 // PageTokenOptions are the options of NewPageTokens; nil is the same as the zero value.
 type PageTokenOptions struct {
-	// Lifetime is how long a token can be opened; 0 is for as long as its key is given.
+	// Lifetime is how long a token can be opened; 0 means as long as its key is among the keys.
 	Lifetime time.Duration
 	// Now is the clock, for tests (default time.Now).
 	Now func() time.Time
@@ -48,9 +48,9 @@ type PageTokens struct {
 	now      func() time.Time
 }
 
-// NewPageTokens returns what seals and opens the tokens of one purpose, such as "contoso list v1". keys has 1 to 8 random keys of at least
-// 32 bytes, such as those of a secret store: the first seals, and all open. To rotate, give all processes the new key as the last one, then as
-// the first, and remove the old one when its tokens have expired. Inconsistent arguments are tables.ErrWiring.
+// NewPageTokens returns PageTokens that seal and open the tokens of one purpose, such as "contoso list v1". keys has 1 to 8 random keys of
+// at least 32 bytes, such as those of a secret store: the first seals, and all open. To rotate, give all processes the new key as the last
+// one, then as the first, and remove the old one when its tokens have expired. Inconsistent arguments are tables.ErrWiring.
 func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*PageTokens, error) {
 	const op = "NewPageTokens"
 	if options == nil {
@@ -132,8 +132,9 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nonce, plain, associated(bound))), nil
 }
 
-// Open returns the token that was sealed for the same purpose and bound. Any other text is tables.ErrInvalid, with ErrPageToken or
-// ErrPageTokenExpired as its cause; it never tells which of the two texts or keys was wrong. An empty text is the empty token of the first page.
+// Open returns the token that was sealed for the same purpose and bound. For any other text it returns tables.ErrInvalid, with ErrPageToken
+// or ErrPageTokenExpired as its cause; the error never reveals whether purpose, bound or key was wrong. An empty text is the empty token of
+// the first page.
 func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	const op = "OpenPageToken"
 	if sealed == "" {

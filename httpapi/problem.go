@@ -55,7 +55,7 @@ var (
 	ErrPageTokenExpired = errors.New("the page token has expired; begin the list again without it")
 )
 
-// meaning is what the caller of a service is told.
+// meaning holds what the response tells the caller of a service.
 type meaning struct {
 	status       int
 	code, detail string
@@ -103,10 +103,10 @@ func meaningOf(err error, conditional bool) meaning {
 			return meaning{503, "interrupted", "The request was not completed. Read the resource before you repeat it.", 0}
 		}
 	}
-	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // its configuration, its credential, or what it has stored
+	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // faults of the service: its configuration, its credential or its stored data
 }
 
-// meaningOfState is meaningOf for what is or is not stored.
+// meaningOfState returns the meaning of an error about the state of the stored data.
 func meaningOfState(kind error, conditional bool) meaning {
 	switch {
 	case conditional:
@@ -199,5 +199,5 @@ func (p Problem) Write(w http.ResponseWriter) {
 		body = []byte(`{"type":"about:blank"}`)
 	}
 	w.WriteHeader(cmp.Or(p.Status, http.StatusInternalServerError))
-	_, _ = w.Write(body) // the caller has gone if this fails
+	_, _ = w.Write(body) // if this fails, the caller has closed the connection
 }

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	metaCount   = "tpcount" // the service knows no case in names of metadata
+	metaCount   = "tpcount" // lower case, since the service ignores case in names of metadata
 	contentType = "text/plain; charset=utf-8"
 )
 
-// blobLists are lists in blobs of a container.
+// blobLists reads and writes the lists in blobs of a container.
 type blobLists struct {
 	container *container.Client
 	owner     blobowner.Owner // of all of them
 }
 
-// blobList is one of them, as read. Without an ETag it is not there.
+// blobList is one list as read. If the ETag is empty, the blob does not exist.
 type blobList struct {
 	ids  []string
 	etag azcore.ETag
 }
 
-// read reads a list. A blob that is not one of the index's is tables.ErrGarbled. Requests: 1.
+// read reads a list. It returns tables.ErrGarbled for a blob that is not a list of the index. Requests: 1.
 func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	if err := b.owner.CheckName(name); err != nil {
 		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
@@ -59,7 +59,7 @@ func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
 	return l, nil
 }
 
-// write puts other ids in the place of a list that was read, under its ETag. A list without any is deleted. Requests: 1.
+// write replaces the ids of a list that was read, under its ETag. If ids is empty, it deletes the blob. Requests: 1.
 func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []string) error {
 	condition := blobio.Unchanged(old.etag)
 	var ex wire.Exchange
@@ -84,8 +84,8 @@ func encodeLines(ids []string) []byte {
 	return text.Bytes()
 }
 
-// decodeLines reads a list. The count, which is in the blob's head, and the end of the last line tell one that was cut on its
-// way, or edited by hand, from a whole one: a list that is read wrongly would be written back wrongly.
+// decodeLines reads a list. The count in the blob's metadata and the end of the last line distinguish a complete list from one that was cut
+// off on its way or edited by hand: a list that is read wrongly would be written back wrongly.
 func decodeLines(text, count string) ([]string, error) {
 	whole, ended := strings.CutSuffix(text, idSeparator)
 	lines := strings.Split(whole, idSeparator)
@@ -95,8 +95,8 @@ func decodeLines(text, count string) ([]string, error) {
 	return sortedIDs(lines), nil
 }
 
-// writeFailure is the error of a write. A refused condition is a conflict even after an attempt with unknown outcome:
-// a new read of the list shows the outcome.
+// writeFailure converts the error of a write. A refused condition is a conflict even after an attempt with unknown outcome: a new read of
+// the list shows the outcome.
 func writeFailure(name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil

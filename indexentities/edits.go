@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// edit is what becomes of one list: the members that it is to contain, and those that it is not.
+// edit is the change of one list: the members that the list is to contain, and those that it is not to contain.
 type edit[T any] struct {
 	place string
 	in    []*driver.Reconciliation[T]
@@ -19,7 +19,7 @@ type edit[T any] struct {
 // all returns the members of an edit.
 func (e *edit[T]) all() []*driver.Reconciliation[T] { return slices.Concat(e.in, e.out) }
 
-// fail notes an error with the members of an edit.
+// fail records an error for the members of an edit.
 func (e *edit[T]) fail(err error) {
 	for _, r := range e.all() {
 		if r.Err == nil {
@@ -28,9 +28,9 @@ func (e *edit[T]) fail(err error) {
 	}
 }
 
-// reconcile calls write for the lists that an intent names, each with all its members. An entity enters its lists before it leaves
-// others, so that it can always be found: a list is written a second time if one member leaves it before it is in its other lists.
-// write notes failures with the members.
+// reconcile calls write for the lists that an intent names, each once with all members that concern it. An entity enters its lists before
+// it leaves others, so that it can always be found: a list is written a second time if one member leaves it before it is in its other
+// lists. write records failures in the members.
 func (x *index[T]) reconcile(ctx context.Context, all []*driver.Reconciliation[T], write func([]*edit[T])) {
 	var enter, leave []*edit[T]
 	at := map[string]*edit[T]{} // of enter
@@ -71,7 +71,7 @@ func (x *index[T]) reconcile(ctx context.Context, all []*driver.Reconciliation[T
 	if len(enter) > 0 {
 		write(enter)
 	}
-	for _, e := range leave { // who has not entered all its lists stays in the others
+	for _, e := range leave { // an entity that could not enter all its lists stays in the others
 		e.out = slices.DeleteFunc(e.out, func(r *driver.Reconciliation[T]) bool { return r.Err != nil })
 	}
 	leave = slices.DeleteFunc(leave, func(e *edit[T]) bool { return len(e.out) == 0 })
@@ -93,7 +93,7 @@ func (x *index[T]) checkAll(ctx context.Context, r *driver.Reconciliation[T]) er
 	return nil
 }
 
-// readLists is Audit.Read: it reads each list once for all entities that are asked for there. A damaged list is a Fact with an Err.
+// readLists implements Audit.Read: it reads each list once for all entities that are asked for in it. A damaged list is a Fact with an Err.
 // Requests: 1 for each list.
 func (x *index[T]) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
 	found := make([]*driver.Fact, len(asked))

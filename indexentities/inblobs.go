@@ -153,14 +153,14 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields what the lists hold. Requests: 1 for each 5,000 blobs, and 1 for each blob; those of all groups where
-// Options.Group has made them.
+// held yields a fact for each key in the lists. Requests: 1 for each 5,000 blobs, and 1 for each blob; with Options.Group, the blobs of all
+// groups.
 func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		all := x.definition.Group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
-			groups = []string{Global} // whose prefix begins the names of all others
+			groups = []string{Global} // its prefix is a prefix of the names of all other groups' lists
 		}
 		for _, group := range groups {
 			prefix := groupPrefix(x.definition.Name, group)
@@ -180,7 +180,7 @@ func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 	}
 }
 
-// heldIn yields what one blob holds. It returns false when that is the end.
+// heldIn yields a fact for each key in one blob. It returns false if the iteration must end.
 func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil && !errors.Is(err, tables.ErrGarbled) {

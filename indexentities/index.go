@@ -23,13 +23,13 @@ type Options[T any] struct {
 	Group func(*T) string
 }
 
-// index is what the indexes of all three options have in common.
+// index is the part that the indexes of all three options share.
 type index[T any] struct {
 	definition keyindex.Index[T]
 	shelves    shelves
 }
 
-// newIndex makes what the indexes of all options have in common.
+// newIndex makes the part that the indexes of all three options share.
 func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index[T] {
 	var group func(*T) string
 	if options != nil {
@@ -42,14 +42,14 @@ func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, opt
 type shelves interface {
 	// place names the list of a value.
 	place(group string, value compoundkey.Part) (string, error)
-	// load reads a list: sorted ids, none where there is no list.
+	// load reads a list and returns its sorted ids, none if the list does not exist.
 	load(ctx context.Context, place string) ([]string, error)
-	// idOf is how a list at the place names an entity, keyOf the reverse.
+	// idOf returns the id of an entity in a list; keyOf is its inverse.
 	idOf(entity tables.Key) string
 	keyOf(place, id string) (tables.Key, error)
 	// checkOwn refuses a place that is not one of the index's lists. Places come from messages, too.
 	checkOwn(place string) error
-	// values yields what lists there are of a group.
+	// values yields the lists of a group.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
 
@@ -136,7 +136,7 @@ func (x *index[T]) wanted(v *T) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// heldBy returns the fact of an entity in a list that was read.
+// heldBy returns the fact that a list, as read, holds an entity, or the list's error; held is false if the list does not hold it.
 func (x *index[T]) heldBy(l *readList, place string, entity tables.Key) (fact driver.Fact, held bool) {
 	fact = driver.Fact{Place: place, Entity: entity, Err: l.err}
 	if l.err != nil {
@@ -144,13 +144,13 @@ func (x *index[T]) heldBy(l *readList, place string, entity tables.Key) (fact dr
 	}
 	id := x.shelves.idOf(entity)
 	if key, err := x.shelves.keyOf(place, id); err != nil || key != entity {
-		return fact, false // the lists of a partition name none of another's entities
+		return fact, false // the lists of a partition never name entities of another one
 	}
 	_, held = slices.BinarySearchFunc(l.ids, id, compoundkey.Compare)
 	return fact, held
 }
 
-// unreadable is the fact of an invalid list. Its entity is known as far as the place shows it.
+// unreadable returns the fact for a list that cannot be read. It names the entity's partition if the place contains it.
 func (x *index[T]) unreadable(place string, err error) driver.Fact {
 	fact := driver.Fact{Place: place, Err: x.failed("List", err)}
 	if entity, err := x.shelves.keyOf(place, ""); err == nil {
@@ -159,7 +159,7 @@ func (x *index[T]) unreadable(place string, err error) driver.Fact {
 	return fact
 }
 
-// facts are those of one list's ids.
+// facts yields the facts for the ids of one list.
 func (x *index[T]) facts(place string, ids []string, scope driver.Scope) iter.Seq[driver.Fact] {
 	return func(yield func(driver.Fact) bool) {
 		for _, id := range ids {
@@ -175,7 +175,7 @@ func (x *index[T]) facts(place string, ids []string, scope driver.Scope) iter.Se
 	}
 }
 
-// failed gives an error the operation that the caller called, and the index's name.
+// failed adds the operation that the caller called and the index's name to an error.
 func (x *index[T]) failed(op string, err error) error {
 	if err == nil {
 		return nil

@@ -81,7 +81,7 @@ func (x *InPartition[T]) contribute(ctx context.Context, changes []*driver.Chang
 	return operations, checkSize(operations)
 }
 
-// checkSize refuses what no transaction takes, together with the entity's own row.
+// checkSize returns an error if the rows do not fit into one transaction together with the entity's own row.
 func checkSize(operations []driver.RowOperation) error {
 	if len(operations) > tables.MaxTransactionOperations-1 {
 		return tooLarge("the change rewrites %d rows of lists, and a transaction has at most %d operations, one of them for the entity", len(operations), tables.MaxTransactionOperations)
@@ -111,7 +111,7 @@ func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, er
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
-// checkOwn is for reconcile, which an index in the partition has no use for.
+// checkOwn is never called: only reconcile calls it, and an index in the partition has no intents.
 func (x *InPartition[T]) checkOwn(string) error { return nil }
 
 func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, error) {
@@ -141,12 +141,12 @@ func (x *InPartition[T]) values(ctx context.Context, group string, of compoundke
 	}
 }
 
-// held yields what the lists hold. Requests: those of Query.AllParallel of the lists.
+// held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists.
 func (x *InPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
-// partitions are queries for all lists that entities in the scope can be in.
+// partitions returns queries for all lists that entities in the scope can be in.
 func (x *InPartition[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
 	if scope.Partitions == nil {

@@ -78,8 +78,8 @@ func (x *InTable[T]) apply(l *list, e *edit[T]) error {
 	return nil
 }
 
-// writeTogether writes lists, those of a partition in one transaction, each row under its ETag. It returns the lists that are to be written
-// by themselves, such as those that concurrent writers have changed.
+// writeTogether writes lists, those of a partition in one transaction, each row under its ETag. It returns the lists that remain to be
+// written one by one, such as those that concurrent writers have changed.
 func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
 	partitions := map[string][]*edit[T]{}
 	var order []string
@@ -217,12 +217,13 @@ func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields what the lists hold. Requests: those of Query.AllParallel of the lists, those of all groups where Options.Group has made them.
+// held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists; with Options.Group, the lists of all
+// groups.
 func (x *InTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldByRows(ctx, x.rows, x.partitions, scope)
 }
 
-// partitions are queries for all lists that entities in the scope can be in.
+// partitions returns queries for all lists that entities in the scope can be in.
 func (x *InTable[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
 	if x.definition.Group != nil || scope.Partitions == nil {

@@ -13,19 +13,19 @@ import (
 
 // list is the stored list of one value, in rows.
 type list struct {
-	first tables.Key // of the row with the number 0, whether it is there or not
-	rows  []listRow  // those that are there, by number
+	first tables.Key // key of row number 0, whether or not it exists
+	rows  []listRow  // the existing rows, by number
 }
 
 // listRow is one row of a list. ids are sorted.
 type listRow struct {
 	number int
 	ids    []string
-	etag   azcore.ETag // "" for one that is not stored yet
-	edited bool        // ids are not what is stored, or the row is to be written as it is
+	etag   azcore.ETag // "" if the row is not stored yet
+	edited bool        // ids differ from the stored ones, or the row is to be rewritten unchanged
 }
 
-// ids returns all ids, each once: two holders of intents who enter one at the same time may choose different rows.
+// ids returns all ids, each once: two processes that enter one id at the same time may choose different rows.
 func (l *list) ids() []string {
 	if len(l.rows) == 1 {
 		return l.rows[0].ids
@@ -37,8 +37,8 @@ func (l *list) ids() []string {
 	return sortedIDs(all)
 }
 
-// sortedIDs sorts ids as the service sorts keys, and drops repeated ones. A tab sorts below all that a key may hold, so
-// that "partition TAB row" sorts by partition first.
+// sortedIDs sorts ids as the service sorts keys, and drops repeated ones. A tab sorts below every character that a key may contain, so
+// "partition TAB row" sorts by partition first.
 func sortedIDs(ids []string) []string {
 	slices.SortFunc(ids, compoundkey.Compare)
 	return slices.Compact(ids)
@@ -49,8 +49,7 @@ func (r *listRow) holds(id string) bool {
 	return found
 }
 
-// enter adds an id to the list, in one row. With touch its row is written also when it holds the id already, so that its ETag
-// changes.
+// enter adds an id to the list, in one row. With touch the row is written even if it already holds the id, so that its ETag changes.
 func (l *list) enter(id string, touch bool) error {
 	found := false
 	for i := range l.rows {
@@ -98,7 +97,7 @@ func (r *listRow) remove(id string) {
 	r.ids, r.edited = slices.Delete(slices.Clone(r.ids), at, at+1), true
 }
 
-// writes returns what to write so that the stored list is this one.
+// writes returns the operations that make the stored list equal to this one.
 func (l *list) writes() (operations []driver.RowOperation) {
 	for i := range l.rows {
 		row := &l.rows[i]

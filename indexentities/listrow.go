@@ -13,13 +13,13 @@ const (
 	countProperty = "Count"
 	keysProperty  = "Keys" // and Keys1, Keys2 ...
 
-	idSeparator = "\n"   // no key has a control character
-	textUnits   = 30_000 // UTF-16 units a property, of the service's 32,768
-	mostTexts   = 15     // properties a row: 900,000 bytes of its 1,048,576
-	mostRows    = 10_000 // rows a list: as many as four digits number
+	idSeparator = "\n"   // keys contain no control characters
+	textUnits   = 30_000 // UTF-16 units per property; the service allows 32,768
+	mostTexts   = 15     // properties per row: 900,000 bytes; the service allows 1,048,576
+	mostRows    = 10_000 // rows per list: row numbers have four digits
 )
 
-// textName is the name of a row's property of ids.
+// textName returns the name of the i-th property of ids in a row.
 func textName(i int) string {
 	if i == 0 {
 		return keysProperty
@@ -30,7 +30,7 @@ func textName(i int) string {
 // hasRoom reports whether a row can hold these ids.
 func hasRoom(ids []string) bool { return len(cuts(ids)) <= mostTexts }
 
-// cuts says where the properties of a row end, in ids: each takes as many as it has room for.
+// cuts returns, for each property of a row, the index after its last id; each property takes as many ids as it has room for.
 func cuts(ids []string) []int {
 	var ends []int
 	from, units := 0, 0
@@ -58,8 +58,8 @@ func encodeIDs(ids []string) tables.Properties {
 	return p
 }
 
-// decodeIDs reads the ids of a row. The count tells a row that was cut, or edited by hand, from a whole one: a list that is
-// read wrongly would be written back wrongly.
+// decodeIDs reads the ids of a row. The count distinguishes a complete row from one that was cut off or edited by hand: a list that is read
+// wrongly would be written back wrongly.
 func decodeIDs(p tables.Properties) ([]string, error) {
 	count, ok := p.Get(countProperty).Int()
 	if !ok {
@@ -79,7 +79,7 @@ func decodeIDs(p tables.Properties) ([]string, error) {
 	return sortedIDs(ids), nil
 }
 
-// tooLarge is the error of a change that the lists of a partition or table cannot take.
+// tooLarge returns the error for a change after which a list in rows would be too large.
 func tooLarge(format string, args ...any) error {
 	return &tables.Error{Kind: tables.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
 }

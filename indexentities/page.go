@@ -11,11 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Page reads the entities of the next size keys of a value: the first keys for an empty token, else those after the
-// page that returned the token. It skips entities that are gone or now have another value, so a page may be shorter. A
-// token can be stored and used by another process; with another value, group or index it is tables.ErrInvalid. While
-// the list changes, no key is returned twice, and none that stays in the list is missed. Requests: 1, and 1 for each
-// key of the page, 8 at once.
+// Page reads the entities of the next size keys in the list of a value: the first keys for an empty token, otherwise the keys after the
+// page that returned the token. It skips entities that are gone or now have another value, so a page may be shorter. A token can be stored
+// and used by another process; with another value, group or index it is tables.ErrInvalid. While the list changes, no key is returned
+// twice, and none that stays in the list is missed. Requests: 1, and 1 for each key of the page, 8 at once.
 func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
 	var page tables.Page[T]
@@ -50,17 +49,17 @@ func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Par
 	return page, nil
 }
 
-// pageToken is where the pages of a list go on.
+// pageToken is the decoded form of a page's Next.
 type pageToken struct {
 	Version   int    `json:"v"`
-	List      string `json:"q"` // fingerprint of the list it belongs to
+	List      string `json:"q"` // fingerprint of the list
 	Partition string `json:"p"` // the last key of the page
 	Row       string `json:"r"`
 }
 
 const tokenVersion = 1
 
-// parseToken returns the key behind which a page begins, nil for the first.
+// parseToken returns the key after which a page begins, nil for the first page.
 func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*tables.Key, error) {
 	if token == "" {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rowLists are lists in rows of a table.
+// rowLists reads the lists in rows of a table.
 type rowLists struct{ table *tables.Table }
 
 // read reads a list with all its rows. Requests: 1 while the service answers it in one page.
@@ -36,7 +36,7 @@ func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 		_, number := rows.ParseNumbered(row.Key.Row)
 		l.rows = append(l.rows, listRow{number: number, ids: ids, etag: row.ETag})
 	}
-	slices.SortFunc(l.rows, func(a, b listRow) int { return cmp.Compare(a.number, b.number) }) // Cosmos DB answers in no order
+	slices.SortFunc(l.rows, func(a, b listRow) int { return cmp.Compare(a.number, b.number) }) // Cosmos DB returns rows in no order
 	return l, nil
 }
 
@@ -48,10 +48,10 @@ func (r rowLists) decode(row *tables.Entity) ([]string, error) {
 	return ids, nil
 }
 
-// readAtOnce is how many lists are read at the same time where a query cannot read them together.
+// readAtOnce limits how many lists are read concurrently if one query cannot read them together.
 const readAtOnce = 8
 
-// readTogether is the least number of lists that one query reads in place of one request for each.
+// readTogether is the number of lists from which one query is tried instead of one request for each.
 const readTogether = 3
 
 // readAll reads lists of one partition. Requests: 1 if their keys lie close together.
@@ -75,10 +75,10 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 	return lists, cmp.Or(errs...)
 }
 
-// readRange reads several lists by one query of the range of their keys: one page, with room for as many rows of others. It leaves out the
-// lists that the page does not have whole.
+// readRange reads several lists by one query over the range of their keys. It reads one page, with room for the lists' rows and as many
+// other rows. It leaves lists that are not completely on the page to the caller.
 func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
-	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB answers in no order
+	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB returns rows in no order
 		return nil
 	}
 	at := make(map[string]int, len(places))
@@ -136,13 +136,13 @@ func (r rowLists) readRange(ctx context.Context, places []string, lists []*list)
 	return nil
 }
 
-// counted is how many ids a list has.
+// counted holds the number of ids in a list.
 type counted struct {
 	first string
 	ids   int
 }
 
-// counts yields the lists of a query's rows in the order of their keys. It asks for the counts only.
+// counts yields the lists of a query's rows in the order of their keys. It reads only the property with the count.
 func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) iter.Seq2[counted, error] {
 	return func(yield func(counted, error) bool) {
 		var current counted
@@ -173,7 +173,7 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 	}
 }
 
-// loadRows returns the ids of a list in rows, of which an index knows the table once it is attached.
+// loadRows returns the ids of a list in rows; open returns the table, which an index knows only after it was attached.
 func loadRows(ctx context.Context, open func() (rowLists, error), place string) ([]string, error) {
 	lists, err := open()
 	if err != nil {
@@ -186,7 +186,7 @@ func loadRows(ctx context.Context, open func() (rowLists, error), place string) 
 	return l.ids(), nil
 }
 
-// heldByRows yields what lists in rows hold, those that partitions asks for.
+// heldByRows yields a fact for each key in the lists that the queries of partitions find.
 func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error),
 	partitions func(*tables.Table, driver.Scope) []tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
@@ -205,7 +205,7 @@ func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error)
 	}
 }
 
-// held yields what the rows of a query hold, row by row, in no order.
+// held yields a fact for each key in the rows of a query, row by row, in no order.
 func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {

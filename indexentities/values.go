@@ -11,21 +11,21 @@ import (
 type Value struct {
 	// Key is the value as compoundkey.Join("", value) writes it; compoundkey.Parse(Key, "", ...) reads it back.
 	Key string
-	// Count is how many keys its list holds. Outside of the partition, two holders of intents who enter one entity at the same
-	// time may both count it, in a list of several rows, until the entity leaves or enters the list again.
+	// Count is how many keys its list holds. Outside of the partition, if two processes enter an entity into a list of several rows at the
+	// same time, Count may count it twice until the entity leaves or enters the list again.
 	Count int
 }
 
-// Text returns the value of an index by compoundkey.String.
+// Text returns the value of an index whose value function uses compoundkey.String.
 func (v Value) Text() (string, error) {
 	var text string
 	err := compoundkey.Parse(v.Key, "", compoundkey.ToString(&text))
 	return text, err
 }
 
-// Values yields the values in a span that entities of a group have: compoundkey.All, Prefix, Between and so on. They come in
-// their order; of blobs, in that of the blobs' names, which for characters beyond U+FFFF is another. An error comes once,
-// last. Requests: 1 for each page: of at most 1,000 rows, or 5,000 blobs.
+// Values yields the values that entities of a group have, within a span: compoundkey.All, Prefix, Between and so on. They come in the order
+// of their keys; with blobs, in the order of the blobs' names, which differs for characters above U+FFFF. An error comes once, last.
+// Requests: 1 for each page: of at most 1,000 rows, or 5,000 blobs.
 func (x *index[T]) Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		if _, err := x.definition.Host("Values"); err != nil {

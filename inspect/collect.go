@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// kind is what a row is, by the library's own properties on it.
+// kind classifies a row by the library's own properties on it.
 type kind uint8
 
 const (
@@ -56,7 +56,7 @@ func kindOf(row *tables.RawRow) kind {
 	return isEntity
 }
 
-// furtherRow is what _tpLayout says on the further rows of an entity.
+// furtherRow is the value of _tpLayout in the further rows of an entity.
 const furtherRow = "further"
 
 // collector counts rows.
@@ -160,7 +160,7 @@ func (c *collector) large(key tables.Key, size int64) {
 	c.largest = c.largest[:min(len(c.largest), mostListed)]
 }
 
-// sizeOf is the size of a row by the service's formula, with the library's properties.
+// sizeOf returns the size of a row by the service's formula, including the library's properties.
 func sizeOf(row *tables.RawRow) int64 {
 	n := edm.KeySize(row.Key.Partition, row.Key.Row)
 	for _, all := range []tables.Properties{row.System, row.Properties} {

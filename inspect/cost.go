@@ -5,7 +5,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// cost adds up what Rebuild takes, page by page as Rebuild itself works. See Repository.Rebuild for the rules that it counts by.
+// cost adds up the requests of Rebuild, page by page, as Rebuild itself works. The rules are those in the comment of Repository.Rebuild.
 type cost struct {
 	pageSize int64 // of Rebuild's scan
 	perSet   int64 // entities of a change set
@@ -15,16 +15,16 @@ type cost struct {
 	read int64 // rows that Rebuild reads
 	fill int64
 
-	sets      map[string]int64 // entities to write again, by partition, on this page
-	reconcile int64            // entities of this page that lack only something outside
-	outside   map[spot]int64   // copies by table and partition, on this page
-	lists     map[spot]bool    // that a change of the entity's partition reads first, on this page
-	effects   int64            // copies and facts outside, on this page
+	sets      map[string]int64 // number of this page's entities that Rebuild writes again, by partition
+	reconcile int64            // number of this page's entities that lack only something outside
+	outside   map[spot]int64   // number of this page's outside copies, by table and partition
+	lists     map[spot]bool    // lists of this page that a change in the entity's partition reads first
+	effects   int64            // number of outside copies and facts on this page
 
 	least, most Requests
 }
 
-// mostReconciled is how many entities Rebuild reconciles under one intent.
+// mostReconciled is the maximum number of entities that Rebuild reconciles under one intent.
 const mostReconciled = 250
 
 func newCost[T any](all []driver.Implementation[T]) *cost {
@@ -44,12 +44,12 @@ func newCost[T any](all []driver.Implementation[T]) *cost {
 	return c
 }
 
-// lack is what patterns have to store for an entity.
+// lack describes what patterns still have to store for an entity.
 type lack struct {
 	copies  int      // in its partition
-	lists   []string // in its partition, which a change reads and writes
+	lists   []string // lists in its partition, which a change reads and writes
 	outside []wanted // copies in other partitions
-	facts   int      // lists and others in other partitions
+	facts   int      // number of lists and others in other partitions
 }
 
 // entity counts an entity of the page, and what it lacks.
@@ -71,8 +71,8 @@ func (c *cost) entity(partition string, l lack) {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
 	}
 	c.effects += int64(len(l.outside) + l.facts)
-	// Alone: the transaction, an intent, for each copy a read, a write with its reservation and claim, for each list a read
-	// and a write, and a read of the entity at the end.
+	// Most counts each entity as if it were processed alone: the transaction, an intent, for each copy a read and a write with its
+	// reservation and claim, for each list a read and a write, and a read of the entity at the end.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}
@@ -102,7 +102,7 @@ func (c *cost) page() {
 	c.least.Queue += 2 * intents
 	c.least.Table += intents // the entities are read again
 	for _, n := range c.outside {
-		c.least.Table += 1 + ceil(2*n, tables.MaxTransactionOperations) // they are read, and written with their claims
+		c.least.Table += 1 + ceil(2*n, tables.MaxTransactionOperations) // one query reads the copies; transactions write them with their claims
 	}
 	clear(c.sets)
 	clear(c.outside)

@@ -10,10 +10,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Struct returns a Go file with a struct for the entities of the table, to begin with: a field for each property, a pointer where entities
-// lack it, and a field tagged rest, so that a Replace keeps what other programs add. pkg is the package, "" for "main".
+// Struct returns a Go file with a struct for the entities of the table, as a starting point. It has a field for each property, a pointer if
+// some entities lack the property, and a field tagged rest, so that a Replace keeps what other programs add. pkg is the package, "" for
+// "main".
 //
-// A property with values of several types that no Go type reads together becomes a tables.Value. The type is named for the table.
+// If no Go type can read all types of a property's values, the field is a tables.Value. The type is named for the table.
 func (r *Report) Struct(pkg string) string {
 	if !token.IsIdentifier(pkg) {
 		pkg = "main"
@@ -38,7 +39,7 @@ func (r *Report) Struct(pkg string) string {
 	b.WriteString("\n// Rest holds the properties without a field, so that a Replace keeps them.\nRest map[string]tables.Value `table:\",rest\"`\n}\n")
 	source, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return b.String() // a name that Go does not take, which goName excludes
+		return b.String() // an illegal name, which goName never returns
 	}
 	return string(source)
 }
@@ -50,7 +51,7 @@ type generator struct {
 	imports map[string]bool
 }
 
-// mostFields is how many properties an entity can have: a struct of more could not be stored.
+// mostFields is the maximum number of properties of an entity: a larger struct could not be stored.
 const mostFields = 252
 
 func (g *generator) field(p Property) {
@@ -82,7 +83,7 @@ func (g *generator) field(p Property) {
 	fmt.Fprintf(&g.text, "%s %s%s%s\n", name, typ, tag, note)
 }
 
-// goTypes are the Go types for the types of the service.
+// goTypes maps the service's types to Go types.
 var goTypes = map[string]string{
 	"Edm.String": "string", "Edm.Binary": "[]byte", "Edm.Boolean": "bool", "Edm.Int32": "int32", "Edm.Int64": "int64",
 	"Edm.Double": "float64", "Edm.DateTime": "time.Time", "Edm.Guid": "uuid.UUID",

@@ -13,12 +13,12 @@ type Options struct {
 	Partitions []string
 	// Concurrency is the maximum number of requests in flight (default 8).
 	Concurrency int
-	// RowsPerSecond limits the rows that are read in a second, on average (default 0: no limit), so that the run leaves the throughput
-	// of the table to other programs.
+	// RowsPerSecond limits the rows that the run reads in a second, on average (default 0: no limit), so that it leaves the throughput of
+	// the table to other programs.
 	RowsPerSecond int
 	// Progress is called after each page of rows, one call at a time, with Rows and Elapsed. The run waits for it.
 	Progress func(tables.Report)
-	// Prices are what Repository computes the price of Rebuild from; nil is DefaultPrices.
+	// Prices are the prices from which Repository computes the cost of Rebuild; nil is DefaultPrices.
 	Prices *Prices
 
 	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. In a table of more, the report
@@ -26,8 +26,8 @@ type Options struct {
 	MaxPartitions int
 	// MaxProperties is how many names of properties are counted one by one (default 1,000).
 	MaxProperties int
-	// MaxKeys is how many keys of index copies and rows Repository remembers to find those that two rows want (default 10,000,000),
-	// with some 20 bytes each. Keys beyond are not compared, and Schema.KeysNotCompared counts them.
+	// MaxKeys is how many keys of index copies and rows Repository remembers to find those that two rows want (default 10,000,000), with
+	// some 20 bytes each. Further keys are not compared, and Schema.KeysNotCompared counts them.
 	MaxKeys int
 }
 
@@ -36,7 +36,7 @@ const (
 	defaultProperties = 1_000
 	defaultKeys       = 10_000_000
 
-	mostListed   = 10 // partitions and rows that a list shows
+	mostListed   = 10 // entries in the lists of largest partitions and rows
 	mostExamples = 10 // keys that are shown for one problem
 	mostProblems = 200
 )
@@ -70,9 +70,9 @@ func (o *Options) checked(op string, table *tables.Table) (Options, error) {
 type Prices struct {
 	Table    float64 `json:"table"`
 	Queue    float64 `json:"queue"`
-	Blob     float64 `json:"blob"` // of writes, which are the dearest
+	Blob     float64 `json:"blob"` // price of writes, the most expensive ones
 	Currency string  `json:"currency"`
-	// Source says where the prices are from, and of which day.
+	// Source names the price list and its date.
 	Source string `json:"source"`
 }
 

@@ -6,16 +6,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Report is what a run has found. Its JSON has the names that the tags give; a later version may add members, and changes or removes
-// none without another Version.
+// Report is what a run has found. The tags give the names in its JSON. A later version of this package may add members; if it changes or
+// removes any, Version changes.
 type Report struct {
 	Version  int       `json:"version"` // 1
 	Table    string    `json:"table"`
 	Began    time.Time `json:"began"`
 	Elapsed  Seconds   `json:"elapsedSeconds"`
-	Complete bool      `json:"complete"` // false if the run has ended early: then the counts are of what was read until then
+	Complete bool      `json:"complete"` // false if the run ended early: then the counts cover what it read until then
 	Requests int64     `json:"requests"` // pages read
-	// Warnings are sentences about what needs a decision before the table is used, the gravest first.
+	// Warnings are sentences about what you must decide before you use the table, the most serious first.
 	Warnings []string `json:"warnings"`
 
 	Rows       int64      `json:"rows"`
@@ -34,10 +34,10 @@ type Report struct {
 	Lossy         int64 `json:"lossy"`
 	LossyExamples []Key `json:"lossyExamples"` // at most 10
 
-	// Entities are the rows that are not of Library; Properties are those of these rows, sorted by name.
+	// Entities is the number of rows that Library does not count; Properties describes the properties of these rows, sorted by name.
 	Entities   int64      `json:"entities"`
 	Properties []Property `json:"properties"`
-	// OtherProperties are the values of properties whose names are too many for Properties.
+	// OtherProperties is the number of values of properties beyond Options.MaxProperties, which Properties does not list.
 	OtherProperties int64 `json:"otherProperties"`
 
 	Type   *Type   `json:"type,omitempty"`   // of As and Repository
@@ -53,14 +53,14 @@ type Key struct {
 	Row       string `json:"row"`
 }
 
-// Partitions are the rows by partition.
+// Partitions describes how the rows are distributed over partitions.
 type Partitions struct {
 	Count int64 `json:"count"`
 	// Exact reports that every partition was counted by itself. Otherwise Count is an estimate, off by some 2 %, and Largest has bounds.
 	Exact bool `json:"exact"`
-	// Largest are at most 10, the one with the most rows first.
+	// Largest lists at most 10 partitions, the one with the most rows first.
 	Largest []Partition `json:"largest"`
-	// Rows are the partitions by their number of rows; empty unless Exact.
+	// Rows is the distribution of the partitions by their number of rows; empty unless Exact.
 	Rows []Bucket `json:"rows"`
 }
 
@@ -70,10 +70,10 @@ type Partition struct {
 	// Rows is the number of rows. If Partitions.Exact is false, the number is at least Rows - Uncertain and at most Rows.
 	Rows      int64 `json:"rows"`
 	Uncertain int64 `json:"uncertain"`
-	Bytes     int64 `json:"bytes"` // of the rows that were counted for certain
+	Bytes     int64 `json:"bytes"` // size of the rows that were certainly counted
 }
 
-// Bucket is one step of a distribution: what is at least From and less than To, which is a power of two.
+// Bucket is one step of a distribution: the values that are at least From and less than To, a power of two.
 type Bucket struct {
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
@@ -86,15 +86,15 @@ type LargeRow struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// Library counts the rows that this library has added beside entities, in this table, by their kind. All are 0 in a table that only other
-// programs write.
+// Library counts, by kind, the rows that this library has added to the table beside entities. All are 0 in a table that only other programs
+// write.
 type Library struct {
-	Copies        int64 `json:"copies"`        // of indexes in their entities' partitions, and marks of other patterns there
+	Copies        int64 `json:"copies"`        // rows of indexes in their entities' partitions, and rows of other patterns there
 	FurtherRows   int64 `json:"furtherRows"`   // of entities that are spread over several rows
 	OutsideCopies int64 `json:"outsideCopies"` // of entities in other partitions or tables
 	Claims        int64 `json:"claims"`        // beside these copies, and reserved keys
 	Shared        int64 `json:"shared"`        // of several entities, such as lists and counts
-	Entities      int64 `json:"entities"`      // rows of Report.Entities that a repository has written
+	Entities      int64 `json:"entities"`      // rows among Report.Entities that a repository has written
 }
 
 // rows are all but Entities.
@@ -102,13 +102,13 @@ func (l *Library) rows() int64 {
 	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Claims + l.Shared
 }
 
-// Property is one property, over all entities.
+// Property describes one property over all entities.
 type Property struct {
 	Name    string      `json:"name"`
 	Rows    int64       `json:"rows"`   // entities that have it
 	Absent  int64       `json:"absent"` // entities that do not
 	Types   []TypeCount `json:"types"`  // the most frequent first
-	Bytes   int64       `json:"bytes"`  // of all its values, with names
+	Bytes   int64       `json:"bytes"`  // size of all its values, including names
 	Largest int64       `json:"largest"`
 }
 
@@ -118,19 +118,20 @@ type TypeCount struct {
 	Rows int64  `json:"rows"`
 }
 
-// Type is what a struct makes of the entities.
+// Type reports how a struct would read the entities.
 type Type struct {
 	Name string `json:"name"`
-	// Read are the entities that the struct reads, Refused the others. Reads of a repository report such a row by its key.
+	// Read is the number of entities that the struct can read, Refused that of the others. Reads of a repository report such a row by its
+	// key.
 	Read    int64 `json:"read"`
 	Refused int64 `json:"refused"`
 	// Problems say why entities are refused, by property, stored type and reason. There are at most 200; OtherProblems counts the rest.
 	Problems      []Problem `json:"problems"`
 	OtherProblems int64     `json:"otherProblems"`
-	// Zero are the fields that would get their zero value because a row lacks the property, and would store it with the next Replace. A
-	// field that is a pointer or a []byte, or is tagged omitempty or omitzero, is none of them.
+	// Zero lists the fields that would get their zero value because rows lack the property; the next Replace would store that zero value.
+	// It omits fields that are a pointer or a []byte, or are tagged omitempty or omitzero.
 	Zero []ZeroField `json:"zero"`
-	// Unknown are properties for which the struct has no field, and no field tagged rest: a Replace removes them.
+	// Unknown lists the properties for which the struct has no field, and no field tagged rest: a Replace would remove them.
 	Unknown []UnknownProperty `json:"unknown"`
 	// Rest reports that the struct has a field tagged rest.
 	Rest bool `json:"rest"`
@@ -150,7 +151,7 @@ type ZeroField struct {
 	Field    string `json:"field"`
 	Property string `json:"property"`
 	Absent   int64  `json:"absent"` // entities without the property
-	// Refused reports that the zero value cannot be stored, as that of time.Time: a Replace of such an entity is ErrInvalid.
+	// Refused reports that the zero value cannot be stored, such as that of time.Time: a Replace of such an entity returns ErrInvalid.
 	Refused bool `json:"refused"`
 }
 
@@ -160,21 +161,22 @@ type UnknownProperty struct {
 	Rows     int64  `json:"rows"`
 }
 
-// Schema is what a repository makes of the rows.
+// Schema reports how a repository would read the rows.
 type Schema struct {
 	Repository string `json:"repository"`
 	Own        int64  `json:"own"`     // rows that are entities of the repository
 	Library    int64  `json:"library"` // rows that the library has added, of any repository: see Library
-	Neither    int64  `json:"neither"` // rows of other types or programs, and those that the struct does not read
-	// OtherKeys are entities for which Schema.Key returns another key than that of their row: a write would make a second row.
+	Neither    int64  `json:"neither"` // rows of other types or programs, and rows that the struct cannot read
+	// OtherKeys is the number of entities for which Schema.Key returns a key other than their row's: a write would make a second row.
 	OtherKeys         int64 `json:"otherKeys"`
 	OtherKeysExamples []Key `json:"otherKeysExamples"`
 	// Sealed are entities whose stored form only the repository reads, such as encrypted ones. They are counted as read, and
 	// their index keys are not compared.
 	Sealed int64 `json:"sealed"`
-	// Refused are entities that an index refuses, by pattern.
+	// Refused lists the reasons why indexes refuse entities, by pattern.
 	Refused []RefusedEntity `json:"refused"`
-	// TakenKeys are keys of copies that two rows want, at most 200; OtherTakenKeys counts the rest. Rebuild reports all but one of the rows.
+	// TakenKeys lists at most 200 keys of copies that two or more rows want; OtherTakenKeys counts the rest. For each, Rebuild writes the
+	// copy of one row and reports the others.
 	TakenKeys       []TakenKey `json:"takenKeys"`
 	OtherTakenKeys  int64      `json:"otherTakenKeys"`
 	KeysNotCompared int64      `json:"keysNotCompared"` // beyond Options.MaxKeys
@@ -191,20 +193,20 @@ type RefusedEntity struct {
 
 // TakenKey is a key that several rows want.
 type TakenKey struct {
-	Patterns []string `json:"patterns"` // whose copies want it; "" for a row that stands there already
+	Patterns []string `json:"patterns"` // patterns whose copies want the key; "" for a row that already has it
 	Table    string   `json:"table"`
 	Key      Key      `json:"key"`
 	Wanted   int64    `json:"wanted"` // rows that want it
 	By       []Key    `json:"by"`     // at most 10 of them
 }
 
-// Cost is what Rebuild takes for the table as it is. Least holds if what lies together is read and written together, Most if every entity
-// goes alone; without conflicts and retries.
+// Cost is the number of requests of a Rebuild of the table in its current state, and their price. Least assumes that rows which lie
+// together are read and written together, Most that every entity is processed alone; both without conflicts and retries.
 type Cost struct {
 	Fill  int64    `json:"fill"` // entities that lack something
 	Least Requests `json:"least"`
 	Most  Requests `json:"most"`
-	// Prices are those that the sums are made of.
+	// Prices are the prices used for the sums.
 	Prices Prices `json:"prices"`
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Repository is As for the entities of a repository in its table, and tells what Verify and Rebuild would find: which rows are the
-// repository's own, entities under another key than Schema.Key returns, entities that an index refuses, index keys that two rows want, and
+// Repository is As for the entities of a repository in its table, and also reports what Verify and Rebuild would find: which rows are the
+// repository's own, entities under a key other than Schema.Key returns, entities that an index refuses, index keys that two rows want, and
 // what Rebuild costs. The patterns need not have stored anything yet.
 //
-// Requests: those of Table, and of a second scan if two rows may want one key.
+// Requests: those of Table, and as many again for a second scan if two rows may want the same key.
 func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *Options) (*Report, error) {
 	const op = "inspect.Repository"
 	host := patterns.HostOf(r)
@@ -39,7 +39,7 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 	return inspect(ctx, op, host.Table(), options, j)
 }
 
-// repositoryJudge finds what a repository makes of the rows of its table.
+// repositoryJudge finds out how a repository would read the rows of its table.
 type repositoryJudge[T any] struct {
 	*typeJudge[T]
 	host     driver.Host[T]
@@ -55,7 +55,7 @@ type repositoryJudge[T any] struct {
 	cost                   *cost
 }
 
-// refusal is why an index makes no copy.
+// refusal is the reason why an index makes no copy.
 type refusal struct{ pattern, reason string }
 
 // row implements judge.
@@ -97,7 +97,7 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 	return nil
 }
 
-// standing is the place of a row itself.
+// standing returns the key that a row itself occupies.
 func (j *repositoryJudge[T]) standing(row *tables.RawRow) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
@@ -107,13 +107,14 @@ func (j *repositoryJudge[T]) owns(row *tables.RawRow) bool {
 	return j.host.Owns(row.Key, row.Properties)
 }
 
-// finish sets what a value has of its row beside the properties.
+// finish sets the fields of a value that come from its row's keys and metadata, not from properties.
 func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {
 	codec := tables.CodecOf(rows.Open, j.codec)
 	codec.Finish(row, row.Key, v)
 }
 
-// wants returns the keys of the copies of an entity, and what its row does not list. tell records why an index refuses the entity.
+// wants returns the keys of an entity's copies, and what patterns have not stored for it yet. With tell it records why an index refuses the
+// entity.
 func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
@@ -158,7 +159,7 @@ func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []
 	return append(keys, l.outside...), l
 }
 
-// guarded turns a panic of a program's key function into an error: rows that the program has never seen reach it here.
+// guarded converts a panic of a program's key function into an error, since inspect also passes it rows that the program has never seen.
 func guarded[R any](call func() (R, error)) (result R, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -13,16 +13,17 @@ import (
 
 // Table scans a table and reports its rows, partitions, properties and sizes.
 //
-// It reads what the service returns at the time: rows that other programs write meanwhile may be counted or not. If the run ends early,
-// because of the context or an error, it returns the report of what it has read, whose Complete is false, beside the error. A run cannot be
-// resumed, since the report of the rest could not be added to it; it writes nothing, so run it again.
+// It reads what the service returns at the time: rows that other programs write meanwhile may be counted or not. If the context or an error
+// ends the run early, it returns, beside the error, the report of what it has read, with Complete false. A run cannot be resumed, since the
+// report of the rest could not be added to it; it writes nothing, so run it again.
 //
-// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is the least number.
+// Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is a lower
+// bound.
 func Table(ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
 	return inspect(ctx, "inspect.Table", table, options, nil)
 }
 
-// inspect is a run. judge is what As and Repository find out more, nil for nothing.
+// inspect is a run. judge collects what As and Repository report beyond Table; nil for Table.
 func inspect(ctx context.Context, op string, table *tables.Table, options *Options, judge judge) (*Report, error) {
 	o, err := options.checked(op, table)
 	if err != nil {
@@ -69,10 +70,10 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 	return report(err == nil), err
 }
 
-// judge finds out more about the rows of a run. Its functions are called one at a time.
+// judge collects what As and Repository report beyond Table. The scan calls its methods one at a time.
 type judge interface {
-	row(ctx context.Context, row *tables.RawRow, kind kind) error // row is not changed after the call
-	garbled(e *tables.Error)                                      // of a row with a value that cannot be read
+	row(ctx context.Context, row *tables.RawRow, kind kind) error // row stays unchanged after the call
+	garbled(e *tables.Error)                                      // for a row with a value that cannot be read
 	page()                                                        // after the last row of a page
 	confirm(ctx context.Context, s *scan) error                   // after the last page; it may scan again
 	report(r *Report)
@@ -85,14 +86,14 @@ type scan struct {
 	pages   int64
 }
 
-// visitor gets what a scan reads, one call at a time.
+// visitor receives what a scan reads, one call at a time.
 type visitor struct {
 	row     func(context.Context, *tables.RawRow) error
 	garbled func(*tables.Error) // a row with a value that cannot be read, by its key; may be nil
 	page    func()              // after the last row of a page
 }
 
-// run gives the rows to a visitor.
+// run passes the rows to a visitor.
 func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
 	query := tables.RawOf(rows.Open, s.table).Query().AllowTableScan()
@@ -117,7 +118,8 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 	return nil
 }
 
-// take gives a row to the visitor. A row with a value that cannot be read is an error with its key, and reading goes on behind it.
+// take passes a row to the visitor. For a row with a value that cannot be read, err names its key; take passes that to garbled, and the
+// scan continues.
 func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error {
 	if err == nil {
 		return v.row(ctx, row)
@@ -133,7 +135,7 @@ func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error
 }
 
 // oneByOne is run with one reader, for Azure Cosmos DB, which returns rows in no order of keys. It counts a page for each 1,000 rows, since
-// it does not see the service's.
+// it does not see the pages of the service.
 func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], v *visitor) error {
 	queries := []tables.Query[tables.RawRow]{query}
 	if s.options.Partitions != nil {

@@ -60,7 +60,7 @@ func (p *partitions) add(key string, size int64) {
 	}
 }
 
-// report returns what Report has of partitions.
+// report returns the part of the Report about partitions.
 func (p *partitions) report() Partitions {
 	r := Partitions{Count: int64(len(p.by)), Exact: !p.evicted, Largest: []Partition{}, Rows: []Bucket{}}
 	var sizes distribution

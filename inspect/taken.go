@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// wanted is a key at which an entity wants a copy, or, without a pattern, a row stands.
+// wanted is a key that an entity's copy wants or, without a pattern, that a row occupies.
 type wanted struct {
 	pattern string
 	table   string
@@ -30,7 +30,7 @@ type taken struct {
 	other map[uint64]bool // hashes of keys that are too many for by
 }
 
-// spot is a place in a table.
+// spot is a key in a table.
 type spot struct {
 	table string
 	key   tables.Key
@@ -48,13 +48,13 @@ func newTaken(most int) *taken {
 	return &taken{seed: maphash.MakeSeed(), most: most, seen: map[uint64]struct{}{}, equal: map[uint64]bool{}, by: map[spot]*claimed{}, other: map[uint64]bool{}}
 }
 
-// spotOf returns where a copy is wanted. Names of tables have no case.
+// spotOf returns where a copy is wanted. Table names ignore case.
 func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
 
-// mostEqual limits the hashes that came twice, and so the memory of the second scan.
+// mostEqual limits the hashes that occurred twice, and so the memory of the second scan.
 const mostEqual = 100_000
 
-// add notes a key of the first scan.
+// add records a key of the first scan.
 func (t *taken) add(w wanted) {
 	h := maphash.Comparable(t.seed, spotOf(w))
 	if _, twice := t.seen[h]; twice {
@@ -78,7 +78,7 @@ func (t *taken) doubtful() bool {
 	return len(t.equal) > 0
 }
 
-// confirm notes a key of the second scan.
+// confirm records a key of the second scan.
 func (t *taken) confirm(w wanted) {
 	at := spotOf(w)
 	if !t.equal[maphash.Comparable(t.seed, at)] {

@@ -206,7 +206,7 @@ func (k Key) String() string { return "(" + short(k.Partition) + ", " + short(k.
 // longest is how many characters of a key or a name the text shows.
 const longest = 60
 
-// short quotes a key or a name, and shortens it: it may be a whole document, or have characters that a terminal obeys.
+// short returns a key or a name quoted and shortened: it may be a whole document, or contain control sequences of a terminal.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > longest {
 		return strconv.QuoteToGraphic(string(runes[:longest])) + "..."
@@ -214,7 +214,7 @@ func short(text string) string {
 	return strconv.QuoteToGraphic(text)
 }
 
-// name is short without quotes for an ordinary name.
+// name is like short, but does not quote an ordinary name.
 func name(text string) string {
 	if quoted := short(text); len(text) <= longest && quoted == `"`+text+`"` {
 		return text
@@ -234,7 +234,7 @@ func list(keys []Key) string {
 	return strings.Join(all, ", ")
 }
 
-// count writes a number with a comma behind each thousand.
+// count formats a number with commas between thousands.
 func count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -243,7 +243,7 @@ func count(n int64) string {
 	return digits
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	f, at := float64(n), 0
@@ -260,7 +260,7 @@ func share(n, of int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(of, 1)))
 }
 
-// price writes a sum of money: what is less than a cent is not nothing.
+// price formats a sum of money; a sum below a cent is not shown as zero.
 func price(p float64) string {
 	if p > 0 && p < 0.01 {
 		return "< 0.01"
@@ -268,7 +268,7 @@ func price(p float64) string {
 	return fmt.Sprintf("%.2f", p)
 }
 
-// some writes a number of things.
+// some formats a number of things with the right plural.
 func some(n int64, noun string) string {
 	if n != 1 {
 		if stem, ok := strings.CutSuffix(noun, "y"); ok {

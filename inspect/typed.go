@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// As is Table, and tells what the struct T would make of the entities: rows that it would not read, fields that would get a zero value
-// which the row does not have, and properties that a Replace would remove. T needs no tables.Meta.
+// As is Table, and also reports how the struct T would read the entities: rows that it cannot read, fields that would get a zero value
+// because the row lacks the property, and properties that a Replace would remove. T needs no tables.Meta.
 //
 // Requests: those of Table.
 func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
@@ -25,7 +25,7 @@ func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Rep
 	return inspect(ctx, op, table, options, j)
 }
 
-// typeJudge reads entities into a T.
+// typeJudge decodes entities into a T and collects what does not fit.
 type typeJudge[T any] struct {
 	codec   *tables.Codec[T]
 	fields  []fields.Field
@@ -38,7 +38,7 @@ type typeJudge[T any] struct {
 	problems      reasons[problem]
 }
 
-// problem is what one reason is about.
+// problem identifies a reason why rows cannot be read.
 type problem struct{ property, stored, reason string }
 
 func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) {
@@ -103,7 +103,7 @@ func (j *typeJudge[T]) value(row *tables.RawRow) *T {
 	return v
 }
 
-// explain finds the properties that T does not read.
+// explain records which properties T cannot read, and why.
 func (j *typeJudge[T]) explain(key tables.Key, p tables.Properties) {
 	for i := range p {
 		if err := j.codec.Decode(p[i:i+1], new(T)); err != nil {
@@ -112,7 +112,7 @@ func (j *typeJudge[T]) explain(key tables.Key, p tables.Properties) {
 	}
 }
 
-// reasonOf is the cause of an error of the library, without its operation.
+// reasonOf returns the text of an error without operation and key.
 func reasonOf(err error) string {
 	if e, ok := errors.AsType[*tables.Error](err); ok && e.Err != nil {
 		return e.Err.Error()

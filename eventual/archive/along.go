@@ -16,14 +16,15 @@ import (
 type Part[T any] interface {
 	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
 	checkPart(source, destination driver.Host[T]) error
-	// at returns the entities that belong to v, where v is.
+	// at returns the children of v, in the repository that v is in.
 	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
 }
 
-// Along moves the children of an entity with it, in the same two transactions. of restricts a query of all children to those of an
-// entity; it must not leave the entity's partition, and find the children at the destination by the entity's copy. to stores them, in
-// the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its children, and all rows that their
-// patterns write, has at most 99 rows at either end; otherwise the message goes to the poison queue with tables.ErrTooLarge.
+// Along moves the children of an entity with it, in the same two transactions. of restricts a query of all children to those of an entity;
+// it must stay in the entity's partition, and must also find the children at the destination, given the entity's copy. to is the repository
+// that stores the copies of the children, in the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its
+// children, and all rows that their patterns write, has at most 99 rows at either end; otherwise the message goes to the poison queue with
+// tables.ErrTooLarge.
 //
 // A child that is inserted while its entity moves must change the entity, or it stays behind: give children a
 // relationships.ParentCount. Give the children at the destination none: the entity's copy has the number already.
@@ -80,11 +81,12 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 	return all, nil
 }
 
-// follower is an entity that moves along with another one.
+// follower is a child that moves along with its entity.
 type follower interface {
 	meta() *tables.Meta
 	deletes() driver.Along
-	// copies returns the key of the copy and the change that writes it: a replacement of the one of present that has this key, or an insert.
+	// copies returns the key of the copy and the change that writes it: a replacement if present has an entity with this key, otherwise an
+	// insert.
 	copies(present map[tables.Key]follower) (tables.Key, driver.Along, error)
 }
 
@@ -119,13 +121,13 @@ func (c *childOf[T, C]) copies(present map[tables.Key]follower) (tables.Key, dri
 	return key, c.part.repo.Along(kind, copied, movedIncarnation(incarnation)), nil
 }
 
-// family is an entity with what moves along with it.
+// family is an entity with the children that move along with it.
 type family[T any] struct {
 	head *T
 	rest []follower
 }
 
-// familyOf reads what belongs to an entity; nil for nil.
+// familyOf reads the children of an entity; it returns nil if the entity is nil.
 func (d toRepository[T]) familyOf(ctx context.Context, v *T, atSource bool) (*family[T], error) {
 	if v == nil {
 		return nil, nil
@@ -141,7 +143,8 @@ func (d toRepository[T]) familyOf(ctx context.Context, v *T, atSource bool) (*fa
 	return f, nil
 }
 
-// versionOf names what a family was when it was read: the entity's ETag or, with children, a hash of all keys and ETags.
+// versionOf returns a text that identifies the version of a family that was read: the entity's ETag or, with children, a hash of all keys
+// and ETags.
 func versionOf(head *tables.Meta, rest []follower) string {
 	if len(rest) == 0 {
 		return string(head.ETag)
@@ -163,8 +166,8 @@ func deletesOf(rest []follower) []driver.Along {
 	return changes
 }
 
-// copiesOf returns the changes that make the children at the destination, there, copies of those at the source: they insert, replace
-// and delete.
+// copiesOf returns the changes that make the children at the destination, in there, copies of those at the source: inserts, replacements
+// and deletes.
 func copiesOf(source, there []follower) ([]driver.Along, error) {
 	present := map[tables.Key]follower{}
 	for _, f := range there {

@@ -100,11 +100,11 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	return []string{name}, nil
 }
 
-// archiveBlob is the blob of an entity, or another blob that has its name, as read once.
+// archiveBlob is the state, at one read, of the blob of an entity, or of another blob that has its name.
 type archiveBlob struct {
 	etag               azcore.ETag
 	move, write        string
-	pending, unchanged bool // unchanged: it has the content and the metadata that a mover wrote
+	pending, unchanged bool // unchanged: the blob has the content and the metadata that a mover wrote
 }
 
 // put writes a blob whose ETag is base, or one that does not exist if base is "", with a random write ID in its metadata, which identifies the write if the response is lost. It

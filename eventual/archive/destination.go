@@ -44,8 +44,8 @@ type toRepository[T any] struct {
 	along []Part[T]
 }
 
-// check refuses a repository that would store in plaintext what the source encrypts, or hold references to blobs that go with the
-// source's entity.
+// check returns an error for a repository that would store in plaintext what the source encrypts, or that would hold references to blobs
+// which the move deletes with the source's entity.
 func (d toRepository[T]) check(source driver.Host[T]) error {
 	if d.repo == nil {
 		return errors.New("the repository is nil; give one")

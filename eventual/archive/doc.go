@@ -65,9 +65,9 @@
 //
 // If the destination already holds another entity under the copy's key, the worker leaves it alone unless Options.Replace is set.
 //
-// A delete of the entity whose response was lost counts as made if the entity no longer exists, even if in fact a Mover has moved it:
-// delete the copy, too. An insert whose first attempt got no response can arrive a second time, after the move; then both entities
-// stay, and the message goes to the poison queue.
+// If the response to a user's delete of the entity is lost and the entity no longer exists, the delete returns success even if a Mover has
+// moved the entity meanwhile: delete the copy, too. An insert whose first attempt got no response can arrive a second time, after the move;
+// then both entities stay, and the message goes to the poison queue.
 //
 // While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
 // it.

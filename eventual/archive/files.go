@@ -41,9 +41,9 @@ type StoredFile struct {
 	MD5      [16]byte          // of the content as it is
 }
 
-// ToFiles moves each entity into a file of a store that you write. The protocol, the content and the metadata are those of ToContainer,
-// and so is what name returns and which sources New refuses. The message of a request that is ErrUnknownOutcome waits for its
-// visibility timeout.
+// ToFiles moves each entity into a file of a store that you write. The protocol, the content, the metadata, the rules for name and the
+// sources that New refuses are those of ToContainer. After a request that returned ErrUnknownOutcome, the message waits for its visibility
+// timeout.
 func ToFiles[T any](files Files, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
 	return toContainer[T]{name: name, codec: codec, codecErr: err, files: files, toFiles: true}
@@ -118,7 +118,7 @@ func (d toContainer[T]) removeFile(ctx context.Context, name string, b *archiveB
 	return unlessRefused(err)
 }
 
-// stillHeld is an error if the worker's lease has ended: no policy of the account looks at the requests of the program's store.
+// stillHeld returns an error if the worker's lease has ended; the account's policies do not see the requests of the program's store.
 func stillHeld(ctx context.Context) error {
 	if l := lease.From(ctx); l != nil {
 		return l.Check()
@@ -126,12 +126,12 @@ func stillHeld(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fileFailure is the error of a store of the program, with the kind that it has.
+// fileFailure converts an error of the program's store and keeps its kind.
 func fileFailure(op, name string, err error) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.KindOf(err), Err: err}
 }
 
-// describe notes what the metadata say, given the MD5 of the content as it is.
+// describe reads the metadata into the blob, given the MD5 of the current content.
 func (b *archiveBlob) describe(metadata map[string]string, content []byte) {
 	sum, others := "", 0
 	for key, value := range metadata {

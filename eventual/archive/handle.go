@@ -46,7 +46,7 @@ type moving[T any] struct {
 	key         tables.Key
 	incarnation string
 	to          []string // where the copy goes
-	id          string   // of the move, as moveName returns it
+	id          string   // name of the move, from moveName
 
 	// poisoned is set if users have changed both ends: it deletes the move's rows after the entry was put on the
 	// poison queue. So a requeued message starts the move from the beginning.

@@ -89,8 +89,8 @@ func (m *repositoryMove[T]) sourceVersion(f *family[T]) string {
 	return versionOf(m.source.MetaOf(f.head), f.rest)
 }
 
-// copy writes the copy, what moves along with it and its mark in one transaction, replacing there, what was read at the destination;
-// nil for nothing. Then it calls finish.
+// copy writes the copy, the children's copies and the mark in one transaction. It replaces what was read at the destination, there, which
+// is nil if nothing exists. Then it calls finish.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], mark *moverRow) (done bool, err error) {
 	m.refused = true
 	copied, err := m.rekeyed(m.source, entity.head)

@@ -101,7 +101,7 @@ func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.
 	return b, err
 }
 
-// writeRow writes one of the move's rows alone. done is false if another writer came first.
+// writeRow writes one of the move's rows outside of a transaction. done is false if another writer came first.
 func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
 	b, err := besideRow(verb, table, row)
 	if err != nil {

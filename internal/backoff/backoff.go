@@ -1,5 +1,5 @@
-// Package backoff is the one rule by which the library waits before it starts something over: exponential, bounded,
-// with full jitter, so that concurrent writers do not retry at the same moment.
+// Package backoff computes how long the library waits before a retry: exponential, bounded, with full jitter, so that concurrent writers do
+// not retry at the same moment.
 package backoff
 
 import (
@@ -36,8 +36,8 @@ func Jitter(limit time.Duration) time.Duration {
 // Wait waits before attempt n, or returns the context's error when it ends earlier.
 func Wait(ctx context.Context, n int) error { return Sleep(ctx, Delay(n)) }
 
-// Retry calls try up to so many times while it returns again, and waits before each repetition. It returns the last error
-// of try, or the context's error if that ends a wait.
+// Retry calls try, and waits and calls it again while it returns again, up to a maximum number of calls. It returns the last error of try,
+// or the context's error if that ends a wait.
 func Retry(ctx context.Context, attempts int, try func() (again bool, err error)) error {
 	for n := 0; ; n++ {
 		again, err := try()
