@@ -40,10 +40,10 @@
 //
 // # Crashes
 //
-// The intent message is put on the queue before anything is written, so after a crash at any point it is still there. When its
-// visibility timeout is over, a worker reads the entity and reconciles the keys that the message names: it releases the
-// reservations of a change that was not committed, and writes and removes the copies of one that was. Orphaned copies, which
-// a program without the index leaves behind, are found by Repository.Verify only.
+// The intent message is put on the queue before anything is written, so after a crash at any point it is still there. When its visibility
+// timeout is over, a worker reads the entity and reconciles the keys that the message names: it releases the reservations of a change that
+// was not committed, and writes and removes the copies of one that was. A program without the index leaves orphaned copies behind, which
+// only Repository.Verify finds.
 //
 // # Requests
 //

@@ -27,9 +27,8 @@ const (
 // and do not check the lease of an intent.
 var ErrForeignClient = errors.New("the container's client was not made by Account.Container; use that")
 
-// Segment returns a text that compoundkey has encoded as a segment of a blob name. An empty segment or one that ends
-// with a dot would be unsafe in an address (".." means the parent), so it gets a '!' at its end, with which no encoded
-// text ends.
+// Segment returns a text that compoundkey has encoded as a segment of a blob name. An empty segment or one that ends with a dot would be
+// unsafe in an address (".." means the parent). Segment appends a '!' to it; no encoded text ends with '!'.
 func Segment(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text + segmentMark
@@ -48,7 +47,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Unchanged is the condition that a blob still has the ETag or, if etag is "", that the blob does not exist.
+// Unchanged returns the condition that a blob still has the ETag or, if etag is "", that the blob does not exist.
 func Unchanged(etag azcore.ETag) *blob.AccessConditions {
 	condition := &blob.ModifiedAccessConditions{IfMatch: &etag}
 	if etag == "" {

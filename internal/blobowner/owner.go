@@ -1,10 +1,10 @@
 // Package blobowner decides whether a blob whose name was read from a row or a message belongs to the entity, list or message
 // that it is used for.
 //
-// Rows and messages are input from outside. Whoever can write the rows of one partition, or put a message on a queue, could
-// otherwise make the library read, sign or delete any blob of the container. So every name from there passes CheckName
-// before a request names the blob, and the blob's own metadata passes CheckLabels where an answer carries them. A name that
-// is known from a message alone is deleted only after a request has read the metadata.
+// Rows and messages are input from outside. Whoever can write the rows of one partition, or put a message on a queue, could otherwise make
+// the library read, sign or delete any blob of the container. So the library checks every such name with CheckName before a request names
+// the blob, and the blob's own metadata with CheckLabels whenever a response has it. If only a message names a blob, the library reads the
+// blob's metadata before it deletes the blob.
 package blobowner
 
 import (
@@ -17,21 +17,21 @@ import (
 	"unicode"
 )
 
-// HomeLabel is the name of the metadata that says which table's entities a blob belongs to: see Home.
+// HomeLabel is the name of the metadata that identifies the table to whose entities a blob belongs: see Home.
 const HomeLabel = "tphome"
 
-// ErrForeign is the error of a name or of metadata that is not the owner's.
+// ErrForeign means that a name or metadata is not the owner's.
 var ErrForeign = errors.New("does not belong")
 
-// Owner is what blobs can belong to.
+// Owner describes the blobs that belong to one entity, list or message.
 type Owner struct {
 	What   string            // for errors, such as "the entity"
 	Prefix string            // begins the names of the owner's blobs and ends with a slash
 	Labels map[string]string // metadata that every blob of the owner carries, by name in lower case
 }
 
-// CheckName returns an error unless name is one that the owner could have given: the prefix, and behind it parts that no
-// client or server on the way can read as another path. The SDK percent-encodes all other characters.
+// CheckName returns an error unless the owner could have given the name: it must consist of the prefix and of segments that no client or
+// server on the way can read as another path. The SDK percent-encodes all other characters.
 func (o Owner) CheckName(name string) error {
 	rest, ok := strings.CutPrefix(name, o.Prefix)
 	if !ok || o.Prefix == "" {
@@ -55,7 +55,7 @@ func (o Owner) CheckLabels(blob string, meta map[string]*string) error {
 	return nil
 }
 
-// Metadata returns the owner's labels together with further metadata, as a blob is stored with.
+// Metadata returns the metadata to store with a blob: the owner's labels and further entries.
 func (o Owner) Metadata(further map[string]string) map[string]*string {
 	meta := make(map[string]*string, len(o.Labels)+len(further))
 	for _, labels := range []map[string]string{o.Labels, further} {
@@ -66,8 +66,8 @@ func (o Owner) Metadata(further map[string]string) map[string]*string {
 	return meta
 }
 
-// Home is the value of HomeLabel for a table of a service, in base64, since metadata takes ASCII only. The port of the endpoint is
-// left out: a local service has another one at each start.
+// Home returns the value of HomeLabel for a table of a service, in base64, since metadata must be ASCII. It omits the port of the endpoint,
+// since a local service has another port after each start.
 func Home(endpoint, table string) string {
 	if u, err := url.Parse(endpoint); err == nil {
 		endpoint = strings.ToLower(u.Hostname()) + u.Path
@@ -87,7 +87,8 @@ func FromHeader(header http.Header) map[string]*string {
 	return meta
 }
 
-// Label returns an entry of a blob's metadata, "" if there is none. The service returns the names in any case.
+// Label returns an entry of a blob's metadata, "" if there is none. It ignores the case of the name, since the service may return another
+// one.
 func Label(meta map[string]*string, name string) string {
 	for key, value := range meta {
 		if value != nil && strings.EqualFold(key, name) {

@@ -1,5 +1,5 @@
-// Package composition holds the proof that the patterns compose; it is tests alone. docs/explanation/composition.md says what
-// composes with what, and these tests check it:
+// Package composition has only tests, which check that the patterns compose. docs/explanation/composition.md says what composes with what,
+// and these tests check it:
 //
 //   - TestMatrix reads the tables of that page. For each pair that is said to compose it makes a repository of both and
 //     carries an entity through insert, get, replace and delete, with Verify finding nothing; each other pair it finds refused, by a

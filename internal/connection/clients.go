@@ -26,7 +26,7 @@ type Credential struct {
 	blobs  func(string, *service.ClientOptions) (*service.Client, error)
 }
 
-// Token is a token credential. ok is false for one that is nil, or a nil pointer, such as that of a field that nobody has set.
+// Token is a token credential. ok is false if the credential is nil or a nil pointer, for example in a field that was never set.
 func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
 	if fields.IsNil(credential) {
 		return c, false
@@ -71,7 +71,7 @@ func SharedKey(name, key string) (Credential, Signer, error) {
 	}, signerOf(blobKey), nil
 }
 
-// SAS is a shared access signature. ok is false for a text that is none.
+// SAS is a shared access signature. ok is false if the text is not a shared access signature.
 func SAS(signature string) (c Credential, ok bool) {
 	signature = strings.TrimPrefix(signature, "?")
 	if query, err := url.ParseQuery(signature); err != nil || query.Get("sig") == "" {
@@ -103,7 +103,7 @@ func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, s
 	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
 		u, err := url.Parse(endpoint)
 		if err != nil {
-			u = &url.URL{} // the client's constructor returns the error
+			u = &url.URL{} // ignored: the client's constructor returns the same error
 		}
 		return signals.Instrument(clientOptions(options, paths), name, u.Path)
 	}

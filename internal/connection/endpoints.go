@@ -1,5 +1,5 @@
-// Package connection holds how a program says which storage account it means: the parts of a connection string, the rules for account
-// names and endpoints, and what signs addresses of blobs. Its errors name a setting and never its value, which may be a key.
+// Package connection parses and checks how a program names a storage account: connection strings, account names and endpoints. It also
+// signs addresses of blobs. Its errors name a setting and never its value, which may be a key.
 package connection
 
 import (
@@ -15,7 +15,7 @@ type Endpoints struct {
 	Table, Queue, Blob string
 }
 
-// PublicEndpoints returns the endpoints of an account in Azure's public cloud, none for a name that no account can have.
+// PublicEndpoints returns the endpoints of an account in Azure's public cloud, or no endpoints if the name is illegal.
 func PublicEndpoints(account string) Endpoints {
 	if !IsAccountName(account) {
 		return Endpoints{}
@@ -26,16 +26,16 @@ func PublicEndpoints(account string) Endpoints {
 // IsAccountName reports whether an account can have the name.
 func IsAccountName(name string) bool { return accountName.MatchString(name) }
 
-// What becomes a part of an endpoint decides where requests and their signatures go, so it must stay in its place there. A
-// connection string without a semicolon has the key in the middle of one of these.
+// A setting that becomes a part of an endpoint decides where requests and their signatures go, so it must not contain characters that end
+// that part. If a connection string lacks a semicolon, one of these settings contains the key.
 var (
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
 	endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]*)*$`)
 )
 
-// CheckEndpoint refuses an address that is not one of a service: scheme, host and at most a path. It never shows the address,
-// which may hold a key.
+// CheckEndpoint returns an error unless the address can be that of a service: scheme, host and at most a path. The error never shows the
+// address, which may contain a key.
 func CheckEndpoint(service, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
@@ -54,7 +54,7 @@ func endpointsOf(scheme, account, suffix string) Endpoints {
 	}
 }
 
-// IsCosmos tells Cosmos DB for Table by its address, as the SDK does.
+// IsCosmos reports whether the address is one of Cosmos DB for Table, by the rule that the SDK uses.
 func IsCosmos(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {

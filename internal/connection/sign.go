@@ -8,8 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// Signer signs an address of a blob. It is a function, not the credential: package fmt prints what a field points to where a verb does
-// not suit its type, and an Account that was copied has no methods of its own.
+// Signer signs an address of a blob. It is a function, not the credential: package fmt would print what a field points to if a verb does
+// not fit its type, and a copied Account has no methods of its own.
 type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
 
 // signerOf signs with an account's shared key.

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// The account that Azurite and the older storage emulator know by default. Its key is public.
+// The default account of Azurite and the older storage emulator. Its key is public.
 const (
 	developmentAccount = "devstoreaccount1"
 	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Account is what a connection string says: Key or SAS is set.
+// Account is a parsed connection string; either Key or SAS is set.
 type Account struct {
 	Name, Key, SAS string
 	Endpoints      Endpoints

@@ -1,5 +1,5 @@
-// Package continuation holds the position at which a query goes on after a page, and its text: the continuation token, which is opaque
-// to callers and has a version.
+// Package continuation encodes the position at which a query continues after a page as text: the continuation token, which is opaque to
+// callers and has a version.
 package continuation
 
 import (
@@ -10,19 +10,19 @@ import (
 	"hash/fnv"
 )
 
-// Position is where a query goes on.
+// Position is the position at which a query continues.
 type Position struct {
 	Version   int      `json:"v"`
-	Query     string   `json:"q"`           // Fingerprint of the query it belongs to
+	Query     string   `json:"q"`           // fingerprint of the query
 	Partition string   `json:"p,omitempty"` // the service's own tokens
 	Row       string   `json:"r,omitempty"`
-	After     []string `json:"k,omitempty"` // in their place: keys of the last row that was read
+	After     []string `json:"k,omitempty"` // instead of these: keys of the last row that was read
 	Left      int      `json:"n,omitempty"` // entities that the query's Top still allows
 }
 
 const version = 1
 
-// More reports whether there is anything to go on with.
+// More reports whether the query has further rows.
 func (p Position) More() bool { return p.Partition != "" || len(p.After) == 2 }
 
 // Token returns the text of the position.
@@ -38,7 +38,7 @@ func Encode(position any) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Decode reads the text of a token into a position.
+// Decode decodes the text of a token into a position.
 func Decode(token string, position any) error {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
@@ -47,14 +47,14 @@ func Decode(token string, position any) error {
 	return json.Unmarshal(text, position)
 }
 
-// Hash returns a short hash of a formatted text, which tells the queries and runs apart that tokens belong to.
+// Hash returns a short hash of a formatted text, by which a token identifies its query or run.
 func Hash(format string, args ...any) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, format, args...)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// Parse reads a token of a query that has this fingerprint. top is the query's Top, 0 for none.
+// Parse decodes a token; it returns an error unless the token is of the query with this fingerprint. top is the query's Top, 0 for none.
 func Parse(token, query string, top int) (Position, error) {
 	var p Position
 	if Decode(token, &p) != nil {
@@ -75,7 +75,8 @@ func Parse(token, query string, top int) (Position, error) {
 	return p, nil
 }
 
-// Fingerprint tells queries apart by what decides their answer. The page size is not part of it: it may change between pages.
+// Fingerprint returns a hash of everything that determines the result of a query. The page size is not part of it: it may change between
+// pages.
 func Fingerprint(endpoint, table, filter string, selected []string, top int) string {
 	return Hash("%q %q %q %q %d", endpoint, table, filter, selected, top)
 }

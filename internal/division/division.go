@@ -1,19 +1,19 @@
-// Package division writes items together and, if the service refuses them, in smaller sets, so that an item that is refused delays only
-// itself.
+// Package division writes items together. If the service refuses them, it writes smaller sets, so that a refused item delays only itself.
 package division
 
-// Divided is how to write items together.
+// Divided holds the functions that write items together.
 type Divided[I any] struct {
 	// Write writes items, all or none.
 	Write func(items []I) error
 	// Refused returns the index of the item for which Write was refused, -1 if it is unknown.
 	Refused func(err error, items []I) int
-	// Ends reports whether an error would be that of each smaller set too, such as that of a context that has ended.
+	// Ends reports whether every smaller set would fail with the same error, as when the context has ended.
 	Ends func(err error) bool
 }
 
-// Run writes items together. If they are refused, it leaves out the refused item, or writes each half by itself if that item is unknown. It
-// returns the items that were not written, in order: write each of them alone. A single item is returned without a write.
+// Run writes items together. If the service refuses them, it leaves out the refused item or, if it does not know which one that is, writes
+// each half by itself. It returns the items that were not written, in order: write each of them alone. It returns a single item without a
+// write.
 func (d Divided[I]) Run(items []I) (alone []I, err error) {
 	for len(items) > 1 {
 		err := d.Write(items)
@@ -47,9 +47,9 @@ func (d Divided[I]) refused(err error, items []I) int {
 	return -1
 }
 
-// Alternately writes items together of which each may have another form, such as an insert in place of a replacement. If an item is
-// refused, it swaps the form of that item and of all after it, which are probably like it, and writes again. It ends with the error if an
-// item is refused that it cannot swap, or no later item than before.
+// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the service refuses an item, it
+// swaps the form of that item and of all later ones, which are probably like it, and writes again. It returns the error if the refused item
+// cannot be swapped, or is not later than the one refused before.
 func Alternately[I any](items []I, write func([]I) error, refused func(error, []I) int, swap func(*I) bool) error {
 	for last := -1; ; {
 		err := write(items)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// AppendProperty appends `"name":value`, before it the type annotation where the type cannot be read off the
-// value. Doubles are always annotated: a whole one would come back as an integer. name must be an identifier.
+// AppendProperty appends `"name":value`, preceded by the type annotation if a reader could not infer the type from the value. It always
+// annotates a Double, since a reader would take a whole number for an integer. name must be an identifier.
 func AppendProperty(dst []byte, name string, v Value) []byte {
 	switch v.typ {
 	case TypeInt64, TypeDouble, TypeDateTime, TypeGuid, TypeBinary:
@@ -105,8 +105,8 @@ func AppendQuoted(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// separatesLines reports whether s begins with U+2028 or U+2029. JSON may hold them as they are, but Azurite takes a
-// transaction's rows out of its body with an expression that ends at a line.
+// separatesLines reports whether s begins with U+2028 or U+2029. JSON allows both unescaped, but Azurite parses a transaction's rows with a
+// regular expression that stops at the end of a line.
 func separatesLines(s string) bool {
 	return len(s) > 2 && s[1] == 0x80 && s[2]&0xFE == 0xA8
 }
@@ -157,7 +157,7 @@ func FromText(t Type, text []byte) (Value, error) {
 }
 
 func parseBinary(text []byte) (Value, error) {
-	var small [256]byte // most are keys and hashes, which need no memory but the value's own
+	var small [256]byte // most are keys and hashes, which need no further memory
 	decoded := small[:]
 	if n := base64.StdEncoding.DecodedLen(len(text)); n > len(small) {
 		decoded = make([]byte, n)
@@ -179,7 +179,7 @@ func parseDouble(text []byte) (Value, error) {
 		return Double(math.Inf(-1)), nil
 	}
 	for _, c := range text {
-		// ParseFloat also takes what no other reader does: inf, 0x1p3, 1_000.
+		// ParseFloat also accepts forms that other readers reject: inf, 0x1p3, 1_000.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
 		}
@@ -211,7 +211,7 @@ func FromNumber(t Type, text []byte) (Value, error) {
 	return FromText(TypeInt64, text)
 }
 
-// Retype gives a value that was read before its annotation the annotated type.
+// Retype converts a value that was read before its annotation to the annotated type.
 func (v Value) Retype(t Type) (Value, error) {
 	switch {
 	case v.typ == t || v.typ == TypeNull:

@@ -37,7 +37,7 @@ func Units(s string) int {
 	return n
 }
 
-// StoredSize is what the value counts for in the size of an entity.
+// StoredSize returns the number of bytes that the value adds to the size of an entity.
 func (v Value) StoredSize() int {
 	switch v.typ {
 	case TypeString:
@@ -56,12 +56,12 @@ func (v Value) StoredSize() int {
 	return 0
 }
 
-// KeySize is what an entity counts for before its first property.
+// KeySize returns the size in bytes of an entity without properties.
 func KeySize(partitionKey, rowKey string) int {
 	return entityOverhead + 2*Units(partitionKey) + 2*Units(rowKey)
 }
 
-// PropertySize is what one property adds to the size of an entity.
+// PropertySize returns the number of bytes that a property adds to the size of an entity.
 func PropertySize(name string, v Value) int {
 	return propertyOverhead + 2*Units(name) + v.StoredSize()
 }

@@ -68,11 +68,11 @@ func appendPadded(dst []byte, n, width int) []byte {
 	return dst
 }
 
-// localDateTime is a date and time without an offset. The service takes it as UTC.
+// localDateTime is a date and time without an offset. The service interprets it as UTC.
 const localDateTime = "2006-01-02T15:04:05.999999999"
 
-// parseDateTime reads what the service takes and writes. The common shape is read by hand, since time.Parse costs as
-// much as the rest of an entity; anything else (an offset, none, a lower-case t) goes to time.Parse.
+// parseDateTime parses all forms that the service accepts and writes. It parses the common form by hand, since time.Parse costs as much as
+// the rest of an entity; for any other form (an offset, none, a lower-case t) it calls time.Parse.
 func parseDateTime(text []byte) (int64, error) {
 	if ticks, ok := parseCommonDateTime(text); ok {
 		return ticks, nil
@@ -142,7 +142,7 @@ func daysIn(year, month int64) int64 {
 
 // daysBefore counts the days from 0001-01-01 to the given day of the proleptic Gregorian calendar.
 func daysBefore(year, month, day int64) int64 {
-	// Years begin in March here, so that the leap day is a year's last.
+	// Years begin in March here, so that the leap day is the last day of a year.
 	if month <= 2 {
 		year, month = year-1, month+12
 	}

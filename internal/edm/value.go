@@ -14,7 +14,7 @@ import (
 // Type is the EDM type of a stored property.
 type Type uint8
 
-// The types a property can have. The zero Type is Null: a property that is not there.
+// The types a property can have. The zero Type is TypeNull: the property does not exist.
 const (
 	TypeNull Type = iota
 	TypeString
@@ -73,8 +73,8 @@ func ParseType(name []byte) (Type, bool) {
 	return TypeNull, false
 }
 
-// Value is one property value. It is immutable and comparable: two Values are == when type and content are
-// the same bit for bit, so NaN equals NaN and -0 differs from 0. The zero Value is null.
+// Value is one property value. A Value is immutable and comparable: two Values are == if type and content are equal bit by bit, so NaN
+// equals NaN, and -0 differs from 0. The zero Value is null.
 type Value struct {
 	typ    Type
 	num    uint64 // boolean, integers, the bits of a double, ticks of a date, first half of a guid
@@ -102,7 +102,7 @@ func Int32(i int32) Value { return Value{typ: TypeInt32, num: uint64(int64(i))} 
 // Int64 makes an Edm.Int64.
 func Int64(i int64) Value { return Value{typ: TypeInt64, num: uint64(i)} }
 
-// Double makes an Edm.Double. NaN and the infinities are values the service stores; of the many NaNs it knows one.
+// Double makes an Edm.Double. The service stores NaN and the infinities, but only one of the many bit patterns of NaN.
 func Double(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
@@ -219,7 +219,7 @@ func (v Value) GoString() string {
 	return fmt.Sprintf("%s(%#v)", v.typ.String()[max(0, len("Edm.")*boolInt(v.typ != TypeNull)):], v.Any())
 }
 
-// String names the type and the size, never the content: a Value may be a secret on its way to encryption.
+// String returns the type and the size, never the content: the Value may be a secret that is about to be encrypted.
 func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
 }

@@ -34,7 +34,7 @@ func (h *heldCalls[C]) leave(c C) {
 	h.calls = slices.DeleteFunc(h.calls, func(other C) bool { return other == c })
 }
 
-// release lets all calls go, the waiting ones and all later ones, and tells each so.
+// release lets all waiting and later calls go, and tells each that it was released.
 func (h *heldCalls[C]) release(tell func(C)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,8 +45,8 @@ func (h *heldCalls[C]) release(tell func(C)) {
 	h.calls = nil
 }
 
-// refuse is the error of a call whose context ended before the call was sent: the error of http.Client, without the
-// signature in the address.
+// refuse returns the error of a call whose context ended before the call was sent: the error of http.Client, without the signature in the
+// address.
 func refuse(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		req.Body.Close()

@@ -17,8 +17,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// process runs an actor in a bubble of its own, from one rest to the next. It is at rest when all its calls are held or
-// it has ended.
+// process runs an actor in a bubble of its own, from one point of rest to the next. It is at rest when all its calls are held or it has
+// ended.
 type process struct {
 	actor  Actor
 	of     *storagetest.Service // the service whose address the clients use

@@ -13,13 +13,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
-// Types say how values are stored.
+// Types returns the types under which values are stored.
 type Types struct {
 	Declared func(property string) edm.Type     // TypeNull for a property that is not declared
 	ValueOf  func(value any) (edm.Value, error) // as a field of the value's type would be stored
 }
 
-// Term makes an expression of a condition. Nil stands for a condition that nothing has made.
+// Term returns the expression of a condition. A nil Term is a condition that was not made by the functions of this package.
 type Term func(Types) (odata.Expr, error)
 
 var errNoCondition = errors.New("a condition is empty; make it with Eq, Ne, Gt, Ge, Lt or Le, and give And, Or and Not at least one")
@@ -59,7 +59,7 @@ func Join(terms []Term, join func(...odata.Expr) odata.Expr) Term {
 	}
 }
 
-// Not holds where the term does not.
+// Not returns a term that matches where the given one does not.
 func Not(term Term) Term {
 	return func(types Types) (odata.Expr, error) {
 		expr, err := term.expr(types)
@@ -67,8 +67,8 @@ func Not(term Term) Term {
 	}
 }
 
-// literal makes the value to compare with, of the declared type where there is one: the service compares an Edm.Int64 property with an
-// Edm.Int64 literal.
+// literal returns the value to compare with, in the declared type of the property if it has one: the service compares an Edm.Int64 property
+// only with an Edm.Int64 literal.
 func (types Types) literal(property string, x any) (edm.Value, error) {
 	declared := types.Declared(property)
 	switch property {

@@ -22,7 +22,7 @@ type Query struct {
 	Filterable func(property string) error // refuses a condition on a property, nil for none
 }
 
-// Expr joins everything that limits the query; nil is the filter that every row passes.
+// Expr returns the filter that combines all limits of the query; nil means that every row matches.
 func (q Query) Expr(types Types) (odata.Expr, error) {
 	var terms []odata.Expr
 	if q.Partition != nil {
@@ -87,7 +87,7 @@ func (q Query) spans() ([]odata.Expr, error) {
 	return terms, nil
 }
 
-// check refuses a condition on a property that the rows do not hold: it would find nothing, silently.
+// check returns an error for a condition on a property that the rows do not hold: the query would silently find nothing.
 func (q Query) check(expr odata.Expr) error {
 	for _, name := range odata.Properties(expr) {
 		if name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
@@ -109,7 +109,7 @@ func key(property string, op odata.Op, key string) odata.Expr {
 	return odata.Comparison{Property: property, Op: op, Value: edm.String(key)}
 }
 
-// Selection is the caller's choice of properties with those that reading needs, nil for all properties.
+// Selection returns the properties that the caller has selected and those that reading needs; nil means all properties.
 func Selection(needed, selected []string) ([]string, error) {
 	if len(selected) == 0 {
 		return nil, nil
@@ -126,8 +126,8 @@ func Selection(needed, selected []string) ([]string, error) {
 	return names, nil
 }
 
-// After limits a filter, "" for none, to the rows that come after the one with the given keys. A filter that scans the whole table goes
-// on in the partitions after it, too.
+// After returns the filter, "" for none, limited to the rows after the one with the given keys. If the filter scans the whole table, the
+// result also includes the partitions after that row's.
 func After(filter string, scansTable bool, partition, row string) (string, error) {
 	rest := key("RowKey", odata.Gt, row)
 	if scansTable {

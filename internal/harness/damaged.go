@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Damaged has the client read replacements of texts in responses, given as old and new in turn: what a service stores that no client of this
+// Damaged replaces texts in the responses that a client reads, given as old and new in turn, to simulate stored data that no client of this
 // module can write.
 func Damaged(oldAndNew ...string) func(*azcore.ClientOptions) {
 	replacer := strings.NewReplacer(oldAndNew...)

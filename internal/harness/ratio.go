@@ -31,7 +31,7 @@ func Ratios(b *testing.B, contenders []Contender) {
 		}
 	}
 	ours := float64(cost[0]) / float64(runs[0])
-	b.ReportMetric(0, "ns/op") // the length of a round says nothing
+	b.ReportMetric(0, "ns/op") // wall-clock time does not matter
 	b.ReportMetric(ours, "cpu-ns-"+contenders[0].Name)
 	for i, c := range contenders[1:] {
 		b.ReportMetric(float64(cost[i+1])/float64(runs[i+1])/ours, "x-"+c.Name)

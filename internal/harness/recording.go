@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// Recorder is a transport that keeps the requests that are answered, whole.
+// Recorder is a transport that keeps every answered request completely.
 type Recorder struct {
 	Transport policy.Transporter
 	mu        sync.Mutex
@@ -54,8 +54,8 @@ func (r *Recorder) Take() []Recorded {
 	return taken
 }
 
-// Replay sends requests again over plain HTTP, as fast as the server takes them, and gives each with its response to check. Signatures
-// hold for some minutes; those of transactions sign no body.
+// Replay sends requests again over plain HTTP, as fast as the server accepts them, and passes each with its response to check. Signatures
+// are valid for some minutes; the signature of a transaction does not cover the body.
 func Replay(b testing.TB, transport policy.Transporter, requests []Recorded, concurrency int, check func(r *Recorded, status int, answer []byte)) {
 	b.Helper()
 	work := make(chan *Recorded)
@@ -97,8 +97,8 @@ func (r *Recorded) send(transport policy.Transporter) (status int, answer []byte
 	return resp.StatusCode, answer, err
 }
 
-// BareTransport reaches the test's service with nothing in between: checks of Azure's rules would cost both sides of a comparison the same,
-// and make them look more alike than they are.
+// BareTransport sends requests to the test's service without the checks of Azure's rules, which would add the same cost to both sides of a
+// comparison and so hide their difference.
 func BareTransport(b testing.TB) policy.Transporter {
 	b.Helper()
 	if s := storagetest.Open(b); s.Clock != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// In returns the table with a queue, or a runner of the test, for the intents of its repositories, as a store's table has one.
-// With nil it is a table without.
+// In returns the table with a queue, or with a runner of the test, for the intents of its repositories, like a table of a store. With nil
+// the table has none.
 func In(table *tables.Table, carrier any) *tables.Table {
 	switch carrier := carrier.(type) {
 	case nil:
@@ -32,12 +32,12 @@ func owned(table *tables.Table, runner intents.Runner) *tables.Table {
 	return &copied
 }
 
-// Runner returns what a store runs intents with whose queue this is.
+// Runner returns the runner of intents that a store with this queue uses.
 func Runner(queue *eventual.Queue) intents.Runner {
 	return eventual.RunnerOf(rows.Open, queue, 0)
 }
 
-// AsyncIf is patterns.Async of those of the patterns that have effects outside of the partition, or the patterns themselves.
+// AsyncIf wraps those patterns that have effects outside of the partition in patterns.Async, and returns the others unchanged.
 func AsyncIf[T any](async bool, all ...patterns.Pattern[T]) []patterns.Pattern[T] {
 	if !async {
 		return all
@@ -59,7 +59,7 @@ func (p perhapsAsync[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 	return i, err
 }
 
-// ApplyAndClose returns what applies the effects of a change and closes its intent.
+// ApplyAndClose returns a function that applies the effects of a change and closes its intent.
 func ApplyAndClose(apply func(context.Context) (intents.Rest, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		rest, err := apply(ctx)

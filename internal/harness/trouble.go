@@ -59,8 +59,7 @@ func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 	})
 }
 
-// Life is one process. It returns done when nothing is left to do, and false when dead reports that its calls have
-// killed it.
+// Life is one process. It returns done when no work remains, and false when dead reports that its calls have killed it.
 type Life func(ctx context.Context, s *storagetest.Service, dead func() bool) (done bool, err error)
 
 // lives runs processes one after another: when one dies, the next one starts.

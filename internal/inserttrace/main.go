@@ -56,7 +56,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := store.Create(ctx); err != nil {
 		return 0, err
 	}
-	// The first insert makes what is made once for a type.
+	// The first insert does the work that is done once for each type.
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "1", Email: "a@contoso.com"}); err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-// Package intents is what package eventual does for package patterns: it carries intents, so that a change set with effects outside of
+// Package intents defines what package eventual does for package patterns: it carries intents, so that a change set with effects outside of
 // its partition is finished even if its writer dies.
 package intents
 
@@ -15,7 +15,8 @@ type Intent struct {
 	Members []Member
 }
 
-// ErrChanging says that an entity has changed during each attempt to apply an intent's effects for it. Nothing is wrong, and a later delivery goes on.
+// ErrChanging says that an entity has changed during each attempt to apply an intent's effects for it. It is no failure: a later delivery
+// continues.
 var ErrChanging = errors.New("the entity has changed during every attempt; a worker goes on with a later delivery")
 
 // Member is one entity of a change set that has effects outside of its partition.
@@ -42,7 +43,7 @@ func (i *Intent) ByRepository() []Intent {
 	return parts
 }
 
-// Repository is the name of the first member's repository, for logs, and for the parts of ByRepository the name of all.
+// Repository returns the name of the first member's repository, for logs. The members of a part of ByRepository all have that repository.
 func (i *Intent) Repository() string {
 	if len(i.Members) == 0 {
 		return ""
@@ -62,16 +63,15 @@ type Runner interface {
 	// errors.Is finds it. Once commit has returned nil the change is made, so Run returns nil even if apply fails,
 	// since the intent still exists.
 	//
-	// Run may return before the rest is done. Then a later Run for one of the entities calls its commit only when the rest
-	// is done: until then the holder of the earlier intent could write over what the later change has written outside. A Run
-	// under the lease of another message does not wait, since it may be part of that rest.
+	// Run may return before the rest is done. Then a later Run for one of the entities waits for that rest before it calls its commit:
+	// until then the holder of the earlier intent could overwrite outside rows of the later change. A Run under the lease of another
+	// message does not wait, since it may be part of that rest.
 	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 
 // Rest is what remains of an intent when its writer has applied the effects that it applies itself.
 type Rest struct {
-	// Close reads the entities again and applies the effects once more if they have changed. Nil is nothing: the intent is
-	// deleted at once.
+	// Close reads the entities again and applies the effects once more if they have changed. If it is nil, the intent is deleted at once.
 	Close func(context.Context) error
 	// Workers leaves the intent to workers: effects remain that the writer does not apply.
 	Workers bool
@@ -80,7 +80,6 @@ type Rest struct {
 // RunnerCloser is a Runner whose Run may return before the rest is done.
 type RunnerCloser interface {
 	Runner
-	// Close waits until nothing is left to do of the changes that have returned. Changes that are made after it do not return
-	// early.
+	// Close waits until the rest of every change that has returned is done. Later changes do not return before their rest is done.
 	Close(ctx context.Context) error
 }

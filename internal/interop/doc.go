@@ -1,3 +1,3 @@
-// Package interop has the tests that other clients read what this library writes, and that it reads what they write: @azure/data-tables, the
-// client for JavaScript, and aztables used alone.
+// Package interop tests that this library and other clients read what the other has written: @azure/data-tables, the client for JavaScript,
+// and aztables used alone.
 package interop

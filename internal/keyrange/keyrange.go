@@ -1,4 +1,4 @@
-// Package keyrange reads rows by their keys with few requests: keys of a partition that lie close together are read by queries of their
+// Package keyrange reads rows by their keys with few requests: it reads keys of a partition that lie close together by queries over their
 // range, and the others one by one.
 package keyrange
 
@@ -14,22 +14,22 @@ import (
 // Key is the key of a row.
 type Key struct{ Partition, Row string }
 
-// Reader reads the rows of a table, and gives them to its caller itself.
+// Reader has the functions that read rows of a table; they also deliver the rows to the caller.
 type Reader struct {
 	// Page reads one page of a range of a partition, in the order of the keys. It returns the row key up to which it has read, and whether
 	// rows follow.
 	Page func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error)
 	// One reads one row.
 	One func(ctx context.Context, key Key) error
-	// Unordered is for Cosmos DB, which answers in no order: then each row is read by itself.
+	// Unordered is for Cosmos DB, which returns rows in no order: each row is read by its own request.
 	Unordered bool
 }
 
-// together is the least number of keys for which a page is read in place of one request for each: also what a page must have found for the
-// next one to be read.
+// together is the number of keys from which a page is read instead of one request for each. A page must also have found this many for the
+// next page to be read.
 const together = 3
 
-// atOnce is how many requests run at the same time where one page does not have all rows.
+// atOnce limits how many requests run concurrently if one page does not have all rows.
 const atOnce = 8
 
 // maxPage is the service's limit on the rows of a page.
@@ -42,7 +42,7 @@ func (r Reader) Read(ctx context.Context, keys []Key) error {
 		return r.One(ctx, keys[0])
 	}
 	partitions := map[string][]string{}
-	var order []string // so that the requests are in the same order each time
+	var order []string // sorted, so that the requests are in the same order each time
 	for _, key := range keys {
 		if partitions[key.Partition] == nil {
 			order = append(order, key.Partition)

@@ -1,4 +1,5 @@
-// Package kinds has the kinds of errors, and keeps an error to one: an error that has a kind hides the kinds of its causes.
+// Package kinds has the kinds of errors, and ensures that an error matches only one: an error that has a kind hides the kinds of its
+// causes.
 package kinds
 
 import (
@@ -29,7 +30,7 @@ var (
 	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrDenied, ErrUnavailable, ErrGarbled}
 )
 
-// Of returns the kind of err, nil for none. Joined errors can match several kinds; then it is the one that is listed first.
+// Of returns the kind of err, nil for none. Joined errors can match several kinds; then Of returns the one that is listed first.
 func Of(err error) error {
 	first := len(all)
 	visit(err, &first)
@@ -39,8 +40,8 @@ func Of(err error) error {
 	return all[first]
 }
 
-// visit lowers first to the first kind that err matches. It visits each cause once for all kinds: errors.Is for each kind would make an
-// Error without a kind of its own find that of its cause again each time.
+// visit lowers first to the index of the first kind that err matches. It visits each cause once for all kinds: errors.Is for each kind
+// would make an Error without a kind of its own find that of its cause again each time.
 func visit(err error, first *int) {
 	if err == nil {
 		return
@@ -83,7 +84,7 @@ func Check(err error) error {
 	return nil
 }
 
-// Hide returns a cause that errors.Is and errors.As still see, but not by a kind.
+// Hide returns an error that matches everything that the cause matches, except kinds.
 func Hide(cause error) error { return hidden{cause} }
 
 // hidden has no Unwrap, so errors.Is and errors.As can only ask its methods.
@@ -97,5 +98,5 @@ func (h hidden) Is(target error) bool {
 	return !slices.Contains(all, target) && errors.Is(h.cause, target)
 }
 
-// As finds the types of the cause.
+// As finds whatever errors.As finds in the cause.
 func (h hidden) As(target any) bool { return errors.As(h.cause, target) }

@@ -1,6 +1,7 @@
-// Package lanes schedules a bulk write: it takes units, each a few rows of one partition, packs those of a partition into transactions,
-// and commits the transactions of several partitions at once, one at a time for each partition. It holds a bounded number of rows and
-// keeps the mark before which every unit is done. What a unit is, and how a transaction is committed, the caller says.
+// Package lanes schedules a bulk write. It takes units, each a few rows of one partition, packs the units of a partition into transactions,
+// and commits transactions of several partitions concurrently, but only one at a time for each partition. It holds a bounded number of
+// rows, and knows up to which position of the sequence every unit is done. The caller decides what a unit is and how a transaction is
+// committed.
 package lanes
 
 import (
@@ -12,16 +13,16 @@ import (
 	"sync"
 )
 
-// heldRows bounds the rows that a Scheduler holds: waiting for their transaction to fill, ready, and being committed.
+// heldRows limits the rows that a Scheduler holds: those that wait for their transaction to fill, are ready, or are being committed.
 const heldRows = 20_000
 
 // Unit is rows of one partition that stay in one transaction.
 type Unit[T any] struct {
-	Sequence  int64 // its place in the sequence of units, from 1
+	Sequence  int64 // its position in the sequence of units, from 1
 	Partition string
 	Rows      []string // row keys; two units with one of them are in different transactions
 	More      int      // rows besides Rows
-	Bytes     int      // what it adds to the size of a transaction
+	Bytes     int      // number of bytes that it adds to a transaction
 	Value     T        // the caller's
 }
 
@@ -55,25 +56,25 @@ type lane[T any] struct {
 type Scheduler[T any] struct {
 	options Options[T]
 	ctx     context.Context // of commits
-	begin   context.Context // ends with a failure: no further transaction begins
+	begin   context.Context // ends at a failure, so that no further transaction begins
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	moved   chan struct{} // wakes add when a transaction was taken or has ended
 
 	mu       sync.Mutex
 	lanes    map[string]*lane[T]
-	waiting  *list.List // lanes with pending units, the one that waits longest first
+	waiting  *list.List // lanes with pending units, the one that has waited longest first
 	queue    []*lane[T] // lanes with a ready transaction, none of them with one that is being committed
 	workers  int
-	rows     int // of all units that are not done
+	rows     int // rows of all units that are not done
 	ready    int // transactions
 	resume   int64
 	finished map[int64]struct{} // units done beyond resume
 	err      error
 }
 
-// New returns a Scheduler, for one Run. A failure stops what has not begun; what is being committed goes on with ctx, since cutting it off would
-// leave its outcome unknown.
+// New returns a Scheduler, for one Run. After a failure no further transaction begins; those that are being committed continue under ctx,
+// since cancelling them would leave their outcome unknown.
 func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 	s := &Scheduler[T]{
 		options: options, ctx: ctx, moved: make(chan struct{}, 1), resume: options.Skip,
@@ -83,8 +84,8 @@ func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 	return s
 }
 
-// Run schedules the units that plan makes of values, and waits for all that are being committed. The error is that of the first
-// failure: of values, of plan or of a commit. A nil unit is one for which plan has called Done.
+// Run schedules the units that plan makes of values, and waits for all transactions that are being committed. The error is that of the
+// first failure: of values, of plan or of a commit. If plan returns a nil unit, it has called Done for it.
 func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
 	defer s.stop()
 	var sequence int64
@@ -110,7 +111,7 @@ func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, s
 	return s.finish()
 }
 
-// add puts a unit into its lane, once there is room, and makes what is full a transaction.
+// add waits for room, puts a unit into its lane, and makes a transaction of a lane that is full.
 func (s *Scheduler[T]) add(u *Unit[T]) error {
 	if err := s.makeRoom(u.weight()); err != nil {
 		return err
@@ -142,8 +143,8 @@ func (s *Scheduler[T]) add(u *Unit[T]) error {
 	return nil
 }
 
-// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: they would wait for the sequence's end, and what is
-// done beyond resume would grow without bound. It is called under mu.
+// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: otherwise they would wait for the end of the sequence, and
+// the set of units that are done beyond resume would grow without limit. It is called under mu.
 func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	for s.waiting.Len() > 0 {
 		oldest := s.waiting.Front().Value.(*lane[T])
@@ -154,8 +155,8 @@ func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	}
 }
 
-// makeRoom waits until so many more rows may be held. While too few transactions are ready it flushes the lanes that have waited
-// longest, so that workers never wait for lanes that cannot fill.
+// makeRoom waits until the Scheduler may hold this many more rows. While too few transactions are ready it flushes the lanes that have
+// waited longest, so that workers never wait for lanes that cannot fill.
 func (s *Scheduler[T]) makeRoom(rows int) error {
 	for {
 		s.mu.Lock()
@@ -183,7 +184,7 @@ func (l *lane[T]) holds(u *Unit[T]) bool {
 	})
 }
 
-// flush makes the lane's pending units a transaction, and sees that a worker will commit it. It is called under mu.
+// flush makes a transaction of the lane's pending units, and starts a worker for it if necessary. It is called under mu.
 func (s *Scheduler[T]) flush(l *lane[T]) {
 	if l.waiting == nil {
 		return
@@ -275,7 +276,7 @@ func (s *Scheduler[T]) fail(err error) {
 	s.stop()
 }
 
-// finish flushes all lanes, unless something failed, and waits for all transactions that are being committed.
+// finish flushes all lanes, unless there was a failure, and waits for all transactions that are being committed.
 func (s *Scheduler[T]) finish() error {
 	s.mu.Lock()
 	for s.waiting.Len() > 0 && s.begin.Err() == nil {
@@ -308,8 +309,8 @@ func (s *Scheduler[T]) Done(units []*Unit[T], report func(resume int64)) {
 	report(s.resume)
 }
 
-// Named returns the index of the unit that has a change of a transaction, counted from 1; changes says how many of them a unit has. It is
-// -1 if no unit has it.
+// Named returns the index of the unit to which the change with this number, counted from 1, of a transaction belongs; changes returns how
+// many changes a unit has. It returns -1 if no unit has the change.
 func Named[T any](units []*Unit[T], change int, changes func(T) int) int {
 	last := 0
 	for i, u := range units {

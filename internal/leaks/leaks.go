@@ -1,4 +1,4 @@
-// Package leaks ends a test binary with a look at the goroutines that its tests have left behind. Only tests import it.
+// Package leaks checks, at the end of a test binary, whether its tests have left goroutines behind. Only tests import it.
 package leaks
 
 import (
@@ -10,8 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is what a package's TestMain calls: it runs the tests, and fails the binary if they pass and a goroutine goes on after
-// the last of them.
+// Main runs the tests of a package for its TestMain. If they pass and a goroutine still runs after the last of them, the binary fails.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // Run is Main for a TestMain that has more to do; it returns the exit code.
@@ -27,9 +26,9 @@ func Run(m *testing.M) int {
 	return 0
 }
 
-// known are the goroutines that may go on. Azurite is a process of its own and has none here; connections to it are kept for
-// the next request by the client's transport, as net/http does, with two goroutines for each, until they have been idle for
-// a while. What is left over in one of our own goroutines does not end in these.
+// known lists the goroutines that may still run. Azurite is a separate process and has no goroutines here. The client's transport keeps
+// connections to it for the next request, as net/http does, with two goroutines for each, until they have been idle for a while. A
+// goroutine that the library leaks has neither of these functions on its stack.
 func known() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Bound ends a lease at a time that renewals of the message do not move. It is for things that have a term: a reserved key,
-// or a blob to which nothing points yet. The term begins with the write of the thing and is stored beside it. Two parties
-// rely on it:
+// Bound ends a lease at a time that renewals of the message do not move. It is for things that expire after a term: a reserved key, or a
+// blob to which no row points yet. The term begins with the write of the thing and is stored beside it. Two parties rely on it:
 //
 //   - The holder sends the request that makes use of the thing (the transaction with the key, or with the pointer to the blob)
 //     within the term less Margin, by its own clock, which it read before that write. Bound enforces that.

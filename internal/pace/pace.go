@@ -1,5 +1,5 @@
-// Package pace limits how many rows a long job reads and writes in a second. The context of the job carries the limit, and package
-// tables waits before each request, so the limit holds for every path of the job: sets that are divided, single writes, rereads.
+// Package pace limits how many rows a long job reads and writes in a second. The context of the job carries the limit, and package tables
+// waits before each request, so the limit also covers sets that were divided, single writes and repeated reads.
 package pace
 
 import (
@@ -15,13 +15,13 @@ const burst = 100
 
 type key struct{}
 
-// limit is what a context carries.
+// limit is the rate limit that a context carries.
 type limit struct {
 	*rate.Limiter
-	inChange bool // do not wait: a change holds a lease, and its rows are paid by the next wait
+	inChange bool // do not wait: a change holds a lease, and the next wait accounts for its rows
 }
 
-// Check rejects a negative RowsPerSecond of the options that are named.
+// Check returns an error for a negative RowsPerSecond; name is the name of the options in the error.
 func Check(options string, rowsPerSecond int) error {
 	if rowsPerSecond < 0 {
 		return fmt.Errorf("%s.RowsPerSecond is %d; it must be 0 (meaning no limit) or more", options, rowsPerSecond)
@@ -29,7 +29,7 @@ func Check(options string, rowsPerSecond int) error {
 	return nil
 }
 
-// With returns a context under which requests read and write at most so many rows a second; 0 adds no limit.
+// With returns a context under which requests read and write at most rowsPerSecond rows a second; 0 adds no limit.
 func With(ctx context.Context, rowsPerSecond int) context.Context {
 	if rowsPerSecond <= 0 {
 		return ctx
@@ -37,8 +37,8 @@ func With(ctx context.Context, rowsPerSecond int) context.Context {
 	return context.WithValue(ctx, key{}, limit{Limiter: rate.NewLimiter(rate.Limit(rowsPerSecond), burst)})
 }
 
-// Change waits until all rows that were taken so far are paid, and returns a context in which requests do not wait: a wait would
-// consume the lease of the change, and let other writers come between its reads and its writes.
+// Change waits until the rate allows all rows that were taken so far, and returns a context in which requests do not wait: a wait would
+// consume the lease of the change, and let other writers change rows between its reads and its writes.
 func Change(ctx context.Context) (context.Context, error) {
 	l, limited := ctx.Value(key{}).(limit)
 	if !limited || l.inChange {
@@ -50,7 +50,7 @@ func Change(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, key{}, limit{l.Limiter, true}), nil
 }
 
-// Rows waits until the limit of the context allows so many rows, which a request is about to read or write.
+// Rows waits until the limit of the context allows the rows that a request is about to read or write.
 func Rows(ctx context.Context, rows int) error {
 	l, limited := ctx.Value(key{}).(limit)
 	switch {
@@ -70,7 +70,7 @@ func Took(ctx context.Context, rows int) {
 	}
 }
 
-// take takes rows without a wait, and returns how long a caller that waits for them has to wait.
+// take takes rows without a wait, and returns how long the caller has to wait before it uses them.
 func take(l limit, rows int) (delay time.Duration) {
 	for now := time.Now(); rows > 0; rows -= burst {
 		delay = l.ReserveN(now, min(rows, burst)).DelayFrom(now)

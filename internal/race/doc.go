@@ -1,2 +1,2 @@
-// Package race tells tests whether the race detector watches them.
+// Package race tells tests whether they run under the race detector.
 package race

@@ -2,44 +2,45 @@
 //
 // # Ranges
 //
-// A [Point] is a place between rows. A [Range] has the rows from one point up to, and without, another one. The scan keeps its
-// ranges in the order of their keys; one reader reads each, page by page, and its position moves on with each page.
+// A [Point] is a position between rows. A [Range] has the rows between two points. The scan keeps its ranges in the order of their keys;
+// one reader reads each, page by page, and its position moves on with each page.
 //
-// A reader without a range takes the upper part of another one: it lowers that range's end to a new point and reads from there.
-// A page of the first reader may be in flight then, and may reach beyond the new end. So every row asks for its place before it is
-// used: the reader drops rows at or beyond its end and stops. While the rows of a page are being used the range cannot be split.
-// Each row is therefore used exactly once, whatever the points of division are; they only decide how the work is shared.
+// A reader without a range takes the upper part of another reader's range: it lowers the end of that range to a new point and reads from
+// there. A page of the first reader may be in flight then, and may reach beyond the new end. So a reader checks every row against the end
+// of its range before it uses the row: it drops rows at or beyond the end and stops. While a reader uses the rows of a page, its range
+// cannot be split. Each row is therefore used exactly once, whatever the points of division are; they only decide how the work is shared.
 //
 // # Requests
 //
-// [Leg.Filter] has no "or": Azure Tables answers "PartitionKey gt p or (PartitionKey eq p and RowKey gt r)" by a scan of the whole
-// table. A range is read in up to three legs instead, each with a filter that the service turns into one range of keys: the rest of
-// the first partition, whole partitions, the beginning of the last partition. Within a leg the service's own continuation
-// token leads on; it is opaque on Azure, so no token is ever made up. A leg goes on with its filter and token after its range was
-// split. Only if a page had no row, so that the reader's position is unknown, does it begin a new leg with the lower end.
+// [Leg.Filter] has no "or": Azure Tables answers "PartitionKey gt p or (PartitionKey eq p and RowKey gt r)" by a scan of the whole table. A
+// range is read in up to three legs instead, each with a filter that the service turns into one range of keys: the rest of the first
+// partition, whole partitions, the beginning of the last partition. Within a leg the scan follows the service's own continuation tokens;
+// they are opaque on Azure, so the scan never makes one itself. A leg keeps its filter and token after its range was split. Only if a page
+// had no row, so that the reader's position is unknown, the reader begins a new leg with the lower end.
 //
 // # The point of division
 //
-// Keys become numbers: at each offset the digits are the characters that the scan has seen there, with their class (digits,
-// letters) filled up. So "000123" counts in tens. The extent of a reader's last page is the density; the rest of the range divided by
-// it estimates how many pages are left, and the range with the most is divided in the middle. In a range of several partitions
-// the middle is between partition keys; if a whole page lay in one partition, that partition is cut off first, and then divided by
-// row keys.
+// To find the middle of a range, the scan maps keys to numbers: the digits at each offset are the characters that it has seen there, filled
+// up to whole classes (digits, letters). So "000123" counts in tens. The distance between the first and the last key of a reader's last
+// page is the density. The rest of the range divided by it estimates how many pages remain; the range with the most is divided in the
+// middle. In a range of several partitions the middle lies between partition keys. If a whole page lay in one partition, that partition is
+// split off first, and then divided by row keys.
 //
-// The first page of the upper part is the probe: it is not followed by a second one if the guess was bad, so a bad guess costs
-// one request. The next point then is the geometric mean of the page's extent and the rest, which reaches a dense beginning in few
-// steps. Ranges are divided after their second page only, so that short ones cost nothing more.
+// The first page of the upper part tests the guess. If the guess was bad, that page is the only one, so a bad guess costs one request.
+// After a bad guess, the next point is the geometric mean of the page's extent and the rest, which reaches a densely filled beginning in
+// few steps. A range is divided only after its second page, so that short ranges cost no further request.
 //
 // # Order, memory, resumption
 //
-// [Scan.Work] processes a page in its reader before the page is delivered. The range can be divided meanwhile.
+// [Scan.Work] processes a page in its reader before the page is delivered. While Work runs, the range can be divided.
 //
-// At most [Options.Buffer] pages are held. In order, an idle reader takes the next Buffer/Readers pages behind a reader instead of
-// half of the rest, so that all readers stay near the pages that are due; the range that is due is never kept waiting for
-// memory. Without order, pages are delivered as they arrive.
+// The scan holds at most [Options.Buffer] pages. With Options.Ordered, an idle reader takes the range after the next Buffer/Readers pages
+// of another reader instead of half of the rest, so that all readers stay near the pages that are due. The range that is due never waits
+// for memory. Without order, pages are delivered as they arrive.
 //
-// [Scan.Rest] has the rows that the caller has not been given. In order it is one range for each initial range in progress;
-// without order there are at most as many ranges as readers and pages in the buffer. Initial ranges that have not begun are a number.
+// [Scan.Rest] returns the ranges of the rows that the caller has not received. With Options.Ordered it is one range for each initial range
+// in progress; without, at most as many ranges as readers and pages in the buffer. Initial ranges that have not begun are represented by
+// the index of the first.
 //
 // An error ends the scan and is yielded once; the rest then includes every page that was not delivered. Azure Cosmos DB for Table
 // returns rows in no order of keys: there, use one reader, without this package.

@@ -8,7 +8,7 @@ import (
 // MaxComparisons is the largest number of comparisons in the filter of a leg.
 const MaxComparisons = 3
 
-// Leg is a range, or its first part, that one filter without "or" selects: rows of one partition, or whole partitions.
+// Leg is a range, or the first part of one, that a filter without "or" can select: rows of one partition, or whole partitions.
 type Leg struct{ Range }
 
 // leg returns the first leg of a range.
@@ -25,7 +25,8 @@ func (r Range) leg() Leg {
 	return Leg{r}
 }
 
-// Filter returns the leg as a filter in the service's language, "" for the whole table. The error is about a key that no filter can hold.
+// Filter returns the leg as a filter in the service's language, "" for the whole table. It returns an error if a key cannot be written in a
+// filter.
 func (l Leg) Filter() (string, error) {
 	var terms []odata.Expr
 	add := func(property string, op odata.Op, key string) {

@@ -19,14 +19,14 @@ const (
 	Behind             // after every row of the partition
 )
 
-// Point is a place between rows. The zero value is before every row.
+// Point is a position between rows. The zero value is before every row.
 type Point struct {
 	Partition string `json:"p,omitempty"`
 	Row       string `json:"r,omitempty"`
 	Side      Side   `json:"s,omitempty"`
 }
 
-// Compare orders points by their place.
+// Compare orders points by their position.
 func (p Point) Compare(q Point) int {
 	if c := compoundkey.Compare(p.Partition, q.Partition); c != 0 {
 		return c
@@ -46,7 +46,7 @@ func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
 // Border reports whether the point is between two partitions.
 func (p Point) Border() bool { return p.opens() || p.Side == Behind }
 
-// Range is the rows from one point to another one; without To, to the end of the table. The zero value is the whole table.
+// Range has the rows between two points; without To, those up to the end of the table. The zero value is the whole table.
 type Range struct {
 	From Point  `json:"f"`
 	To   *Point `json:"t,omitempty"`
@@ -60,7 +60,7 @@ func Partition(key string) Range {
 // Covers reports whether a row lies in the range.
 func (r Range) Covers(k Key) bool { return !r.From.covers(k) && (r.To == nil || r.To.covers(k)) }
 
-// ends reports whether the range has no rows from a point on.
+// ends reports whether the range has no rows after a point.
 func (r Range) ends(at Point) bool { return r.To != nil && r.To.Compare(at) <= 0 }
 
 // single reports whether the range lies within one partition.

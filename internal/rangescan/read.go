@@ -2,7 +2,7 @@ package rangescan
 
 import "context"
 
-// reserve waits until there is memory for a page. It returns false if the reader is to stop.
+// reserve waits until there is memory for a page. It returns false if the reader must stop.
 func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,8 +19,8 @@ func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
 	}
 }
 
-// begin returns the leg and the token of a reader's next page: those of its last page, if that had a token, unless it had no row
-// and the end of the range is lower than that of the leg.
+// begin returns the leg and the token of a reader's next page. It continues the last page's leg if that page had a token; but if the page
+// had no row and the range has been divided below the end of the leg, it begins a new leg.
 func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,21 +30,21 @@ func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
 	return n.leg(), ""
 }
 
-// learnEvery is the number of rows of which the keys of one are learned.
+// learnEvery: the scan learns the keys of one in this many rows.
 const learnEvery = 64
 
-// receipt is what a reader keeps of a page while it uses the page's rows.
+// receipt records what a reader needs to know about a page while it uses the page's rows.
 type receipt[P any] struct {
 	scan        *Scan[P]
 	node        *node[P]
-	within      Range // the node's, which cannot be divided any more
+	within      Range // the range of the node, which cannot be divided meanwhile
 	rows        int
 	first, last Key
 	sample      []Key
 	past        bool // a row at or beyond the end of the range was returned
 }
 
-// accept reports whether a row is to be used.
+// accept reports whether the reader must use a row.
 func (r *receipt[P]) accept(k Key) bool {
 	if r.rows == 0 && !r.past {
 		r.scan.mu.Lock()
@@ -64,7 +64,7 @@ func (r *receipt[P]) accept(k Key) bool {
 	return true
 }
 
-// land takes note of a page, lets Work process it, and reports whether the range goes on.
+// land records a page, lets Work process it, and reports whether the range has further pages.
 func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err error) bool {
 	s, n := r.scan, r.node
 	s.mu.Lock()
@@ -104,7 +104,7 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 	return !n.over
 }
 
-// work lets Work process a page of a node, during which the scan is not locked.
+// work lets Work process a page of a node, and unlocks the scan meanwhile.
 func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error {
 	if s.Work == nil {
 		return nil
@@ -118,7 +118,7 @@ func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error 
 	return err
 }
 
-// fail ends a node, and with it the scan, with an error. It returns false.
+// fail ends a node, and so the scan, with an error. It returns false.
 func (s *Scan[P]) fail(n *node[P], err error) bool {
 	n.err, n.over = err, true
 	s.reserved--

@@ -8,19 +8,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// maxOffsets is the number of characters of a key, behind what the compared keys have in common, that a ruler looks at.
+// maxOffsets is the number of characters of a key that a ruler uses after the common prefix of the compared keys.
 const maxOffsets = 48
 
-// maxCharacters limits the characters that a ruler remembers for an offset.
+// maxCharacters limits the characters that a ruler stores for an offset.
 const maxCharacters = 256
 
-// ruler measures keys: it turns them into numbers whose digits are the characters that were seen at each offset.
+// ruler maps keys to numbers, whose digits are the characters that were seen at each offset.
 type ruler struct {
 	seen    [][]uint16 // the characters at each offset, sorted, with their classes filled up
 	beyondF [2]bool    // letters above f were seen, in lower and upper case
 }
 
-// learn takes note of a key.
+// learn adds the characters of a key.
 func (r *ruler) learn(key string) {
 	units := utf16.Encode([]rune(key))
 	for at, c := range units {
@@ -36,7 +36,7 @@ func (r *ruler) learn(key string) {
 	}
 }
 
-// classOf returns the characters that are to be expected where c was seen.
+// classOf returns the characters that are likely at an offset where c was seen.
 func (r *ruler) classOf(c uint16) []uint16 {
 	between := func(from, to uint16) (all []uint16) {
 		for ; from <= to; from++ {
@@ -51,7 +51,7 @@ func (r *ruler) classOf(c uint16) []uint16 {
 		if r.beyondF[upper] {
 			return between(a, a+25)
 		}
-		return between(a, a+5) // hexadecimal, as far as is known
+		return between(a, a+5) // probably hexadecimal
 	}
 	switch {
 	case c >= '0' && c <= '9':
@@ -61,7 +61,7 @@ func (r *ruler) classOf(c uint16) []uint16 {
 	case c >= 'A' && c <= 'Z':
 		return letter(1, 'A')
 	}
-	if c >= 0x100 { // a script of many characters: some of its block
+	if c >= 0x100 { // a script of many characters: a sample of its block
 		block := []uint16{c}
 		for i := range uint16(64) {
 			block = append(block, c&^0x3fff+i<<8)
@@ -77,14 +77,14 @@ func (r *ruler) add(at int, c uint16) {
 	}
 }
 
-// scale is a ruler at the offsets in which some keys differ.
+// scale is the part of a ruler at the offsets where the given keys differ.
 type scale struct {
 	prefix []uint16
 	digits [][]uint16
 	total  *big.Int // one more than the largest number
 }
 
-// scaleOf returns the scale for keys of which open, if it is set, has no upper bound.
+// scaleOf returns the scale for keys; with open, the range has no upper bound, so the keys' common prefix does not count.
 func (r *ruler) scaleOf(open bool, keys ...string) scale {
 	common := utf16.Encode([]rune(keys[0]))
 	for _, key := range keys[1:] {
@@ -106,7 +106,7 @@ func (r *ruler) scaleOf(open bool, keys ...string) scale {
 	return s
 }
 
-// number returns the place of a key on the scale. A lower key never has a higher number; two keys may have the same one.
+// number returns the number of a key on the scale. A lower key never has a higher number; two keys may have the same one.
 func (s *scale) number(key string) *big.Int {
 	units := utf16.Encode([]rune(key))
 	n := new(big.Int)
@@ -118,7 +118,7 @@ func (s *scale) number(key string) *big.Int {
 		return n.Set(s.total)
 	}
 	units = units[len(s.prefix):]
-	full := false // the key is above every digit of an offset, so it is at the end of what its characters so far cover
+	full := false // the character at an earlier offset was never seen, so the key counts as the last one with the digits so far
 	for i, set := range s.digits {
 		digit := 0
 		switch {
@@ -138,7 +138,7 @@ func (s *scale) number(key string) *big.Int {
 	return n
 }
 
-// key returns a key at a place of the scale, or "" for none.
+// key returns a key with this number, or "" if it is not a legal key.
 func (s *scale) key(n *big.Int) string {
 	digits := make([]int, len(s.digits))
 	rest, digit := new(big.Int).Set(n), new(big.Int)

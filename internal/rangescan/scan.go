@@ -16,7 +16,7 @@ type Fetch[P any] func(ctx context.Context, leg Leg, token string, accept func(K
 type Options struct {
 	Readers  int  // the maximum number of requests in flight
 	Ordered  bool // deliver pages in the order of keys
-	Buffer   int  // the maximum number of pages in memory, of which Readers are in flight; 0 means 2 for each reader, and 8 if Ordered
+	Buffer   int  // the maximum number of pages in memory, including those in flight; 0 means 2 for each reader, and 8 if Ordered
 	Together bool // do not divide ranges
 }
 
@@ -31,7 +31,8 @@ func (o *Options) buffer() int {
 	return 2 * o.Readers
 }
 
-// State is what remains of a scan of a list of initial ranges: those that have begun, and the index of the first that has not.
+// State describes what remains of a scan of a list of initial ranges: the rest of those that have begun, and the index of the first that
+// has not.
 type State struct {
 	Ranges []Range `json:"r,omitempty"`
 	Next   int     `json:"n,omitempty"`
@@ -43,25 +44,26 @@ type Scan[P any] struct {
 	initial []Range
 	fetch   Fetch[P]
 
-	// Work, if it is set, processes each page, all rows of the range at, before it is yielded, in the goroutine of the page's reader. The range can be divided
-	// meanwhile. Its error ends the scan like one of Fetch, and the page remains in Rest.
+	// Work, if it is set, processes each page before it is yielded, in the goroutine of the page's reader; the page has all rows of the
+	// range at. The reader's range can be divided meanwhile. An error of Work ends the scan like an error of Fetch, and the page remains in
+	// Rest.
 	Work func(ctx context.Context, at Range, page P) error
 
 	mu       sync.Mutex
 	changed  sync.Cond
 	rulers   rulers
-	nodes    []*node[P] // in the order of their keys; those that are over and delivered are removed
-	resumed  []*node[P] // of nodes, those of a state that have no reader yet
-	next     int        // the first of initial that has not begun
+	nodes    []*node[P] // in the order of their keys, without those that are read and delivered
+	resumed  []*node[P] // the nodes of the initial State that have no reader yet
+	next     int        // index of the first initial range that has not begun
 	reserved int        // pages in flight and in memory
 	pages    int        // read
-	wasted   int        // of them, the only pages of an upper part
-	failed   *node[P]   // the first node with an error
-	yielded  Range      // of the page that was yielded last
+	wasted   int        // pages of bad guesses
+	failed   *node[P]   // the node with an error whose range comes first
+	yielded  Range      // range of the page that was yielded last
 	stopped  bool
 }
 
-// node is a span and what was read of it.
+// node is a span together with its pages in memory.
 type node[P any] struct {
 	span
 	done  Point // rows before it are delivered
@@ -77,10 +79,11 @@ func (n *node[P]) empty() bool { return n.over && n.err == nil && !n.busy && len
 type landed[P any] struct {
 	page P
 	pos  Point  // rows before it are read with this page
-	end  *Point // the same, nil for the end of the table
+	end  *Point // &pos, or nil at the end of the table
 }
 
-// New returns a scan of ranges, which lie one behind the other in the order of keys, from a state; the zero State is the beginning.
+// New returns a scan that continues from a state; the zero State is the beginning. The ranges must be in the order of their keys and must
+// not overlap.
 func New[P any](initial []Range, from State, options Options, fetch Fetch[P]) *Scan[P] {
 	s := &Scan[P]{options: options, initial: initial, fetch: fetch, next: from.Next}
 	s.changed.L = &s.mu
@@ -92,7 +95,7 @@ func New[P any](initial []Range, from State, options Options, fetch Fetch[P]) *S
 	return s
 }
 
-// Rest returns what remains after the pages that were yielded, the present one included.
+// Rest returns what remains after the pages that were yielded, including the current one.
 func (s *Scan[P]) Rest() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +113,7 @@ func (s *Scan[P]) Rest() State {
 	return rest
 }
 
-// Yielded returns the range of the page that was yielded last: all its rows were in the page.
+// Yielded returns the range of the page that was yielded last: the page had all rows of this range.
 func (s *Scan[P]) Yielded() Range {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +126,7 @@ func (s *Scan[P]) More() bool {
 	return len(rest.Ranges) > 0 || rest.Next < len(s.initial)
 }
 
-// Pages yields the pages, those without rows included. An error is yielded once, as the last element. It can be called once.
+// Pages yields the pages, including those without rows. An error is yielded once, as the last element. It can be called once.
 func (s *Scan[P]) Pages(ctx context.Context) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -162,7 +165,7 @@ func (s *Scan[P]) stop(cancel context.CancelFunc) {
 	s.changed.Broadcast()
 }
 
-// release gives the memory of a page back.
+// release frees the buffer space of a page.
 func (s *Scan[P]) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +219,8 @@ func (s *Scan[P]) reader(ctx context.Context) {
 	}
 }
 
-// take returns the next range to read: one of a state, an initial one, or a part of another reader's. It waits for one, and returns
-// nil if there will be none.
+// take returns the next range to read: one of a state, an initial one, or a part of another reader's. If there is none, it waits; it
+// returns nil if the scan ends.
 func (s *Scan[P]) take(ctx context.Context) *node[P] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

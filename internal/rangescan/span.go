@@ -10,42 +10,42 @@ import (
 // pagesBeforeSplit is the number of pages after which a range may be divided.
 const pagesBeforeSplit = 2
 
-// unknownPages is the estimate for the partitions behind one that has filled a page.
+// unknownPages is the estimated number of pages in the partitions after one that has filled a page.
 const unknownPages = 1 << 20
 
-// leastPages is the least number of pages that must be left of a range that is divided.
+// leastPages is the minimum number of pages that must remain in a range for a division.
 const leastPages = 2
 
-// span is a range that a reader reads, with what is known of its density.
+// span is a range that a reader reads, with samples of its density.
 type span struct {
 	Range         // From is the reader's position
 	parent  *span // the range that this one was divided from
 	samples [2]Key
-	sampled bool // the rows between samples were one page
-	pages   int  // read, with those of parent at the time of the division
-	own     int  // read by this reader
-	misses  int  // upper parts in a row that had few rows
+	sampled bool // samples are set: they are the ends of one page
+	pages   int  // pages read, including those of parent before the division
+	own     int  // pages read by this reader
+	misses  int  // consecutive bad guesses: upper parts that had few rows
 	halved  int  // divisions since the last page
 	size    int  // rows of the largest page
 	stay    int  // pages in a row within the partition of From
-	frozen  bool // rows are being used, so the position is behind some of them
+	frozen  bool // the reader is using rows, so its position is not up to date
 	blank   bool // the last page had no rows, though more follow: the reader's position is unknown
 	over    bool // read to its end, or given up
 }
 
-// division is where a span can be divided.
+// division is a point at which a span can be divided.
 type division struct {
 	at   Point
 	left float64 // estimated number of pages left
 }
 
-// rulers measure keys of a scan, and partitions.
+// rulers holds what a scan has learned about its keys and the sizes of partitions.
 type rulers struct {
 	partitions, rows ruler
-	left, stayed     int // partitions that readers left, and for how many pages they stayed
+	left, stayed     int // number of partitions that readers have finished, and of the pages in them
 }
 
-// longStay is the number of pages that make a partition large, whatever the size of the others.
+// longStay is the number of pages from which a partition counts as large, whatever the size of the others.
 const longStay = 16
 
 // large reports whether a span is in a partition that is larger than usual.
@@ -53,7 +53,7 @@ func (r *rulers) large(s *span) bool {
 	return s.stay >= longStay || 5*s.stay*r.left > 6*r.stayed || r.left == 0
 }
 
-// moved takes note of a page that ended in another partition than the one before, which filled pages.
+// moved records that a reader has reached another partition after this many pages in the previous one.
 func (r *rulers) moved(pages int) {
 	r.left++
 	r.stayed += pages
@@ -64,8 +64,8 @@ func (r *rulers) learn(k Key) {
 	r.rows.learn(k.Row)
 }
 
-// divide returns where to divide a span; ok is false if it is not to be divided now. ahead is the number of pages that the span
-// keeps, 0 for half of what is left.
+// divide returns where to divide a span; ok is false if it should not be divided now. ahead is the number of pages that the span keeps; 0
+// means half of the rest.
 func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 	if s.frozen || s.blank || s.over || !s.sampled || s.pages < pagesBeforeSplit || s.own == 0 && s.parent != nil && s.parent.misses > 0 {
 		return d, false
@@ -81,7 +81,7 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 	}
 	behind := Point{Partition: from.Partition, Side: Behind}
 	if a.Partition == b.Partition { // a page within one partition
-		if ahead > 0 && s.own > 0 && from.Side != Behind && r.large(s) { // in order, the partition itself is due first
+		if ahead > 0 && s.own > 0 && from.Side != Behind && r.large(s) { // with Options.Ordered, the partition itself is due first
 			return division{behind, unknownPages}, true
 		}
 		a.Partition = from.Partition
@@ -111,7 +111,7 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 	return d, d.at.Compare(from) > 0 && !s.ends(d.at)
 }
 
-// rowEnd returns the row key at which a span within one partition ends, nil for none.
+// rowEnd returns the row key at which a span within one partition ends, nil if it ends with the partition.
 func (s *span) rowEnd() *string {
 	if s.To.Side == Behind {
 		return nil
@@ -119,8 +119,8 @@ func (s *span) rowEnd() *string {
 	return &s.To.Row
 }
 
-// middle returns a key between low and high, which is nil for no bound, and the estimated number of pages between them. a and b are
-// the keys between which one page lay.
+// middle returns a key between low and high, and the estimated number of pages between them; a nil high means no bound. a and b are the
+// keys at the ends of one page.
 func (s *span) middle(r *ruler, low string, high *string, a, b string, ahead float64) (d division, key string) {
 	keys := []string{low, a, b}
 	if high != nil {
@@ -170,8 +170,8 @@ func (s *span) split(at Point) *span {
 	return upper
 }
 
-// read takes note of a page. first and last are the keys of its rows if it had any; more says that its leg goes on, and legEnd
-// is where the leg ends. worth is false if the division that made the span was not worth its request.
+// read records a page. first and last are the keys of its first and last row, if it had rows; more is true if its leg has further pages,
+// and legEnd is the end of the leg. worth is false if the division that made the span was not worth its request.
 func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth bool) {
 	from := s.From
 	s.frozen, s.halved = false, 0
@@ -185,7 +185,7 @@ func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth 
 		s.From = Point{Partition: last.Partition, Row: last.Row, Side: After}
 		s.samples, s.sampled = [2]Key{first, last}, true
 		if !from.opens() && from.Side == After {
-			s.samples[0] = Key{from.Partition, from.Row} // also what lies between the pages
+			s.samples[0] = Key{from.Partition, from.Row} // includes the gap between the pages
 		}
 	}
 	if !more {
@@ -198,7 +198,7 @@ func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth 
 	return s.judge(rows)
 }
 
-// judge tells the parent whether its division was worth a request, and returns false if it was not: the upper part had one page of
+// judge records in the parent whether the division was worth its request. It returns false if it was not: the upper part had one page of
 // few rows.
 func (s *span) judge(rows int) bool {
 	switch p := s.parent; {

@@ -11,19 +11,19 @@ import (
 // token is the text form of a State.
 type token struct {
 	Version int    `json:"v"`
-	Query   string `json:"q"` // a fingerprint of what is read
+	Query   string `json:"q"` // fingerprint of the query
 	State
-	Left int `json:"l,omitempty"` // rows that a limit still allows
+	Left int `json:"l,omitempty"` // number of rows that the query's limit still allows
 }
 
 const tokenVersion = 1
 
-// Token returns the text of a state, with a fingerprint of what is read and the number of rows that a limit still allows.
+// Token returns the text of a state, with the fingerprint of the query and the number of rows that its limit still allows.
 func (s State) Token(query string, left int) string {
 	return continuation.Encode(token{tokenVersion, query, s, left})
 }
 
-// ParseState is the inverse of Token for a scan of so many initial ranges; "" is the beginning, with limit rows left.
+// ParseState is the inverse of Token for a scan of this many initial ranges; "" is the beginning, with limit rows left.
 func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
 	if text == "" {
 		return State{}, limit, nil
@@ -43,12 +43,12 @@ func ParseState(text, query string, ranges, limit int) (s State, left int, err e
 	return t.State, t.Left, nil
 }
 
-// Valid reports whether the state can be one of a scan of so many initial ranges.
+// Valid reports whether a scan of this many initial ranges can have the state.
 func (s State) Valid(ranges int) bool {
 	return s.Next >= 0 && s.Next <= ranges && follow(s.Ranges)
 }
 
-// follow reports whether ranges lie one behind the other.
+// follow reports whether ranges are in the order of their keys and do not overlap.
 func follow(all []Range) bool {
 	for i, r := range all {
 		if r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
@@ -59,7 +59,7 @@ func follow(all []Range) bool {
 	return true
 }
 
-// Has reports whether rows of a partition may remain in the ranges that have begun.
+// Has reports whether the ranges that have begun may still have rows of a partition.
 func (s State) Has(partition string) bool {
 	all := Partition(partition)
 	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.Compare(*all.To) < 0 && !r.ends(all.From) })

@@ -2,10 +2,11 @@ package rangescan
 
 import "slices"
 
-// Union is a set of rows: ranges one behind the other, with rows between them that are not in the set.
+// Union is a set of rows: ranges in the order of their keys, with gaps between them.
 type Union []Range
 
-// With returns the set with another range, which has no row of the set. Ranges that touch become one. The receiver stays as it is.
+// With returns the set extended by another range, which must not overlap the set. Ranges that touch become one. It does not change the
+// receiver.
 func (u Union) With(r Range) Union {
 	if r.ends(r.From) {
 		return u
@@ -23,10 +24,10 @@ func (u Union) With(r Range) Union {
 	return all
 }
 
-// Covers reports whether the set goes on behind a point.
+// Covers reports whether the set contains the rows directly after a point.
 func (u Union) Covers(p Point) bool {
 	return slices.ContainsFunc(u, func(r Range) bool { return r.From.Compare(p) <= 0 && !r.ends(p) })
 }
 
-// Valid reports whether the ranges lie one behind the other.
+// Valid reports whether the ranges are in the order of their keys and do not overlap.
 func (u Union) Valid() bool { return follow(u) }

@@ -1,14 +1,14 @@
-// Package refusal says what the status and the error code of a service's response mean.
+// Package refusal maps the status and the error code of a service's response to a kind of error.
 package refusal
 
 import "net/http"
 
-// Kinds are the caller's errors for what a response can mean.
+// Kinds holds the caller's errors for the meanings that a response can have.
 type Kinds struct {
 	NotFound, Exists, Conflict, TooLarge, Invalid, MissingResource, BeingDeleted, Denied, Unavailable, Garbled error
 }
 
-// OfTable translates status and code of a response of the table service; nil for what has no meaning of its own.
+// OfTable returns the kind for status and code of a response of the table service; nil if they have no meaning of their own.
 func (k *Kinds) OfTable(status int, code string) error {
 	if kind := k.ofResource(code); kind != nil {
 		return kind
@@ -27,7 +27,7 @@ func (k *Kinds) OfTable(status int, code string) error {
 	case http.StatusNotFound:
 		return k.NotFound
 	case http.StatusConflict:
-		return k.Garbled // the row is there, or the table is being deleted: only the code tells, and it is lost or unknown
+		return k.Garbled // the row exists, or the table is being deleted: only the code distinguishes these, and the code is lost or unknown
 	case http.StatusPreconditionFailed:
 		return k.Conflict
 	}
@@ -61,7 +61,7 @@ func (k *Kinds) ofAny(status int, code string) error {
 	return nil
 }
 
-// OfService translates status and code of a response of the queue or the blob service, which tell their refusals apart by status.
+// OfService returns the kind for status and code of a response of the queue or the blob service, whose statuses distinguish their refusals.
 func (k *Kinds) OfService(status int, code string) error {
 	if kind := k.ofResource(code); kind != nil {
 		return kind

@@ -3,7 +3,7 @@ package resource
 
 import "context"
 
-// Kind is what a resource is.
+// Kind is the kind of a resource.
 type Kind string
 
 // The kinds of resource.

@@ -16,8 +16,7 @@ const (
 	annotation     = "@odata.type"
 )
 
-// errRepeatedName is the error of a response that gives a name twice, because it is unknown which of the two values is
-// right.
+// errRepeatedName: a response has a name twice, so it is unknown which of the two values is right.
 var errRepeatedName = errors.New("an object in the response has a member twice")
 
 // nameTable holds the names in one response: the meaning of each, whether the current row has it already, and which
@@ -25,7 +24,7 @@ var errRepeatedName = errors.New("an object in the response has a member twice")
 // costs one comparison instead of a search.
 type nameTable struct {
 	known   map[string]int // properties to keep, nil for all
-	plain   bool           // the library's own properties are properties like others
+	plain   bool           // treat the library's own properties like any others
 	entries []nameEntry    // entry 0 stands for the start of a row
 	byName  map[string]int32
 	row     int32
@@ -48,7 +47,7 @@ type nameEntry struct {
 	typRow int32
 }
 
-// nameUse says what the value of a name is.
+// nameUse says what the value under a name is.
 type nameUse uint8
 
 const (

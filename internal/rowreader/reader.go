@@ -61,7 +61,7 @@ func (r *Reader[P]) One() (*Row[P], error) {
 	return &r.row, r.end()
 }
 
-// Lines reads rows that stand one behind another, and calls each for every row. The row is valid only during the call.
+// Lines reads consecutive rows, and calls each for every row. The row is valid only during the call.
 func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 	for r.peek() == '{' {
 		if err := r.readRow(); err != nil {
@@ -158,7 +158,7 @@ func (r *Reader[P]) readRow() error {
 		case usePartitionKey:
 			keys++
 			r.row.Partition, err = r.readString(partition)
-			r.broken = r.broken || err != nil // nobody could say which row it is
+			r.broken = r.broken || err != nil // the row could not be identified
 		case useRowKey:
 			keys++
 			r.row.Row, err = r.readString("")

@@ -21,20 +21,20 @@ type tokens struct {
 	decoder *jsontext.Decoder
 	names   nameTable
 	scratch []byte
-	broken  bool // the response itself is not to be trusted, not only a value in it
+	broken  bool // the whole response cannot be trusted, not only one value
 	halves  bool // the response may have halves of surrogate pairs
 	lossy   bool // the row has one
 }
 
-// newTokens reads a response strictly, unless it may have a half of a surrogate pair, which a program in JavaScript can store: that is
-// looked for, since a decoder that lets it pass lets invalid UTF-8 pass as well.
+// newTokens returns a strict decoder. A program in JavaScript can store half of a surrogate pair, which a strict decoder refuses; only if
+// the response may contain one, newTokens returns a lenient decoder, which also lets invalid UTF-8 pass.
 func newTokens(answer []byte, known map[string]int) tokens {
 	t := tokens{halves: bytes.Contains(answer, []byte(`\ud`)) || bytes.Contains(answer, []byte(`\uD`)), names: newNameTable(known)}
 	t.decoder = jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(t.halves))
 	return t
 }
 
-// next reads a value as it stands in the response.
+// next reads the raw text of a value.
 func (t *tokens) next() (jsontext.Value, error) {
 	raw, err := t.decoder.ReadValue()
 	if err == nil && t.halves && !utf8.Valid(raw) {

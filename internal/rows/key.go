@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// CheckKey refuses a key that the service does not take; what is "partition key" or "row key". A key that is only too long is an
-// edm.SizeError, like everything else that is too large.
+// CheckKey returns an error for a key that the service does not accept; what is "partition key" or "row key". If the key is only too long,
+// the error is an edm.SizeError, as for everything else that is too large.
 func CheckKey(what, key string) error {
 	err := compoundkey.CheckKey(key)
 	if err == nil {
@@ -29,7 +29,7 @@ func CheckKeys(partition, row string) error {
 	return CheckKey("row key", row)
 }
 
-// CheckTableName refuses a name that no table can have.
+// CheckTableName returns an error for a name that the service does not accept for a table.
 func CheckTableName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
 		return fmt.Errorf("the table name has %d characters; it must have 3 to 63", len(name))

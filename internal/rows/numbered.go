@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	numberMark   = "!" // compoundkey writes it nowhere before a digit
+	numberMark   = "!" // compoundkey never writes it before a digit
 	numberDigits = 4
 	behindDigits = ":" // the character after '9'
 
@@ -36,8 +36,8 @@ func ParseNumbered(row string) (first string, number int) {
 	return row[:at-1], number
 }
 
-// AllNumbered returns the range of the keys of a value's rows. In longer keys of compoundkey another character follows
-// the first row's key. Keys not made by compoundkey may lie between.
+// AllNumbered returns the range of the keys of a value's rows. In longer keys of compoundkey another character follows the first row's key.
+// Keys that compoundkey did not make may lie within the range.
 func AllNumbered(first string) compoundkey.Span {
 	return compoundkey.Range(first, first+numberMark+behindDigits)
 }

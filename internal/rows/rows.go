@@ -1,5 +1,5 @@
-// Package rows holds what packages tables and patterns agree on about stored rows: the names of the library's own properties, the
-// keys of values that need several rows, and the pass that opens the raw surface of package tables to this module alone.
+// Package rows defines what packages tables and patterns share about stored rows: the names of the library's own properties, the keys of
+// values that need several rows, and the pass that opens the raw functions of package tables to this module alone.
 package rows
 
 // Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
@@ -28,8 +28,8 @@ const (
 	Claim       = Prefix + "Claim"       // on a claim: the row key of the copy that it claims
 )
 
-// IsKnown reports whether this version of the library knows one of its own properties. Others are of a later version, and are
-// written back as they were read.
+// IsKnown reports whether this version of the library knows one of its own properties. Other names belong to a later version of the
+// library; their properties are written back unchanged.
 func IsKnown(name string) bool {
 	switch name {
 	case WriteID, Incarnation, Primary, Copies, Shared, Partition, Version, Reserved, Term, Layout, Claim:

@@ -1,5 +1,5 @@
-// Package rowwriter checks a row by the table service's rules and writes it as JSON, with the ID of the write. The type of a property is
-// the caller's, who says by an edm.Access where its name and value are.
+// Package rowwriter checks a row by the table service's rules and writes it as JSON, with the ID of the write. The caller chooses the type
+// of a property; an edm.Access returns where its name and value are.
 package rowwriter
 
 import (

@@ -1,5 +1,5 @@
-// Package streams reads several sequences of pages at once and yields their values as one sequence: one after the other, or merged by
-// an order. Many reads of single values by key are a Window.
+// Package streams reads several sequences of pages at once and yields their values as one sequence: one after the other, or merged by an
+// order. A Window reads many single values by key.
 package streams
 
 import (
@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Fetch reads one page: the first for an empty token, else the one that the token continues. next is "" after the last page.
+// Fetch reads one page: the first one for an empty token, otherwise the one at the token. next is "" after the last page.
 type Fetch[V any] func(ctx context.Context, token string) (items []V, next string, err error)
 
-// All yields the values of all streams, at most limit of them unless it is 0. Without order the streams come one after the other;
-// with it the least of their next values comes first, and each stream must already be in this order. concurrency bounds the pages that
-// are being fetched at once. An error is yielded once, as the last element.
+// All yields the values of all streams, at most limit of them unless limit is 0. Without order it yields one stream after the other. With
+// order it always yields the least of the streams' next values, and each stream must already be in this order. concurrency limits how many
+// pages are fetched at the same time. An error is yielded once, as the last element.
 func All[V any](ctx context.Context, fetches []Fetch[V], concurrency int, order func(a, b V) int, limit int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -44,7 +44,7 @@ func All[V any](ctx context.Context, fetches []Fetch[V], concurrency int, order 
 type stream[V any] struct {
 	fetch Fetch[V]
 	pages chan page[V]
-	slots chan struct{} // shared: pages that are being fetched
+	slots chan struct{} // shared by all streams: limits the pages that are being fetched
 
 	current []V // what the reader has not taken yet
 }
@@ -79,7 +79,7 @@ func (s *stream[V]) run(ctx context.Context) {
 	}
 }
 
-// runInOrder keeps the first n streams running; the next one begins when one has ended.
+// runInOrder runs the first n streams; whenever one has ended, it starts the next one.
 func runInOrder[V any](ctx context.Context, streams []*stream[V], n int) {
 	var running errgroup.Group
 	running.SetLimit(n)
@@ -89,7 +89,7 @@ func runInOrder[V any](ctx context.Context, streams []*stream[V], n int) {
 			return nil
 		})
 	}
-	_ = running.Wait() // nil: a stream hands its error to the reader
+	_ = running.Wait() // nil: a stream returns its error to the reader
 }
 
 // next returns the stream's next value without taking it; ok is false at the end.
@@ -134,7 +134,7 @@ func concatenated[V any](ctx context.Context, streams []*stream[V]) iter.Seq2[V,
 	}
 }
 
-// merged yields the least of the streams' next values until all are at their end. Equal ones come in stream order.
+// merged repeatedly yields the least of the streams' next values, until all have ended. It yields equal values in the order of the streams.
 func merged[V any](ctx context.Context, streams []*stream[V], order func(a, b V) int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		open := slices.Clone(streams)
@@ -168,7 +168,7 @@ func merged[V any](ctx context.Context, streams []*stream[V], order func(a, b V)
 	}
 }
 
-// limited ends a sequence after n values, 0 being no limit.
+// limited ends a sequence after n values; 0 means no limit.
 func limited[V any](all iter.Seq2[V, error], n int) iter.Seq2[V, error] {
 	if n == 0 {
 		return all

@@ -1,5 +1,5 @@
-// Package submission makes the one request of a write of rows: an operation by itself, or an entity group transaction of several. It says
-// what the service answered, and whether the write, or an earlier attempt of it, may have been applied all the same.
+// Package submission sends the one request of a write of rows: a single operation, or an entity group transaction of several. It reports
+// the service's response, and whether the write, or an earlier attempt of it, may have been applied nevertheless.
 package submission
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Target is where the requests go.
+// Target is the table to which the requests go.
 type Target struct {
 	Client   *aztables.Client
 	Endpoint string // of the table service
 	Cosmos   bool
 }
 
-// Reply is what became of a write as far as the service said.
+// Reply is the outcome of a write as far as the service's response shows it.
 type Reply struct {
 	ETags   []azcore.ETag
-	Err     error              // nil on success; wire.ErrGarbled for an answer that makes no sense
-	Refused *wire.BatchFailure // with Err: the operation of a transaction that the service refused
-	Unknown bool               // no answer that can be trusted
-	Earlier bool               // an attempt before the one that was answered may have been applied
+	Err     error              // nil on success; wire.ErrGarbled for an invalid response
+	Refused *wire.BatchFailure // beside Err: the operation of a transaction that the service refused
+	Unknown bool               // no valid response arrived
+	Earlier bool               // an attempt before the last one may have been applied
 }
 
 const (
@@ -80,8 +80,8 @@ func (t Target) sendSingle(ctx context.Context, op *wire.Operation) Reply {
 	return applied(ex.EarlierUnknown(), []wire.Operation{*op}, []string{ex.Header.Get("ETag")})
 }
 
-// applied is the reply to operations that succeeded. An answer without an ETag that belongs in it was damaged on its way, and the rows
-// have to be read to see what it said.
+// applied returns the reply for operations that succeeded. If an ETag is missing, the response was damaged on its way, and the caller must
+// read the rows to find out the outcome.
 func applied(earlier bool, operations []wire.Operation, etags []string) Reply {
 	r := Reply{ETags: make([]azcore.ETag, len(etags)), Earlier: earlier}
 	for i, etag := range etags {
@@ -114,7 +114,7 @@ func (t Target) sendBatch(ctx context.Context, operations []wire.Operation, id s
 	return applied(ex.EarlierUnknown(), operations, answer.ETags)
 }
 
-// CheckSize refuses operations that are too many bytes for one transaction, without a request.
+// CheckSize returns an error, without a request, if the operations are too large for one transaction.
 func (t Target) CheckSize(operations []wire.Operation, id string) error {
 	if len(operations) == 1 {
 		return nil
@@ -135,8 +135,8 @@ func (t Target) encode(operations []wire.Operation, id string) (wire.Batch, erro
 	return batch, nil
 }
 
-// responseError makes the SDK's error of an operation that failed inside of a transaction, so that callers who look for it find status
-// and code.
+// responseError returns the SDK's error for an operation that failed inside of a transaction, so that callers find status and code with
+// errors.As.
 func responseError(f *wire.BatchFailure) error {
 	return runtime.NewResponseErrorWithErrorCode(&http.Response{
 		StatusCode: f.Status, Status: fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)), Header: http.Header{}, Body: http.NoBody,

@@ -11,21 +11,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Scan says what to read. Its functions make a page of type P of the rows that one request returns. Readers call them, several at
-// once; the functions of one page are called one after the other.
+// Scan says what to read. Its functions collect the rows of one response in a page of type P. Several readers call them concurrently, but
+// the functions of one page are called one after the other.
 type Scan[P any] struct {
 	Table   *tables.Table
 	Ranges  []rangescan.Range  // in the order of their keys; on Azure Cosmos DB whole partitions, or the whole table
 	Span    compoundkey.Span   // row keys
 	Where   []tables.Condition // at most 10 comparisons
-	Size    int                // of a page, 0 for the service's maximum
-	Plain   bool               // the library's own properties are Properties, like any others
+	Size    int                // rows of a page; 0 means the service's maximum
+	Plain   bool               // return the library's own properties like any others
 	Readers int                // the maximum number of requests in flight; on Azure Cosmos DB there is one reader
 
 	New func() P
 	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only, and can have a Problem
-	// Work is called after the last row of a page, which has the rows of the range at, before the page is yielded; it may be nil. On Azure
-	// Cosmos DB rows come in no order of keys, and at is the range that is being read.
+	// Work is called after the last row of a page, before the page is yielded; the page has all rows of the range at. It may be nil. On
+	// Azure Cosmos DB rows come in no order of keys, and at is the range that is being read.
 	Work func(ctx context.Context, at rangescan.Range, page P) error
 }
 
@@ -35,13 +35,13 @@ type State struct {
 	Page string `json:"t,omitempty"` // on Azure Cosmos DB, the continuation token of the range that has begun
 }
 
-// Valid reports whether the state can be one of a scan of so many ranges.
+// Valid reports whether a scan of this many ranges can have the state.
 func (s State) Valid(ranges int) bool { return s.State.Valid(ranges) }
 
-// Over reports whether a scan of so many ranges has read everything.
+// Over reports whether a scan of this many ranges has read everything.
 func (s State) Over(ranges int) bool { return s.Next == ranges && len(s.Ranges) == 0 }
 
-// Done returns how many ranges are read to their end. Each must be a partition.
+// Done returns how many ranges were read completely. Each must be a partition.
 func (s State) Done() int {
 	done := s.Next
 	for i, r := range s.Ranges {
@@ -52,10 +52,10 @@ func (s State) Done() int {
 	return done
 }
 
-// Page is what one request has returned.
+// Page holds what one request has returned.
 type Page[P any] struct {
 	Content P
-	At      rangescan.Range // the rows of this range are in the page
+	At      rangescan.Range // the page has all rows of this range
 	Rest    State           // what remains after the page
 }
 
@@ -71,7 +71,7 @@ func Partitions(keys []string) []rangescan.Range {
 	return all
 }
 
-// Pages yields the pages as they arrive, those without rows included. An error is yielded once, as the last element.
+// Pages yields the pages as they arrive, including those without rows. An error is yielded once, as the last element.
 //
 // Requests: those of tables.Query.AllParallel. At most 1 page for each reader is in memory.
 func (s Scan[P]) Pages(ctx context.Context, from State) iter.Seq2[Page[P], error] {
@@ -145,7 +145,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	}
 	page, err := q.Page(ctx, token)
 	if err == nil && len(page.Problems) > 0 {
-		err = page.Problems[0] // Row tells what it passes over; this is what it has not
+		err = page.Problems[0] // Row reports the problems that it skips; this one it has not
 	}
 	return content, page.Next, err
 }

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// gauges are the values of the gauges that somebody keeps current. A value is emitted at each collection until its owner forgets it: the
-// last length of a queue that nobody measures any more would look like a current one for ever.
+// gauges holds the current values of the gauges, by owner. Each collection emits a value until its owner forgets it: otherwise the last
+// length of a queue that no worker measures any more would look current forever.
 type gauges struct {
 	mu           sync.Mutex
 	values       []gaugeValue // the newest is the last
@@ -25,7 +25,7 @@ type gaugeValue struct {
 	value  float64
 }
 
-// Observe sets a value of a gauge, until the owner calls Forget. Of several owners with equal attributes, the one that has observed last
+// Observe sets a value of a gauge, until the owner calls Forget. If several owners observe values with equal attributes, the latest one
 // counts.
 func (t *Telemetry) Observe(owner any, m Metric, value float64, attributes ...string) error {
 	if !t.Measures() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Log writes a line of Lines. resource is the table or queue that it is about: lines are limited for each of them. attributes are those of
-// slog. A line says in "suppressed" how many were left out before it.
+// Log writes a line of Lines. resource is the table or queue that the line concerns; the rate of a line is limited for each resource.
+// attributes are those of slog. The attribute "suppressed" is the number of lines that were omitted since the previous one.
 func (t *Telemetry) Log(ctx context.Context, line Line, resource string, attributes ...any) {
 	if t == nil {
 		return
@@ -35,20 +35,20 @@ func (t *Telemetry) Log(ctx context.Context, line Line, resource string, attribu
 	log.Log(ctx, info.Level, info.Text, all...)
 }
 
-// limited is what is limited together.
+// limited identifies the lines that share a rate limit.
 type limited struct {
 	line     Line
 	resource string
 }
 
 const (
-	lineRate  = 1  // lines a second, in the long run
+	lineRate  = 1  // lines a second, on average
 	lineBurst = 20 // lines at once
-	// mostLimiters bounds the memory of an account that uses very many tables.
+	// mostLimiters limits the memory for an account with very many tables.
 	mostLimiters = 1000
 )
 
-// admit reports whether a line may be written, and how many were not since the last.
+// admit reports whether a line may be written, and how many were suppressed since the previous one.
 func (t *Telemetry) admit(of limited) (suppressed int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,13 +68,13 @@ func (t *Telemetry) admit(of limited) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// Error is the attribute of an error: its text without secrets, and without keys unless the account's options allow them.
+// Error returns the log attribute of an error: its text without secrets and, unless the account's options allow them, without keys.
 func (t *Telemetry) Error(err error) slog.Attr {
 	return slog.String("error", t.Text(err.Error()))
 }
 
-// Text is a text without secrets, and without keys unless the account's options allow them. The library puts every key in double quotes,
-// so all that is in double quotes is left out.
+// Text removes secrets from a text and, unless the account's options allow them, keys. The library puts every key in double quotes, so Text
+// removes everything in double quotes.
 func (t *Telemetry) Text(text string) string {
 	text = wire.RedactText(text)
 	if t != nil && t.options.Keys {
@@ -83,10 +83,10 @@ func (t *Telemetry) Text(text string) string {
 	return quoted.ReplaceAllString(wire.HideKeysInText(text), `"..."`)
 }
 
-// quoted is a text in double quotes, as %q writes it, or one that begins so and is cut off.
+// quoted matches a text in double quotes, as %q writes it, even if its end is cut off.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
-// ExpectMissing returns a context for requests to tables that may be missing without anything being wrong, such as those of periods.
+// ExpectMissing returns a context for requests to tables whose absence is no error, such as those of periods.
 func ExpectMissing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectMissing{}, true)
 }
@@ -107,7 +107,7 @@ func (t *Telemetry) Missing(ctx context.Context, service, resource string) {
 	t.Log(ctx, LineMissing, resource, slog.String("service", service), slog.String("resource", resource))
 }
 
-// Refused logs and counts a write of several items that the service refused together. code is that of the service.
+// Refused logs and counts a write of several items that the service refused together. code is the error code of the service.
 func (t *Telemetry) Refused(ctx context.Context, table string, items int, code string) {
 	t.Count(ctx, RefusedTogether, 1, AttrTable, table)
 	t.Log(ctx, LineRefusedTogether, table, slog.String("table", table), slog.Int("copies", items), slog.String("code", code))

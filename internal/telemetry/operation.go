@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// System is the kind of service that an operation is for.
+// System is the service that an operation uses.
 type System uint8
 
 // The systems.
@@ -24,7 +24,7 @@ const (
 // MessagingSystem is the value of the attribute messaging.system. The conventions have no name for the queues of a storage account.
 const MessagingSystem = "azure_storage_queues"
 
-// Operation is one that is under way; nil is one that emits nothing.
+// Operation is an operation that is under way; a nil Operation emits nothing.
 type Operation struct {
 	telemetry *Telemetry
 	system    System
@@ -33,15 +33,15 @@ type Operation struct {
 	ctx       context.Context
 	span      trace.Span // nil for none
 	began     time.Time
-	paused    time.Time     // since then it waits for the caller; zero if it does not
+	paused    time.Time     // time since which it has waited for the caller; zero if it does not wait
 	waited    time.Duration // for the caller
 	ended     bool
 }
 
 type operationKey struct{}
 
-// Begin begins an operation, such as Insert on a table. It returns nil if nothing is configured, or if ctx is that of another operation
-// of the same system: then what it does is part of that one.
+// Begin begins an operation, such as Insert on a table. It returns nil if no telemetry is configured, or if ctx belongs to another
+// operation of the same system: then the new one counts as part of that operation.
 func (t *Telemetry) Begin(ctx context.Context, system System, verb, target string) (context.Context, *Operation) {
 	if !t.On() {
 		return ctx, nil
@@ -68,8 +68,8 @@ const (
 	ProcessVerb = "process"
 )
 
-// Outside returns a context for code of the program, such as a handler: operations in it are operations of their own, and the tables that
-// they miss are told.
+// Outside returns a context for code of the program, such as a handler: operations in it count by themselves, and missing tables are
+// reported.
 func Outside(ctx context.Context) context.Context {
 	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer != nil {
 		ctx = context.WithValue(ctx, operationKey{}, (*Operation)(nil))
@@ -80,7 +80,7 @@ func Outside(ctx context.Context) context.Context {
 	return ctx
 }
 
-// names are the attributes that name the operation, in pairs, and its metric.
+// names returns the attributes that name the operation, as pairs of name and value, and its metric.
 func (o *Operation) names() ([]string, Metric) {
 	switch o.system {
 	case Queues:
@@ -100,7 +100,7 @@ func (o *Operation) attributes() []attribute.KeyValue {
 	return set
 }
 
-// Pause says that from now on the operation waits for its caller, as in the body of a loop.
+// Pause records that the operation waits for its caller from now on, as in the body of a loop.
 func (o *Operation) Pause() {
 	if o != nil {
 		o.paused = time.Now()
@@ -115,8 +115,8 @@ func (o *Operation) Resume() {
 	}
 }
 
-// Loop yields the elements of a sequence, which is what the operation does, and ends the operation. The time of the loop's body does not
-// count.
+// Loop yields the elements of a sequence that the operation reads, and then ends the operation. The time that the loop's body takes does
+// not count.
 func Loop[V any](o *Operation, sequence iter.Seq2[V, error], yield func(V, error) bool) {
 	if o == nil {
 		sequence(yield)
@@ -147,10 +147,10 @@ func Loop[V any](o *Operation, sequence iter.Seq2[V, error], yield func(V, error
 // OK is the outcome of an operation without an error.
 const OK = "ok"
 
-// NotFound is the outcome of a read that found nothing, which is an answer and no failure.
+// NotFound is the outcome of a read that found nothing, which is not a failure.
 const NotFound = "not_found"
 
-// ErrPanicked is the error of an operation until a callback of the program has returned.
+// ErrPanicked is the error of an operation whose callback into the program has panicked.
 var ErrPanicked = errors.New("a callback of the program has panicked")
 
 // End ends an operation with its error. Only the first call counts.
@@ -187,7 +187,7 @@ func (o *Operation) End(err error) {
 	o.span.End()
 }
 
-// describe is the description of a span's status. It has no key and no value.
+// describe returns the description of a span's status. It contains no key and no value.
 func describe(r Reason) string {
 	text := r.Outcome
 	if r.Code != "" {
@@ -199,7 +199,7 @@ func describe(r Reason) string {
 	return text
 }
 
-// Rows counts the rows of a response, and those of them that became values.
+// Rows counts the rows of a response, and how many of them were returned as values.
 func (t *Telemetry) Rows(ctx context.Context, table string, read, returned int) {
 	if t.Measures() {
 		t.Count(ctx, RowsRead, read, AttrTable, table)

@@ -18,8 +18,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Instrument adds the policies of an account's client to its options, if there is anything to emit. service is "tables", "queues" or
-// "blobs"; path is the beginning of the endpoint's path, before the resource.
+// Instrument adds the policies that emit telemetry to the options of an account's client, if telemetry is configured. service is "tables",
+// "queues" or "blobs"; path is the beginning of the endpoint's path, before the resource.
 func (t *Telemetry) Instrument(client azcore.ClientOptions, service, path string) azcore.ClientOptions {
 	if !t.On() {
 		return client
@@ -92,8 +92,8 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// result returns the status of the response, "" for none, and the failure of the attempt. Responses 404, 409 and 412 are answers, of
-// which only the operation knows whether they are a failure.
+// result returns the status of the response, "" without a response, and the failure of the attempt. It does not count responses 404, 409
+// and 412 as failures, since only the operation knows whether they are.
 func (attempts) result(resp *http.Response, err error) (status, failure string) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -126,8 +126,8 @@ func endAttempt(span trace.Span, resp *http.Response, failure string) {
 	span.End()
 }
 
-// missing returns the error code of a response that a queue or a container does not exist. The table service sends no such header; tables
-// that are missing are reported by the operations.
+// missing returns the error code of a response which says that a queue or a container does not exist. The table service sends no such
+// header; tables that are missing are reported by the operations.
 func missing(resp *http.Response) string {
 	if resp == nil || resp.StatusCode != http.StatusNotFound {
 		return ""
@@ -139,7 +139,7 @@ func missing(resp *http.Response) string {
 	return ""
 }
 
-// requestID is the form of a request's ID. Any other text of a response could be anything, such as a key.
+// requestID is the form of a request's ID. A text of another form could contain a key.
 var requestID = regexp.MustCompile(`^[0-9A-Fa-f-]{1,64}$`)
 
 // resource returns the table, queue or container of a request's path, without keys and names of blobs.

@@ -18,7 +18,7 @@ type Process struct {
 	began     time.Time
 }
 
-// Process begins the handling of a delivery. traceparent is what the message has from its sender, "" for nothing.
+// Process begins the handling of a delivery. traceparent is the trace context that the sender put into the message, "" if there is none.
 func (t *Telemetry) Process(ctx context.Context, queue string, dequeues int, traceparent string) (context.Context, *Process) {
 	if !t.On() {
 		return ctx, nil
@@ -63,7 +63,8 @@ func (p *Process) End(messageType, outcome string, handled bool, sent time.Time,
 	p.span.End()
 }
 
-// Traceparent is the W3C trace context of the span in ctx, of whose flags it has only "sampled", "" if there is no span or no tracer is configured.
+// Traceparent returns the W3C trace context of the span in ctx, with no flag but "sampled", or "" if there is no span or no tracer is
+// configured.
 func (t *Telemetry) Traceparent(ctx context.Context) string {
 	if t == nil || t.tracer == nil {
 		return ""
@@ -75,8 +76,8 @@ func (t *Telemetry) Traceparent(ctx context.Context) string {
 	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + (s.TraceFlags() & trace.FlagsSampled).String()
 }
 
-// ParseTraceparent reads a W3C trace context, which comes from whoever can add messages to the queue. ok is false for anything but the
-// form that Traceparent writes.
+// ParseTraceparent parses a W3C trace context, which is untrusted: anybody who can put messages on the queue can choose it. ok is false for
+// anything but the form that Traceparent writes.
 func ParseTraceparent(text string) (_ trace.SpanContext, ok bool) {
 	const form = "00-00000000000000000000000000000000-0000000000000000-00"
 	if len(text) != len(form) || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {

@@ -46,7 +46,7 @@ type LineInfo struct {
 	Description string
 }
 
-// The names of attributes. Those without the prefix tablepatterns are of the semantic conventions.
+// The names of attributes. Names without the prefix tablepatterns are those of the semantic conventions.
 const (
 	AttrSystem      = "db.system.name"
 	AttrTable       = "db.collection.name"

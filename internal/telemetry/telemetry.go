@@ -1,9 +1,9 @@
-// Package telemetry has the spans, metrics and log lines of an account: their names, units and attributes, and what emits them.
+// Package telemetry defines and emits the spans, metrics and log lines of an account, with their names, units and attributes.
 //
-// A span, a metric or a line holds names of tables, queues, containers, repositories and patterns. It never holds a value, a secret, or
-// a key; a line may hold keys if the account's options say so.
+// A span, a metric or a line holds names of tables, queues, containers, repositories and patterns. It never holds a value, a secret or a
+// key, except that a log line may hold keys if the account's options allow it.
 //
-// The layers above have one Telemetry from their account. With neither meters nor a tracer it adds no allocation to an operation.
+// The packages above get one Telemetry from their account. With neither meters nor a tracer it adds no allocation to an operation.
 package telemetry
 
 import (
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Reason is what telemetry says of an error.
+// Reason is what telemetry reports about an error.
 type Reason struct {
 	Outcome string // the kind, such as "conflict"; "error" if it has none
 	Code    string // the service's error code
@@ -26,7 +26,7 @@ type Reason struct {
 	Pattern string
 }
 
-// Options are what an account is configured with.
+// Options are the telemetry options of an account.
 type Options struct {
 	Meters  metric.MeterProvider // nil for none
 	Tracers trace.TracerProvider // nil for none
@@ -86,7 +86,8 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// boundaries are the bounds of a histogram's buckets, in seconds: those of the conventions, and longer ones for what waits for workers.
+// boundaries are the bounds of a histogram's buckets, in seconds: those of the conventions, and higher ones for operations that wait for
+// workers.
 func boundaries(m Metric) []float64 {
 	if m == DeliveryLag {
 		return []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600}
@@ -107,7 +108,7 @@ func (t *Telemetry) Count(ctx context.Context, m Metric, n int, attributes ...st
 	}
 }
 
-// Change adds n to a counter that also goes down.
+// Change adds n, which can be negative, to an up-down counter.
 func (t *Telemetry) Change(ctx context.Context, m Metric, n int, attributes ...string) {
 	if t.Measures() {
 		t.meters.upDowns[m].Add(context.WithoutCancel(ctx), int64(n), withPairs(attributes))

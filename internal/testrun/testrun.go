@@ -1,4 +1,4 @@
-// Package testrun holds what tests of many runs have in common: sweeps, schedules and walks.
+// Package testrun has the helpers that sweeps, schedules and walks share: tests that run the same code very often.
 package testrun
 
 import (
@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// CollectSeldom makes the garbage collector run less often until the caller calls restore. The worlds of a sweep, a schedule or a walk
-// are small, and are thrown away at once or kept to the end: at the usual rate, collecting them takes a fifth of the time. A rate that
-// somebody has set lower still stays as it is.
+// CollectSeldom makes the garbage collector run less often until the caller calls restore. The worlds of a sweep, a schedule or a walk are
+// small, and are thrown away at once or kept to the end: at the usual rate, collecting them takes a fifth of the time. It keeps a rate that
+// is already lower.
 func CollectSeldom() (restore func()) {
 	const seldom = 400
 	before := debug.SetGCPercent(seldom)

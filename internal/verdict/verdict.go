@@ -1,5 +1,5 @@
-// Package verdict says what becomes of a message of the library's own after its handler has returned: package eventual acts on it, and
-// the handlers of package eventual and of the packages above it return it.
+// Package verdict defines what happens to one of the library's own messages after its handler has returned: the handlers of package
+// eventual and of the packages above it return a Verdict, and package eventual acts on it.
 package verdict
 
 import (
@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Verdict is what a handler of a message of the library's own decides beside its error. The zero Verdict deletes the message if there
-// is no error, and counts a failure if there is one.
+// Verdict is what a handler of one of the library's own messages returns beside its error. The zero Verdict deletes the message if there is
+// no error, and counts a failure if there is one.
 type Verdict struct {
 	Action Action        // without an error
-	Delay  time.Duration // of Release; with an error, the least until the message is delivered again
+	Delay  time.Duration // delay of Release; with an error, the minimum delay until the next delivery
 	// Poisoned is set with an error that a later delivery would return again. The worker puts the message on the poison queue at once and
 	// then calls Poisoned. If that fails, the message is delivered again.
 	Poisoned func(context.Context) error
-	// Postpone is set with an error that is no failure: the message is delivered again later, and this delivery does not count toward
-	// MaxDequeues.
+	// Postpone is set together with an error that does not count as a failure: the message is delivered again later, and this delivery does
+	// not count toward MaxDequeues.
 	Postpone bool
 }
 

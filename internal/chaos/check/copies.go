@@ -60,7 +60,7 @@ func (c *checker) checkNear(ctx context.Context) error {
 	return nil
 }
 
-// outsideSite is what is stored at a site in another partition.
+// outsideSite holds what is stored at a site in another partition.
 type outsideSite struct {
 	copied *Row
 	claims []Row // rows that name this index and this entity

@@ -15,8 +15,7 @@ import (
 type Model struct {
 	Table     *aztables.Client // of the primary rows and the copies in their partition
 	RowPrefix string           // of the primary rows, with its separator
-	// Key returns the key that a primary row's properties give. An error means that the row cannot be decoded as the
-	// type.
+	// Key returns the key that follows from a primary row's properties. An error means that the row cannot be decoded as the type.
 	Key     func(Row) (Key, error)
 	Near    []Index // copies in the entities' partition
 	Outside []Index // copies in other partitions
@@ -133,7 +132,7 @@ func (c *checker) keeps(entity Key) bool {
 	return strings.HasPrefix(entity.Row, c.RowPrefix) && !c.broken[entity]
 }
 
-// nameOf returns the pattern that a key belongs to, by the key's beginning.
+// nameOf returns the name of the pattern to which a key belongs, from the beginning of the key.
 func nameOf(text string, indexes []Index) string {
 	for _, x := range indexes {
 		if text == x.Name || strings.HasPrefix(text, x.Name+"_") {
