@@ -17,6 +17,9 @@ var goName = regexp.MustCompile("`([A-Za-z][A-Za-z0-9]*)\\.([A-Z][A-Za-z0-9]*)(?
 // bareName is the name of an error, a test or a benchmark, or, with dots behind it, what several of them begin with.
 var bareName = regexp.MustCompile("`((?:Err|Test|Example|Benchmark)[A-Z][A-Za-z0-9_]*)(\\.\\.\\.)?`")
 
+// calledName is a call of something that is named without its package or type: Range(ctx, partition, span), RowsOf[T](table).
+var calledName = regexp.MustCompile("`([A-Z][A-Za-z0-9]*)(?:\\[[^`]*\\])?\\([^`]*\\)`")
+
 // telemetryNames are metrics and types of messages, which stand in the code as texts.
 var telemetryNames = regexp.MustCompile("`(tablepatterns\\.eventual\\.[a-z_]+)`")
 
@@ -125,6 +128,16 @@ func (d declared) somewhere(name string, begins bool) bool {
 	return false
 }
 
+// ofSomeType says whether a type has a field or a method of the name.
+func (d declared) ofSomeType(name string) bool {
+	for _, names := range d.members {
+		if names[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // unknownNames finds names in documents that the code does not have. What is of other projects' packages, such as
 // azcore.ResponseError, is not looked at; others are the first words of names that look like types and are none.
 func unknownNames(documents map[string]string, sources []source, others ...string) []string {
@@ -154,6 +167,11 @@ func unknownNames(documents map[string]string, sources []source, others ...strin
 					bad = append(bad, at+"no "+m[0])
 				}
 			}
+			for _, m := range calledName.FindAllStringSubmatch(lines[i], -1) {
+				if !known.somewhere(m[1], false) && !known.ofSomeType(m[1]) {
+					bad = append(bad, at+"no "+m[0])
+				}
+			}
 			for _, m := range telemetryNames.FindAllStringSubmatch(lines[i], -1) {
 				if !slices.ContainsFunc(sources, func(s source) bool { return !s.isTest() && strings.Contains(s.text, strings.TrimSuffix(m[1], ".")) }) {
 					bad = append(bad, at+"no "+m[0])
@@ -173,10 +191,10 @@ func TestNamesInDocumentsExistCanFail(t *testing.T) {
 		"a/a.go": "package a\n\ntype T struct {\n\tE\n\tF int\n}\n\ntype E struct{ G int }\n\nfunc (t *T) M() {}\n\nconst C = \"tablepatterns.eventual.messages\"\n\ntype I interface{ N() }\n\nfunc Fn() {}\n\nvar ErrOne error\n",
 	})
 	wantViolations(t, unknownNames(map[string]string{
-		"docs/good.md": "`a.T` `a.T.F` `a.C` `a.Fn(x)` `T.M()` `T.G` `T.E` `I.N` `Edm.String` `azcore.Gone` `policy.Options.Gone` `ErrOne` `ErrO...` `tablepatterns.eventual.messages`\n",
-		"docs/bad.md":  "`a.U`\n`a.T.H`\n`T.H`\n`U.F`\n`tablepatterns.eventual.gone`\n`ErrO`\n`ErrTwo...`\n",
+		"docs/good.md": "`a.T` `a.T.F` `a.C` `a.Fn(x)` `T.M()` `T.G` `T.E` `I.N` `Edm.String` `azcore.Gone` `policy.Options.Gone` `ErrOne` `ErrO...` `tablepatterns.eventual.messages` `Fn(x)` `Fn[T](x)` `M()` `N(ctx)`\n",
+		"docs/bad.md":  "`a.U`\n`a.T.H`\n`T.H`\n`U.F`\n`tablepatterns.eventual.gone`\n`ErrO`\n`ErrTwo...`\n`Gn(x)`\n`Gn[T](x)`\n",
 		"CHANGELOG.md": "`a.Old`\n",
 	}, sources, "Edm"),
 		"docs/bad.md:1: no `a.U`", "docs/bad.md:2: no `a.T.H`", "docs/bad.md:3: no `T.H`", "docs/bad.md:4: no `U.F`", "docs/bad.md:5: no `tablepatterns.eventual.gone`",
-		"docs/bad.md:6: no `ErrO`", "docs/bad.md:7: no `ErrTwo...`")
+		"docs/bad.md:6: no `ErrO`", "docs/bad.md:7: no `ErrTwo...`", "docs/bad.md:8: no `Gn(x)`", "docs/bad.md:9: no `Gn[T](x)`")
 }
