@@ -106,7 +106,7 @@ func TestHireAnswerLost(t *testing.T) {
 
 // Every call of hire goes wrong in every way, and the count is right after each.
 func TestHireSweep(t *testing.T) {
-	storagetest.Sweep(t, storagetest.SweepCase{Floor: 64, World: hireWorld})
+	storagetest.Sweep(t, storagetest.SweepCase{Floor: 88, World: hireWorld})
 }
 
 func hireWorld(t testing.TB, s *storagetest.Service) storagetest.World {
