@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
@@ -34,9 +35,11 @@ func formerEmployees() scenario {
 		guide: "Eventually consistent transactions pattern",
 		shows: []show{{"Eventually consistent transactions", "moved while salaries rise", "", "each is in one place, as written last"}},
 		open: func(s *scene) func(context.Context) {
-			queue := must(s.store.Queue("archive", archiveQueue()))
+			key := make([]byte, 32)
+			_, _ = rand.Read(key) // never an error
+			queue := must(s.store.Queue("archive", must(archiveQueue(key))))
 			blobs := s.store.Container("former")
-			a := &archiving{scene: s, movers: must(newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)), unknown: map[int]int{}}
+			a := &archiving{scene: s, key: key, movers: must(newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)), unknown: map[int]int{}}
 			return func(ctx context.Context) {
 				a.staff = allFresh(s.staff[:inCurrent])
 				s.write("current employees inserted", "120 employees, 480 rows", func() error {
@@ -97,15 +100,17 @@ func (m *movers) newWorker(concurrency int) (*eventual.Worker, error) {
 		MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: func(int) time.Duration { return 0 }})
 }
 
-// archiveQueue: after a kill, messages wait for that long.
-func archiveQueue() *eventual.QueueOptions {
-	return &eventual.QueueOptions{VisibilityTimeout: chaosVisibility}
+// archiveQueue: workers move employees only for messages that are signed with the key. After a kill, messages wait for the time of visibility.
+func archiveQueue(key []byte) (*eventual.QueueOptions, error) {
+	keys, err := eventual.NewSigningKeys(key)
+	return &eventual.QueueOptions{VisibilityTimeout: chaosVisibility, SigningKeys: keys}, err
 }
 
 // archiving is one run of the scenario.
 type archiving struct {
 	*scene
 	*movers
+	key   []byte      // that signs the messages
 	staff []*Employee // as they were written last; the first ones are those who go
 
 	mu      sync.Mutex
@@ -116,7 +121,7 @@ type archiving struct {
 func (a *archiving) hire(ctx context.Context) (worker, error) {
 	if a.options.chaos {
 		return hireProcess(a.place, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
-			Blobs: path.Base(a.blobs.URL()), Seed: a.options.seed})
+			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed})
 	}
 	w, err := a.newWorker(0)
 	if err != nil {

@@ -401,7 +401,7 @@ func TestServiceOfTheEnvironment(t *testing.T) {
 		}
 	}
 	t.Setenv(connectionVariable, "UseDevelopmentStorage=true")
-	at, err := findPlace(t.Context(), options{service: "simulator"}, newProgress(io.Discard))
+	at, err := findPlace(t.Context(), options{service: "simulator"}, &progress{w: io.Discard})
 	if err != nil || at.emulator != "simulator" || at.lasts {
 		t.Errorf("-service simulator: %+v, error %v", at, err)
 	}

@@ -29,7 +29,7 @@ func measureGrowth(ctx context.Context, o options, p *progress) ([]*growth, erro
 			return nil, err
 		}
 		p.say(fmt.Sprintf("Measuring the reads with %s employees, on a simulator", grouped(n)))
-		c, err := openCompany(options{employees: n, seed: o.seed}, at, newProgress(io.Discard))
+		c, err := openCompany(options{employees: n, seed: o.seed}, at, &progress{w: io.Discard})
 		if err != nil {
 			return nil, err
 		}

@@ -130,7 +130,7 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 		return err
 	}
 	begin := time.Now()
-	progress := newProgress(stderr)
+	progress := &progress{w: stderr}
 	at, err := find(ctx, o, progress)
 	if err != nil {
 		return err
@@ -186,7 +186,6 @@ func (c *company) play(ctx context.Context, parts []scenario, r *report, out io.
 	}
 	for i, part := range parts {
 		err := attempt(func() { runs[i](ctx) })
-		c.progress.end()
 		if err == nil {
 			r.Sections[i].write(out)
 			err = r.show(part, r.Sections[i])

@@ -198,6 +198,29 @@ type Login struct {
 	At       time.Time
 }
 
+func openLogins(table *tables.Table) (*patterns.Repository[Login], error) {
+	return patterns.NewRepository(table, patterns.Schema[Login]{
+		Key: func(l *Login) tables.Key {
+			return tables.Key{Partition: sender(l.Employee), Row: compoundkey.Join("at", compoundkey.Time(l.At))}
+		},
+		Rows: compoundkey.Starting("at"),
+	})
+}
+
+// deleteOld finds old logins in one table for all days, and deletes them: a transaction has up to 100 rows of a partition.
+func deleteOld(ctx context.Context, plain *patterns.Repository[Login], before time.Time) error {
+	old, err := collect(plain.Query().Where(tables.Lt("At", before)).AllowTableScan().All(ctx))
+	x := plain.Table().NewTransaction()
+	for i, l := range old {
+		plain.StageDelete(x, l)
+		if last := i == len(old)-1; err == nil && (last || x.Len() == 100 || old[i+1].Employee != l.Employee) {
+			_, err = x.Commit(ctx)
+			x = plain.Table().NewTransaction()
+		}
+	}
+	return err
+}
+
 // logins go by the table when they are old. Guide: "High volume delete pattern".
 func logins() scenario {
 	const loginDays, keptDays, loggingIn = 90, 60, 20 // before today; of them, and the rest of a week; employees, once a day each
@@ -208,14 +231,6 @@ func logins() scenario {
 		shows: []show{{"High volume delete", "the old weeks dropped", "the same in the plain table, by hand", "old data goes by the table"}},
 		open: func(s *scene) func(context.Context) {
 			now := time.Date(2014, 8, 22, 12, 0, 0, 0, time.UTC) // a Friday
-			openLogins := func(table *tables.Table) (*patterns.Repository[Login], error) {
-				return patterns.NewRepository(table, patterns.Schema[Login]{
-					Key: func(l *Login) tables.Key {
-						return tables.Key{Partition: sender(l.Employee), Row: compoundkey.Join("at", compoundkey.Time(l.At))}
-					},
-					Rows: compoundkey.Starting("at"),
-				})
-			}
 			plain := must(openLogins(s.store.Table("LoginsPlain")))
 			weeks := must(highvolumedelete.New(s.account, highvolumedelete.Schema[Login]{
 				Name: plain.Table().Name()[:len("Contoso")+12] + "Logins", Unit: highvolumedelete.Week, RowOrder: highvolumedelete.OldestFirst,
@@ -266,16 +281,7 @@ func logins() scenario {
 					return err
 				}).says("%s, all before %s", counted(len(dropped.Tables), "table"), dropped.Mark.Format(time.DateOnly))
 				s.act("the same in the plain table, by hand", "a table scan, and transactions of 100 rows of a partition", func() error {
-					old, err := collect(plain.Query().Where(tables.Lt("At", dropped.Mark)).AllowTableScan().All(ctx))
-					x := plain.Table().NewTransaction()
-					for i, l := range old {
-						plain.StageDelete(x, l)
-						if last := i == len(old)-1; err == nil && (last || x.Len() == 100 || old[i+1].Employee != l.Employee) {
-							_, err = x.Commit(ctx)
-							x = plain.Table().NewTransaction()
-						}
-					}
-					return err
+					return deleteOld(ctx, plain, dropped.Mark)
 				})
 				s.refused("a login of a dropped week", highvolumedelete.ErrLate, func() error {
 					return weeks.Insert(ctx, &Login{Employee: jones, At: first.Add(9 * time.Hour)})

@@ -46,7 +46,7 @@ func (w *localWorker) stop() (string, error) {
 	return counted(int(w.worker.Stats().Handled), "message") + " handled", nil
 }
 
-// workerVariable makes the program a worker: a job as JSON. The connection string is in AZURE_STORAGE_CONNECTION_STRING, and
+// workerVariable makes the program a worker: a job as JSON. It and the connection string in AZURE_STORAGE_CONNECTION_STRING are
 // not on the command line, which other users of a machine can read.
 const workerVariable = "CONTOSO_WORKER"
 
@@ -54,6 +54,7 @@ const workerVariable = "CONTOSO_WORKER"
 type job struct {
 	Queue, Current, Former, Blobs string
 
+	Key   []byte // that signs the messages
 	Seed  uint64 // of the faults that its calls meet
 	Proxy string // by which it reaches a simulator; empty for other services
 }
@@ -93,7 +94,11 @@ func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Write
 	if err != nil {
 		return err
 	}
-	queue, err := eventual.NewQueue(account, j.Queue, archiveQueue())
+	options, err := archiveQueue(j.Key)
+	if err != nil {
+		return err
+	}
+	queue, err := eventual.NewQueue(account, j.Queue, options)
 	if err != nil {
 		return err
 	}
