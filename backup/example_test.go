@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/tablepatterns/tablepatterns/backup"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -24,8 +24,10 @@ func save(ctx context.Context, vault *backup.Vault, name string, table *tables.T
 // A table is backed up into a folder, restored under another name, and compared with the backup.
 func Example() {
 	ctx := context.Background()
-	employees, restored := harness.ExampleTable("BackupEmployees"), harness.ExampleTable("BackupEmployeesRestored")
-	if err := employees.Entities().Insert(ctx, harness.Row("Sales", "empid_000223", tables.Property{Name: "Name", Value: tables.String("Jones")})); err != nil {
+	employees, restored := simulatedTable("BackupEmployees"), simulatedTable("BackupEmployeesRestored")
+	june := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "empid_000223"}}
+	june.Set("Name", tables.String("Jones"))
+	if err := employees.Entities().Insert(ctx, june); err != nil {
 		log.Fatal(err)
 	}
 	folder, err := os.MkdirTemp("", "backup")
@@ -60,4 +62,26 @@ func Example() {
 	// Output:
 	// 1 row written; run Repair: false
 	// 0 differences
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/dataseries"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -21,7 +21,7 @@ func messagesOf(employee int, day time.Time) tables.Key {
 // The messages that each employee sends every hour, a row a day.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "messages", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "messages", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func Example() {
 // A year of days takes two rows. Those of several years are one request.
 func ExampleSeries_ReadMany() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "years", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "years", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func ExampleSeries_ReadMany() {
 // A count that moves with a row of the caller's own, or not at all.
 func ExampleCounter_StageAddOnce() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "staged", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "staged", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -128,4 +128,17 @@ func ExampleCounter_StageAddOnce() {
 	}
 	fmt.Println(day.Slots[9].Value)
 	// Output: 1
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

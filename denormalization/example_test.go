@@ -7,8 +7,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -64,7 +64,7 @@ func managers() *denormalization.Copies[Employee, Department] {
 // A department is read with its manager in one request, and always with the manager as she is.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "managers", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "managers", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func cities() *denormalization.Copies[Department, Employee] {
 // All employees hold the city of their department. A change of it reaches them by an intent.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "cities", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "cities", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -179,4 +179,17 @@ func first(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -59,7 +59,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := patterns.NewStore(harness.ExampleAccount(), "people", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "people", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func rotateDataKey(ctx context.Context, registry *encryption.Registry, people *p
 // Wrapping keys and data keys are replaced while the program is in use.
 func Example_rotation() {
 	ctx := context.Background()
-	account := harness.ExampleAccount()
+	account := simulatedAccount()
 	old, err1 := encryption.NewLocalKey("2026", []byte("32 bytes out of a store of keys!"))
 	next, err2 := encryption.NewLocalKey("2027", []byte("32 others out of a store of keys"))
 	keys := account.Table("ExampleRotatedKeys")
@@ -177,4 +177,17 @@ func Example_rotation() {
 	// Output:
 	// old: 2027 0
 	// current: 2027 3
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

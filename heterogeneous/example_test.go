@@ -9,8 +9,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/heterogeneous"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -85,7 +85,7 @@ func openCompany(table *tables.Table) (*Company, error) {
 // One query yields departments, employees of both versions, and what nobody here knows.
 func Example() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleCompany")
+	table := simulatedTable("ExampleCompany")
 	company, err := openCompany(table)
 	if err != nil {
 		log.Fatal(err)
@@ -125,7 +125,7 @@ func Example() {
 // A property of an entity is changed without knowing its type. The entity type is looked at nowhere.
 func ExampleRegistry_Modify() {
 	ctx := context.Background()
-	company, err := openCompany(harness.ExampleTable("ExampleModify"))
+	company, err := openCompany(simulatedTable("ExampleModify"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func ExampleRegistry_Modify() {
 // Upgrade writes what is left of older versions, so that the step from them can go.
 func ExampleType_Upgrade() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleUpgrade")
+	table := simulatedTable("ExampleUpgrade")
 	for id := range 3 {
 		insertOld(ctx, table, &EmployeeV1{Department: "Sales", ID: id, FullName: "June Jones"})
 	}
@@ -213,7 +213,7 @@ type Staff struct {
 // are stored flat.
 func ExampleRegistry_inheritance() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExamplePeople")
+	table := simulatedTable("ExamplePeople")
 	customer, staff := heterogeneous.NewType[Customer]("Customer", 1, nil), heterogeneous.NewType[Staff]("Staff", 1, nil)
 	customers, err := patterns.NewRepository(table, patterns.Schema[Customer]{Rows: compoundkey.Starting("customer"),
 		Key: func(c *Customer) tables.Key { return tables.Key{Partition: c.PartitionKey, Row: c.RowKey} }}, customer)
@@ -258,4 +258,26 @@ func insertOld(ctx context.Context, table *tables.Table, e *EmployeeV1) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/highvolumedelete"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -43,7 +43,7 @@ func openRequests(account *tables.Account, name string, now func() time.Time) (*
 
 // The guide's login requests: inserts think of no table, and what is older than 60 days goes with one request a day.
 func Example() {
-	ctx, account := context.Background(), harness.ExampleAccount()
+	ctx, account := context.Background(), simulatedAccount()
 	today := time.Date(2014, 8, 22, 0, 50, 32, 0, time.UTC)
 	requests, err := openRequests(account, "LoginRequests", func() time.Time { return today })
 	if err != nil {
@@ -88,7 +88,7 @@ func grace() *highvolumedelete.DropOptions {
 
 // What a job would drop, and what that saves, is told without dropping it.
 func ExampleTables_Drop_dryRun() {
-	ctx, account := context.Background(), harness.ExampleAccount()
+	ctx, account := context.Background(), simulatedAccount()
 	today := time.Date(2014, 8, 22, 0, 50, 32, 0, time.UTC)
 	requests, err := openRequests(account, "PlannedRequests", func() time.Time { return today })
 	if err != nil {
@@ -107,4 +107,17 @@ func ExampleTables_Drop_dryRun() {
 	}
 	fmt.Println(len(report.Tables), "tables with", report.Rows, "rows, which take", report.Instead, "requests to find and delete")
 	// Output: 2 tables with 40 rows, which take 42 requests to find and delete
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/indexentities"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -137,9 +137,22 @@ func hire(ctx context.Context, employees *patterns.Repository[Employee]) {
 
 // newStore opens a store on the service that the tests share.
 func newStore(name string) *patterns.Store {
-	store, err := patterns.NewStore(harness.ExampleAccount(), name, nil)
+	store, err := patterns.NewStore(simulatedAccount(), name, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	return store
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

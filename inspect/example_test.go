@@ -8,9 +8,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/inspect"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -39,7 +39,7 @@ func fill(ctx context.Context, account *tables.Account, name string) {
 }
 
 func ExampleTable() {
-	ctx, account := context.Background(), harness.ExampleAccount()
+	ctx, account := context.Background(), simulatedAccount()
 	fill(ctx, account, "ExampleOrders")
 
 	report, err := inspect.Table(ctx, account.Table("ExampleOrders"), nil)
@@ -88,7 +88,7 @@ type order struct {
 }
 
 func ExampleRepository() {
-	ctx, account := context.Background(), harness.ExampleAccount()
+	ctx, account := context.Background(), simulatedAccount()
 	fill(ctx, account, "ExampleAdopted")
 
 	// The repository that the program would have, with an index that the table does not have yet.
@@ -118,4 +118,17 @@ func ExampleRepository() {
 	// properties with values of several types that no field reads together: 1; correct the rows, or use a tables.Value
 	// [email] ("contoso", "email_june@contoso.com") for [("contoso", "O-0001") ("contoso", "O-0003")]
 	// Rebuild: 2 to 5 requests
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

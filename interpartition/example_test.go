@@ -8,9 +8,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -59,7 +59,7 @@ func (s *staff) hire(ctx context.Context) error {
 
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "staff", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "staff", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func Example() {
 // With Async, whoever writes does not wait for the index: workers enter what has changed. A read of Verified is never stale.
 func ExampleIndex_Verified() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "badges", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "badges", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func ExampleIndex_Verified() {
 // With Unique, a key that another employee has refuses the write.
 func ExampleOptions() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "unique", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "unique", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -168,4 +168,17 @@ func ExampleOptions() {
 	// Output:
 	// <nil>
 	// true true
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -7,9 +7,9 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -58,7 +58,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 
 func Example() {
 	ctx := context.Background()
-	account := harness.ExampleAccount()
+	account := simulatedAccount()
 	if err := hire(ctx, account); err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func Example() {
 
 // staff opens a new table with the given indexes and three employees in it.
 func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employee]) *patterns.Repository[Employee] {
-	employees, err := patterns.NewRepository(harness.ExampleAccount().Table(table), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(simulatedAccount().Table(table), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},
@@ -196,4 +196,17 @@ func ExampleNewIndex_duplicate() {
 	// Output:
 	// true true
 	// true
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -51,7 +51,7 @@ func open(ctx context.Context, account *tables.Account) (*patterns.Repository[Em
 // A photo and a video are written with their employee, and read.
 func Example() {
 	ctx := context.Background()
-	employees, photo, err := open(ctx, harness.ExampleAccount())
+	employees, photo, err := open(ctx, simulatedAccount())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,4 +91,17 @@ func Example() {
 	// 40000 bytes of photo; video/mp4 in a blob: true
 	// "Package"
 	// 0 photos are left
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logdata"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,7 +28,7 @@ func openWeb(ctx context.Context, account *tables.Account, containerName string)
 // All records of two minutes, out of a day's.
 func Example() {
 	ctx := context.Background()
-	web := openWeb(ctx, harness.ExampleAccount(), "example-logs")
+	web := openWeb(ctx, simulatedAccount(), "example-logs")
 	w, err := web.NewWriter(nil) // Write returns when the record is stored
 	if err != nil {
 		log.Fatal(err)
@@ -64,7 +64,7 @@ func Example() {
 // The program's own log, sent once a second. A crash loses a second of it.
 func ExampleWriter_Handler() {
 	ctx := context.Background()
-	web := openWeb(ctx, harness.ExampleAccount(), "example-slog")
+	web := openWeb(ctx, simulatedAccount(), "example-slog")
 	w, err := web.NewWriter(&logdata.WriterOptions{Buffered: true})
 	if err != nil {
 		log.Fatal(err)
@@ -93,4 +93,17 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 		return slog.Attr{}
 	}
 	return a
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -6,9 +6,9 @@ import (
 	"log"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/logtail"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -30,7 +30,7 @@ func openClaims(store *patterns.Store) (*logtail.Log[ExpenseClaim], error) {
 // The ten most recent expense claims of an employee, and a program that follows them.
 func Example() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "claims", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "claims", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func Example() {
 // An entry that must not be appended twice, whatever crashes, is stamped and saved first.
 func ExampleLog_Stamp() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "claims", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "claims", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -109,4 +109,17 @@ func ExampleInvertedTicks() {
 	at, err := logtail.ParseInvertedTicks(key)
 	fmt.Println(key, at, err)
 	// Output: 2519936321679999999 2014-08-22 00:50:32 +0000 UTC <nil>
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -55,7 +55,7 @@ func hireAll(ctx context.Context, repository *patterns.Repository[Worker], n int
 
 func ExampleRepository() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleRepository"))
+	employees := staffOf(simulatedTable("ExampleRepository"))
 
 	ken := &Worker{Department: "Sales", ID: 10, Name: "Ken Kwok", Age: 23, Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
 	if err := employees.Insert(ctx, ken); err != nil {
@@ -86,7 +86,7 @@ func ExampleRepository() {
 // Update reads, changes and replaces the entity, and starts over after a conflict with another writer.
 func ExampleRepository_Update() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleUpdate"))
+	employees := staffOf(simulatedTable("ExampleUpdate"))
 	hireAll(ctx, employees, 1)
 
 	birthday := func(w *Worker) error {
@@ -104,7 +104,7 @@ func ExampleRepository_Update() {
 // Explain shows what a change would write, and writes nothing.
 func ExampleRepository_Explain() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleExplain"))
+	employees := staffOf(simulatedTable("ExampleExplain"))
 
 	w := &Worker{Department: "Sales", ID: 10, Name: "Ken Kwok", Age: 23, Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
 	explained, err := employees.Explain(ctx, driver.ChangeInsert, w)
@@ -121,7 +121,7 @@ func ExampleRepository_Explain() {
 // A query says what it will cost before it is sent.
 func ExampleRepository_Query() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleQuery"))
+	employees := staffOf(simulatedTable("ExampleQuery"))
 	hireAll(ctx, employees, 30)
 
 	query := employees.Query().Partition("Sales").
@@ -154,7 +154,7 @@ func ExampleRepository_Query() {
 // A continuation token can be kept, and used by another process with an equal query.
 func ExampleRepository_Query_page() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExamplePage"))
+	employees := staffOf(simulatedTable("ExamplePage"))
 	hireAll(ctx, employees, 25)
 
 	token := ""
@@ -177,7 +177,7 @@ func ExampleRepository_Query_page() {
 // What a Plan lists as Keys is read for less by GetMany.
 func ExampleRepository_GetMany() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleGetMany"))
+	employees := staffOf(simulatedTable("ExampleGetMany"))
 	hireAll(ctx, employees, 5)
 
 	keys := []tables.Key{{Partition: "Sales", Row: "000004"}, {Partition: "Sales", Row: "000009"}, {Partition: "Sales", Row: "000002"}}
@@ -195,7 +195,7 @@ func ExampleRepository_GetMany() {
 // A transaction is applied whole or not at all.
 func ExampleRepository_StageInsert() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleTransaction")
+	table := simulatedTable("ExampleTransaction")
 	department := &tables.Entity{Key: tables.Key{Partition: "Sales", Row: "Department"}}
 	department.Set("EmployeeCount", tables.Int32(1))
 	if err := table.Entities().Insert(ctx, department); err != nil {
@@ -228,7 +228,7 @@ func ExampleRepository_StageInsert() {
 // The service's limits are constants, and what goes over one is refused before a request.
 func ExampleRepository_Check() {
 	ctx := context.Background()
-	employees := staffOf(harness.ExampleTable("ExampleCheck"))
+	employees := staffOf(simulatedTable("ExampleCheck"))
 	long := &Worker{Department: "Sales", ID: 1, Name: strings.Repeat("x", tables.MaxStringUnits+1), Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}
 	fmt.Println(errors.Is(employees.Check(ctx, long), tables.ErrTooLarge))
 	long.Name = long.Name[1:]
@@ -240,4 +240,26 @@ func ExampleRepository_Check() {
 	// <nil>
 	// 252 properties and 1048576 bytes an entity
 	// 100 operations and 4194304 bytes a transaction
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/denormalization"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -61,7 +61,7 @@ func open(table *tables.Table, name string, kept func(*patterns.Repository[Depar
 // transaction.
 func Example() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleCount"), "", func(departments *patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	departments, employees := open(simulatedTable("ExampleCount"), "", func(departments *patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{relationships.NewParentCount("employees", departments,
 			func(e *Employee) (tables.Key, bool) { return keyOfDepartment(e.Department), true },
 			func(d *Department) *int { return &d.EmployeeCount })}
@@ -93,7 +93,7 @@ func Example() {
 func ExampleNewCount() {
 	ctx := context.Background()
 	count := relationships.NewCount[Employee]("employeecount", nil)
-	_, employees := open(harness.ExampleTable("ExampleOwnRow"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
+	_, employees := open(simulatedTable("ExampleOwnRow"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] {
 		return []patterns.Pattern[Employee]{count}
 	})
 	for id := range 3 {
@@ -113,7 +113,7 @@ func ExampleNewCount() {
 // One to many across partitions: a project, and its members in several departments.
 func ExampleNewMembers() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "members", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "members", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func ExampleNewMembers() {
 // One to many, denormalized: every employee has her department's manager, and one request reads both.
 func Example_denormalized() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "denormalized", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "denormalized", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func Example_denormalized() {
 // A join in the client. The departments are few, and change seldom: they are read once, and kept for a minute.
 func ExampleReference_Join() {
 	ctx := context.Background()
-	departments, employees := open(harness.ExampleTable("ExampleJoin"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
+	departments, employees := open(simulatedTable("ExampleJoin"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	for i, department := range []string{"Sales", "Marketing"} {
 		if err := errors.Join(departments.Insert(ctx, &Department{DepartmentName: department, Manager: []string{"June", "Ken"}[i]}),
 			employees.Insert(ctx, &Employee{Department: department, ID: i, Name: "Ann"}),
@@ -236,7 +236,7 @@ type Photo struct {
 // One to one by a convention of keys: 'empid_000223' and 'photo_000223'.
 func ExampleNewPair() {
 	ctx := context.Background()
-	_, employees := open(harness.ExampleTable("ExamplePair"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
+	_, employees := open(simulatedTable("ExamplePair"), "", func(*patterns.Repository[Department]) []patterns.Pattern[Employee] { return nil })
 	keyOfPhoto := func(employee tables.Key) tables.Key {
 		return tables.Key{Partition: employee.Partition, Row: "photo" + employee.Row[len("empid"):]}
 	}
@@ -278,13 +278,13 @@ type Holder struct {
 // One to one by a stored key, in two tables.
 func ExampleReference() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExamplePassports")
+	table := simulatedTable("ExamplePassports")
 	passports, err := patterns.NewRepository(table, patterns.Schema[Passport]{
 		Key: func(p *Passport) tables.Key { return tables.Key{Partition: p.Country, Row: p.Number} }})
 	if err != nil {
 		log.Fatal(err)
 	}
-	holders, err := patterns.NewRepository(harness.ExampleTable("ExampleHolders"), patterns.Schema[Holder]{
+	holders, err := patterns.NewRepository(simulatedTable("ExampleHolders"), patterns.Schema[Holder]{
 		Key: func(h *Holder) tables.Key { return tables.Key{Partition: h.Country, Row: h.Email} }})
 	if err != nil {
 		log.Fatal(err)
@@ -310,4 +310,26 @@ func ExampleReference() {
 	fmt.Println(passport.Number, back.Email)
 	// Output:
 	// 123 june@contoso.com
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/scatter"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,7 +40,7 @@ func openEvents(table *tables.Table, options *scatter.Options) (*scatter.Spread[
 func Example() {
 	ctx := context.Background()
 	now := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
-	store, err := patterns.NewStore(harness.ExampleAccount(), "events", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "events", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func ExampleNewNatural() {
 	employee := func(id int) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String("Sales"), compoundkey.Int(id, 6))
 	}
-	store, err := patterns.NewStore(harness.ExampleAccount(), "accesses", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "accesses", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -140,4 +140,17 @@ func ExampleMeter() {
 	// Output:
 	// event_000: 1900 in a second, 95 % of the target
 	// enough: 3
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

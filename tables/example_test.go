@@ -11,9 +11,47 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+// Login is a row as it is: its keys are fields.
+type Login struct {
+	tables.Meta
+	PartitionKey, RowKey string
+	Count                int64
+}
+
+// Rows of a table are values of a struct. A write is refused if somebody else has changed the row since it was read.
+func Example() {
+	ctx := context.Background()
+	logins, err := tables.RowsOf[Login](simulatedTable("Logins"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	first := &Login{PartitionKey: "contoso", RowKey: "june", Count: 1}
+	if err := logins.Insert(ctx, first); err != nil {
+		log.Fatal(err)
+	}
+	stale, err := logins.Get(ctx, tables.Key{Partition: "contoso", Row: "june"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	first.Count = 2
+	if err := logins.Replace(ctx, first); err != nil { // Insert left the ETag in first
+		log.Fatal(err)
+	}
+	fmt.Println(errors.Is(logins.Replace(ctx, stale), tables.ErrConflict))
+	for login, err := range logins.Query().Partition("contoso").All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(login.RowKey, login.Count)
+	}
+	// Output:
+	// true
+	// june 2
+}
 
 // The ways to an account. None of them makes a request.
 func ExampleNewAccount() {
@@ -65,7 +103,7 @@ func ExampleClassifyFilter() {
 // Any number of rows are packed into transactions. A run that ended early goes on where it stopped.
 func ExampleRows_BulkNonAtomic() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleBulk")
+	table := simulatedTable("ExampleBulk")
 	var rows iter.Seq2[*tables.Entity, error] = func(yield func(*tables.Entity, error) bool) {
 		for i := range 1234 {
 			row := &tables.Entity{Key: tables.Key{Partition: fmt.Sprint(i % 3), Row: compoundkey.Join("", compoundkey.Int(i, 6))}}
@@ -105,7 +143,7 @@ func ExampleRows_BulkNonAtomic() {
 // The kinds of errors are a closed set; the rest is in the Error.
 func ExampleError() {
 	ctx := context.Background()
-	bags := harness.ExampleTable("ExampleError").Entities()
+	bags := simulatedTable("ExampleError").Entities()
 
 	err := bags.Insert(ctx, &tables.Entity{Key: tables.Key{Partition: "a/b", Row: "1"}})
 	fmt.Println(err)
@@ -119,4 +157,26 @@ func ExampleError() {
 	// tablepatterns: Insert in ExampleError: invalid: partition key: compoundkey: key: U+002F '/' at offset 1 is not allowed in a key; build the part with compoundkey.String
 	// true
 	// tablepatterns: Insert in ExampleError ("a", "1"): too large: property Photo: binary of 70000 bytes is over the limit of 65536
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,7 +28,7 @@ func employeeKey(e *Employee) tables.Key {
 // Those who have left are moved to a table of their own, and others into blobs.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "archiving", nil)
+	store, err := patterns.NewStore(simulatedAccount(), "archiving", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -88,4 +88,17 @@ func ExampleNew() {
 	// Output:
 	// June Jones
 	// Ken Kwok
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -71,7 +71,7 @@ type member struct {
 func Example() {
 	ctx := context.Background()
 	last := &lastChange[member]{}
-	members, err := patterns.NewRepository(harness.ExampleTable("ExampleDriver"), patterns.Schema[member]{
+	members, err := patterns.NewRepository(simulatedTable("ExampleDriver"), patterns.Schema[member]{
 		Key: func(m *member) tables.Key { return tables.Key{Partition: m.Team, Row: m.Name} },
 	}, last)
 	if err != nil {
@@ -84,4 +84,26 @@ func Example() {
 	}
 	fmt.Println(last.In(ctx, "red"))
 	// Output: bob <nil>
+}
+
+// simulatedAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func simulatedAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
+}
+
+// simulatedTable returns a new table on a new simulator.
+func simulatedTable(name string) *tables.Table {
+	table := simulatedAccount().Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -1,0 +1,162 @@
+// Step 6 of the tutorial: an HTTP service that is ready, can be watched, and stops without losing anything.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/httpapi"
+	"github.com/tablepatterns/tablepatterns/interpartition"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Employee is the entity, and the body of requests and responses.
+type Employee struct {
+	tables.Meta `json:"-"`
+	Department  string
+	ID          int
+	LastName    string
+	Email       string
+}
+
+type service struct {
+	store     *patterns.Store
+	employees *patterns.Repository[Employee]
+	byEmail   *interpartition.Index[Employee]
+	metrics   *metric.ManualReader
+}
+
+func open() (s *service, err error) {
+	s = &service{metrics: metric.NewManualReader()}
+	// On Azure, set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_AUTH_MODE=login: then the credential is azidentity's DefaultAzureCredential.
+	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
+	if err != nil {
+		return nil, err
+	}
+	if s.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{CheckReady: true}); err != nil {
+		return nil, err
+	}
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
+	}, nil)
+	s.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
+		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+	s.employees, err = patterns.NewRepository(s.store.Table("Employees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		Rows: compoundkey.Starting("empid"),
+	}, byName, s.byEmail)
+	return s, err
+}
+
+func (s *service) routes() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /employees/{email}": s.get, "POST /employees": s.post, "GET /ready": s.ready, "GET /metrics": s.measured,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				slog.Warn("request failed", "path", r.URL.Path, "error", err) // the caller gets only a safe summary
+				httpapi.WriteError(w, r, err)
+			}
+		})
+	}
+	return mux
+}
+
+func (s *service) get(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.byEmail.Get(r.Context(), interpartition.Global, compoundkey.Fold(r.PathValue("email")))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(found)
+}
+
+func (s *service) post(w http.ResponseWriter, r *http.Request) error {
+	e := new(Employee)
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(e); err != nil {
+		return tables.Invalid("Decode", err)
+	}
+	if err := s.employees.Insert(r.Context(), e); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// ready is for the platform: it sends requests only to a process whose tables and queues can be reached.
+func (s *service) ready(_ http.ResponseWriter, r *http.Request) error {
+	return s.store.Ready(r.Context())
+}
+
+func (s *service) measured(w http.ResponseWriter, r *http.Request) error {
+	var all metricdata.ResourceMetrics
+	if err := s.metrics.Collect(r.Context(), &all); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(all.ScopeMetrics)
+}
+
+func run(ctx context.Context, address string) error {
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	if err := s.store.Create(ctx); err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
+	slog.Info("serving", "address", listener.Addr().String())
+
+	running, stop := context.WithCancel(ctx) // ends at SIGTERM, or when the worker or the server ends by itself
+	defer stop()
+	worker, served := make(chan error, 1), make(chan error, 1)
+	go func() { defer stop(); worker <- s.store.Run(running, nil) }()
+	go func() { defer stop(); served <- server.Serve(listener) }()
+	<-running.Done()
+
+	// Requests under way and the worker's messages may end; then Close waits for what the last writes still do in the background.
+	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err = server.Shutdown(ending)
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return errors.Join(err, <-worker, s.store.Close(ending))
+}
+
+func main() {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil))) // the library logs to slog.Default
+	address := os.Getenv("ADDRESS")
+	if address == "" {
+		address = "127.0.0.1:8080"
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, address); err != nil {
+		slog.Error("ended", "error", err)
+		os.Exit(1)
+	}
+	slog.Info("stopped")
+}

@@ -1,0 +1,3 @@
+// Package newcomer tests what a newcomer copies: the programs of README.md and of the tutorial, and the first example that pkg.go.dev
+// shows of each package. Its test builds them in a module outside of the repository and runs them.
+package newcomer

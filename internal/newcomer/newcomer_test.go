@@ -1,0 +1,250 @@
+package newcomer
+
+import (
+	"bufio"
+	"bytes"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/leaks"
+	"github.com/tablepatterns/tablepatterns/storagetest"
+)
+
+func TestMain(m *testing.M) { leaks.Main(m) }
+
+// TestNewcomer runs what newcomers copy, in a module of its own: the programs on the pages and the first example of each package.
+func TestNewcomer(t *testing.T) {
+	readme := pagePrograms("readme", read(t, "README.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "docs/tutorial/[1-9]-*.md"))
+	if err != nil || len(pages) != 6 || len(readme) != 1 {
+		t.Fatalf("%d pages of the tutorial and %d programs in README.md (%v), want 6 and 1", len(pages), len(readme), err)
+	}
+	var programs []program
+	texts := map[string][]string{}
+	for _, page := range pages {
+		name := "step" + path.Base(filepath.ToSlash(page))[:1]
+		text := read(t, "docs/tutorial/"+filepath.Base(page))
+		programs = append(programs, pagePrograms(name, text)...)
+		texts[name] = codeBlocks(text, "text")
+	}
+	programs = append(programs, readme...)
+	programs = append(programs, program{"simulator", read(t, "examples/tutorial/simulator/main.go")})
+
+	fset := token.NewFileSet()
+	outputs := map[string]string{}
+	for _, dir := range publicPackages(t) {
+		example, err := presented(fset, filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := playable(fset, dir, example)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		programs = append(programs, p)
+		outputs[p.name] = example.Output
+	}
+	runner, top := build(t, programs)
+
+	for name, want := range outputs {
+		t.Run(name, func(t *testing.T) {
+			if got := run(t, runner, "", name); strings.TrimSpace(got) != strings.TrimSpace(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	t.Run("README", func(t *testing.T) {
+		if got := run(t, runner, startSimulator(t, runner), "readme1"); got != "found Sales 223\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("tutorial on the simulator", func(t *testing.T) { tutorial(t, runner, top, startSimulator(t, runner), texts) })
+	simulated, err := storagetest.Simulated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !simulated {
+		t.Run("tutorial on Azurite", func(t *testing.T) { tutorial(t, runner, top, storagetest.Azurite(t).ConnectionString, texts) })
+	}
+}
+
+// tutorial follows the pages from the first to the last and compares what they show with what the programs print.
+func tutorial(t *testing.T, runner, top, connection string, texts map[string][]string) {
+	expect := func(step string, block int, got string) {
+		t.Helper()
+		if len(texts[step]) <= block {
+			t.Fatalf("%s has %d blocks of text, want more than %d", step, len(texts[step]), block)
+		}
+		if want := texts[step][block]; got != want {
+			t.Errorf("%s, block %d of text: got\n%s\nwant\n%s", step, block+1, got, want)
+		}
+	}
+	first := goCommand(t, top, "run", ".")
+	first.Env = append(first.Env, storagetest.ConnectionStringVariable+"="+connection)
+	out, err := first.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("step1", 0, string(out))
+	expect("step1", 1, run(t, runner, connection, "step11"))
+	expect("step2", 0, run(t, runner, connection, "step21"))
+	expect("step3", 0, run(t, runner, connection, "step31"))
+	expect("step4", 0, run(t, runner, connection, "step41"))
+	expect("step5", 0, killed(t, runner, connection))
+	expect("step5", 1, run(t, runner, connection, "step51", "look"))
+	expect("step5", 2, run(t, runner, connection, "step51", "work"))
+	expect("step5", 3, run(t, runner, connection, "step51", "look"))
+	expect("step5", 4, run(t, runner, connection, "step52"))
+	serve(t, runner, connection, func(block int, got string) { expect("step6", block, got) })
+}
+
+// command prepares a program that reads the connection string.
+func command(t *testing.T, runner, connection string, arguments ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), runner, arguments...)
+	c.Env = append(os.Environ(), storagetest.ConnectionStringVariable+"="+connection, "ADDRESS=127.0.0.1:0")
+	log := new(bytes.Buffer)
+	c.Stderr = log
+	return c, log
+}
+
+// run returns what a program prints.
+func run(t *testing.T, runner, connection string, arguments ...string) string {
+	t.Helper()
+	c, log := command(t, runner, connection, arguments...)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s%s", arguments, err, out, log)
+	}
+	return string(out)
+}
+
+// start starts a program and reads what it prints up to a line with the text, which it returns beside all lines before and itself. The
+// rest of the output is read and dropped.
+func start(t *testing.T, c *exec.Cmd, from func() (io.ReadCloser, error), until string) (line, all string) {
+	t.Helper()
+	pipe, err := from()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(pipe)
+	for lines.Scan() {
+		all += lines.Text() + "\n"
+		if strings.Contains(lines.Text(), until) {
+			return lines.Text(), all
+		}
+	}
+	t.Fatalf("the program ended without %q: %s", until, all)
+	return "", ""
+}
+
+// startSimulator runs the simulator of the tutorial until the test ends, and returns its connection string.
+func startSimulator(t *testing.T, runner string) string {
+	t.Helper()
+	c, _ := command(t, runner, "", "simulator")
+	line, _ := start(t, c, c.StdoutPipe, "export ")
+	t.Cleanup(func() { // the test's context has just killed it
+		if err := c.Wait(); err == nil {
+			t.Error("the simulator ended by itself")
+		}
+	})
+	_, quoted, _ := strings.Cut(line, "=")
+	return strings.Trim(quoted, "'")
+}
+
+// killed kills the program of step 5 at the moment at which the reader is told to.
+func killed(t *testing.T, runner, connection string) string {
+	t.Helper()
+	c, _ := command(t, runner, connection, "step51", "change", "jones@contoso.com")
+	_, all := start(t, c, c.StdoutPipe, "press Ctrl+C")
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil {
+		t.Error("the program ended well, although it was killed")
+	}
+	return all
+}
+
+var serving = regexp.MustCompile(`"address":"([^"]*)"`)
+
+// serve runs the service of step 6, asks it what the page asks, and stops it.
+func serve(t *testing.T, runner, connection string, expect func(block int, got string)) {
+	t.Helper()
+	c, _ := command(t, runner, connection, "step61")
+	c.Stderr = nil
+	line, _ := start(t, c, c.StderrPipe, "serving")
+	address := "http://" + serving.FindStringSubmatch(line)[1]
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func(method, path, body string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(got)+"\n"+resp.Status[:3]) + "\n"
+	}
+	const lee = `{"Department":"Support","ID":9,"LastName":"Lopez","Email":"lee@contoso.com"}`
+	expect(0, ask("POST", "/employees", lee))
+	expect(1, ask("GET", "/employees/LEE@contoso.com", ""))
+	expect(2, ask("POST", "/employees", strings.Replace(lee, "9", "10", 1)))
+	expect(3, ask("GET", "/ready", ""))
+	if metrics := ask("GET", "/metrics", ""); !strings.Contains(metrics, `"db.client.operation.duration"`) {
+		t.Error("metrics:", metrics)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error("after SIGTERM:", err)
+	}
+}
+
+// TestPlayableCanFail keeps the checks of examples from passing whatever they are given.
+func TestPlayableCanFail(t *testing.T) {
+	for text, want := range map[string]string{
+		"package p_test\n\nfunc Example() {\n\tother()\n\t// Output: x\n}\n":                                                                                               "other files",
+		"package p_test\n\nimport \"fmt\"\n\nfunc Example() {\n\tfmt.Print()\n}\n":                                                                                         "no Output",
+		"package p_test\n\nimport \"" + modulePath + "/internal/edm\"\n\nfunc Example() {\n\tedm.X()\n\t// Output: x\n}\n":                                                 "no other module",
+		"package p_test\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n":                                                                                            "no Example",
+		"package p_test\n\nimport \"fmt\"\n\ntype X struct{}\n\nfunc Example() {\n\tfmt.Print(X{})\n\t// Output: {}\n}\n\nfunc ExampleX() {\n\tother()\n\t// Output:\n}\n": "",
+	} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "example_test.go", text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var example *doc.Example
+		if all := doc.Examples(file); len(all) > 0 {
+			example = all[0]
+		}
+		p, err := playable(fset, "p", example)
+		if want == "" && (err != nil || !strings.Contains(p.text, "type X struct")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s\ngot %v, want %q", text, err, want)
+		}
+	}
+}
