@@ -70,18 +70,33 @@ func TestNewcomer(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("tutorial on the simulator", func(t *testing.T) { tutorial(t, runner, top, startSimulator(t, runner), texts) })
+	t.Run("tutorial on the simulator", func(t *testing.T) {
+		t.Parallel()
+		connection := startSimulator(t, runner)
+		first := goCommand(t, top, "run", ".")
+		first.Env = append(first.Env, storagetest.ConnectionStringVariable+"="+connection)
+		out, err := first.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tutorial(t, runner, connection, string(out), texts)
+	})
 	simulated, err := storagetest.Simulated()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !simulated {
-		t.Run("tutorial on Azurite", func(t *testing.T) { tutorial(t, runner, top, storagetest.Azurite(t).ConnectionString, texts) })
+		t.Run("tutorial on Azurite", func(t *testing.T) {
+			t.Parallel()
+			connection := storagetest.Azurite(t).ConnectionString
+			tutorial(t, runner, connection, run(t, runner, connection, "step11"), texts)
+		})
 	}
 }
 
-// tutorial follows the pages from the first to the last and compares what they show with what the programs print.
-func tutorial(t *testing.T, runner, top, connection string, texts map[string][]string) {
+// tutorial follows the pages from the first to the last and compares what they show with what the programs print. inserted is what
+// step 1 has printed.
+func tutorial(t *testing.T, runner, connection, inserted string, texts map[string][]string) {
 	expect := func(step string, block int, got string) {
 		t.Helper()
 		if len(texts[step]) <= block {
@@ -91,13 +106,7 @@ func tutorial(t *testing.T, runner, top, connection string, texts map[string][]s
 			t.Errorf("%s, block %d of text: got\n%s\nwant\n%s", step, block+1, got, want)
 		}
 	}
-	first := goCommand(t, top, "run", ".")
-	first.Env = append(first.Env, storagetest.ConnectionStringVariable+"="+connection)
-	out, err := first.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect("step1", 0, string(out))
+	expect("step1", 0, inserted)
 	expect("step1", 1, run(t, runner, connection, "step11"))
 	expect("step2", 0, run(t, runner, connection, "step21"))
 	expect("step3", 0, run(t, runner, connection, "step31"))
@@ -191,9 +200,9 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	line, _ := start(t, c, c.StderrPipe, "serving")
 	address := "http://" + serving.FindStringSubmatch(line)[1]
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	ask := func(method, path, body string) string {
+	ask := func(method, target, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, address+target, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

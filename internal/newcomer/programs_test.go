@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const modulePath = "github.com/tablepatterns/tablepatterns"
@@ -158,15 +159,19 @@ func build(t *testing.T, programs []program) (runner, top string) {
 		entries.String()+"}\n\nfunc main() {\n\tname := os.Args[1]\n\tos.Args = append(os.Args[:1], os.Args[2:]...)\n\tprograms[name]()\n}\n")
 	run := func(arguments ...string) {
 		t.Helper()
-		if out, err := goCommand(t, top, arguments...).CombinedOutput(); err != nil {
+		began := time.Now()
+		command := goCommand(t, top, arguments...)
+		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(arguments, " "), err, out)
 		}
+		t.Logf("go %s: %.1f s, processor %.1f s", arguments[0], time.Since(began).Seconds(), (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds())
 	}
 	run("mod", "init", "example.com/hello")
 	run("mod", "edit", "-replace="+modulePath+"="+repository, "-require="+modulePath+"@v0.0.0") // in place of the published version
 	run("mod", "tidy")
 	runner = filepath.Join(top, "runner.exe")
-	run("build", "-ldflags=-s -w", "-o", runner, "./runner")
+	// Inlining the library's generic code into each program would take longer than all else.
+	run("build", "-gcflags=example.com/hello/...=-l -dwarf=false", "-ldflags=-s -w", "-o", runner, "./runner")
 	return runner, top
 }
 

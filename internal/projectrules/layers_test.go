@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"inspect":     {"internal", "compoundkey", "tables", "driver", "patterns"},
 	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
 	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
-	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "backup", "storagetest", "application"},
+	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "backup", "httpapi", "storagetest", "application"},
 }
 
 // layer names the layer of a package, given by its directory; "" for one that no layer knows.
