@@ -28,7 +28,7 @@ var skipsAllowed = map[string]string{
 	"storagetest/child_test.go:TestTwoTestBinariesInstallOnce":           "Azurite's installation",
 	"storagetest/child_test.go:TestWithoutNode":                          "Azurite's installation",
 	"storagetest/conformance/target_test.go:targets":                     "compares Azurite with the simulator",
-	"storagetest/example_azurite_test.go:TestExampleStartAzurite":                "Azurite's process",
+	"storagetest/example_azurite_test.go:TestExampleStartAzurite":        "Azurite's process",
 	"storagetest/server_test.go:TestAServerThatCannotStartSaysWhy":       "Azurite's process",
 	"storagetest/server_test.go:TestStopEndsAzuriteAndLeavesNoGoroutine": "Azurite's process",
 }
