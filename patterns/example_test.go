@@ -101,7 +101,7 @@ func ExampleRepository_Update() {
 	// Output: 21
 }
 
-// Explain shows what a change would write, and writes nothing.
+// Explain shows the rows and requests of a change, and their sizes beside the limits of the service. It writes nothing.
 func ExampleRepository_Explain() {
 	ctx := context.Background()
 	employees := staffOf(simulatedTable("ExampleExplain"))
@@ -111,11 +111,13 @@ func ExampleRepository_Explain() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(explained.Requests)
-	fmt.Println(explained.Rows[0].Verb, explained.Rows[0].RowKey, explained.Rows[0].Condition)
+	fmt.Print(explained)
 	// Output:
-	// [1 single write]
-	// insert 000010 must not exist
+	// Insert ("Sales", "000010")
+	//   insert   "000010"                                    7 properties      344 bytes  must not exist
+	//   total    344 bytes in 1 of at most 100 rows; the request's body has 310 of at most 4194304 bytes
+	//   largest  7 of at most 252 properties, 344 of at most 1048576 bytes of a row
+	//   request  1 single write
 }
 
 // A query says what it will cost before it is sent.

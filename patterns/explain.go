@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -14,13 +15,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Explanation is what a change would write and send.
+// Explanation is what a change would write and send. String compares the sizes with the limits of the service; a change that
+// exceeds one of them has no Explanation, because Explain returns ErrTooLarge.
 type Explanation struct {
-	Kind     driver.ChangeKind
-	Key      tables.Key
-	Rows     []ExplainedRow // the entity group transaction, in order
-	Outside  []string       // keys in other partitions, as "pattern: key"
-	Requests []string       // in the order in which they are sent
+	Kind driver.ChangeKind
+	Key  tables.Key
+	Rows []ExplainedRow // the entity group transaction, in order; at most 100
+	// Body is the size in bytes of the body of the request that writes Rows: for several rows at most 4 MiB
+	// (tables.MaxTransactionSize), for a single delete 0.
+	Body     int
+	Outside  []string // keys in other partitions, as "pattern: key"; their rows are not among Rows
+	Requests []string // in the order in which they are sent
 }
 
 // ExplainedRow is one operation of the transaction.
@@ -29,8 +34,8 @@ type ExplainedRow struct {
 	RowKey     string
 	Pattern    string // "" for the entity's own rows; else the pattern's name
 	Condition  string // "must not exist", "unchanged", "must exist", ""
-	Properties int
-	Size       int // bytes, by the service's formula
+	Properties int    // the entity's and the library's, without the key; at most 252 (tables.MaxProperties); 0 of a delete
+	Size       int    // bytes of what is sent, as the service counts an entity; at most 1 MiB (tables.MaxEntitySize); 0 of a delete
 }
 
 // explain is Repository.Explain.
@@ -71,21 +76,27 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if e := tables.CheckWrites(pass, d.Writes); e != nil {
 		return nil, r.Located(w, e)
 	}
-	if e := engine.Raw(r.Table).CheckSize(d.Writes); e != nil {
+	body, marked, e := engine.Raw(r.Table).Measure(d.Writes)
+	if e != nil {
 		return nil, r.Located(w, e)
 	}
+	x.Body = body
 	for i := range d.Writes {
-		x.Rows = append(x.Rows, explainRow(&d.Writes[i]))
+		x.Rows = append(x.Rows, explainRow(&d.Writes[i], marked[i]))
 	}
 	x.Requests = explaining.Requests(int(reads.Load()), len(d.Writes), x.Outside, explaining.Reserved(r, w))
 	return x, nil
 }
 
-func explainRow(w *tables.RawWrite) ExplainedRow {
+// explainRow explains a row. marked says that the write ID, which is not among its properties yet, is written with it.
+func explainRow(w *tables.RawWrite, marked bool) ExplainedRow {
 	size, _ := w.Check() // checked above, so it returns no error
 	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {
 		row.Properties = len(w.Properties) + len(w.System)
+	}
+	if marked {
+		row.Properties, row.Size = row.Properties+1, row.Size+rowwriter.IDSize
 	}
 	switch w.IfMatch {
 	case "":
@@ -109,11 +120,14 @@ func explainRow(w *tables.RawWrite) ExplainedRow {
 	return row
 }
 
-// String formats the explanation as a table for people to read.
+// String formats the explanation as a table for people to read. After the rows it compares their sizes and the request's with the
+// limits of the service.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%q, %q)\n", x.Kind, x.Key.Partition, x.Key.Row)
+	total, properties, largest := 0, 0, 0
 	for _, row := range x.Rows {
+		total, properties, largest = total+row.Size, max(properties, row.Properties), max(largest, row.Size)
 		fmt.Fprintf(&b, "  %-8s %-40q %4d properties %8d bytes", row.Verb, row.RowKey, row.Properties, row.Size)
 		if row.Condition != "" {
 			fmt.Fprintf(&b, "  %s", row.Condition)
@@ -123,6 +137,10 @@ func (x *Explanation) String() string {
 		}
 		b.WriteString("\n")
 	}
+	fmt.Fprintf(&b, "  total    %d bytes in %d of at most %d rows; the request's body has %d of at most %d bytes\n",
+		total, len(x.Rows), tables.MaxTransactionOperations, x.Body, tables.MaxTransactionSize)
+	fmt.Fprintf(&b, "  largest  %d of at most %d properties, %d of at most %d bytes of a row\n",
+		properties, tables.MaxProperties, largest, tables.MaxEntitySize)
 	for _, key := range x.Outside {
 		fmt.Fprintf(&b, "  outside  %s\n", key)
 	}

@@ -144,8 +144,9 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 	return r.engine.Check(ctx, untyped(v))
 }
 
-// Explain returns the rows and requests of a change without writing anything: ChangeInsert of a new entity, or
-// ChangeReplace or ChangeDelete of one that was read. Requests: 0, except the reads that patterns need for planning;
+// Explain returns the rows and requests of a change, with their sizes, without writing anything: ChangeInsert of a new entity, or
+// ChangeReplace or ChangeDelete of one that was read. It is ErrTooLarge if a row or the request exceeds a limit of the
+// service. Requests: 0, except the reads that patterns need for planning;
 // they are listed too, since the change makes them as well.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
 	return explain(ctx, r.engine, kind, untyped(v))

@@ -43,8 +43,11 @@ func (r Raw) Commit(ctx context.Context, op string, writes []RawWrite, writeID s
 	return r.table.commit(ctx, op, writes, writeID)
 }
 
-// CheckSize is ErrTooLarge if the writes are too many bytes for one transaction. Requests: 0.
-func (r Raw) CheckSize(writes []RawWrite) *Error { return r.table.checkSize(writes) }
+// Measure returns the number of bytes of the request's body that makes the writes, and which rows carry the write ID. It is ErrTooLarge
+// if the body has too many bytes for one transaction. Requests: 0.
+func (r Raw) Measure(writes []RawWrite) (body int, marked []bool, e *Error) {
+	return r.table.measure(writes)
+}
 
 // Get reads one row with the properties that known names, nil for all. Requests: 1.
 func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {

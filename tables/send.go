@@ -44,16 +44,18 @@ func (t *Table) target() submission.Target {
 	return submission.Target{Client: t.client, Endpoint: t.account.endpoints.Table, Cosmos: t.account.cosmos}
 }
 
-// checkSize returns an error if the writes are too large for one transaction. It sends nothing.
-func (t *Table) checkSize(writes []RawWrite) *Error {
+// measure returns the number of bytes of the request's body, and which rows carry the write ID. It returns an error if the writes are
+// too large for one transaction. It sends nothing.
+func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	enc, e := encode(t.name, writes, rowwriter.AnyWriteID)
 	if e != nil {
-		return e
+		return 0, nil, e
 	}
-	if err := t.target().CheckSize(enc.operations, enc.writeID); err != nil {
-		return Invalid("", err)
+	body, err := t.target().Size(enc.operations, enc.writeID)
+	if err != nil {
+		return 0, nil, Invalid("", err)
 	}
-	return nil
+	return body, enc.marked, nil
 }
 
 // writeFailure is failure for a write. A write that was never sent is known not to be applied.

@@ -114,13 +114,14 @@ func (t Target) sendBatch(ctx context.Context, operations []wire.Operation, id s
 	return applied(ex.EarlierUnknown(), operations, answer.ETags)
 }
 
-// CheckSize returns an error, without a request, if the operations are too large for one transaction.
-func (t Target) CheckSize(operations []wire.Operation, id string) error {
+// Size returns the number of bytes of the request's body, or an error if the operations are too large for one transaction. It
+// sends nothing.
+func (t Target) Size(operations []wire.Operation, id string) (int, error) {
 	if len(operations) == 1 {
-		return nil
+		return len(operations[0].Body), nil
 	}
-	_, err := t.encode(operations, id)
-	return err
+	batch, err := t.encode(operations, id)
+	return len(batch.Body), err
 }
 
 func (t Target) encode(operations []wire.Operation, id string) (wire.Batch, error) {

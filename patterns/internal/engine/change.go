@@ -50,7 +50,7 @@ func (d *draft) check() error {
 		total += size
 	}
 	if total > tables.MaxTransactionSize/4 { // a smaller request cannot be too large, and need not be encoded twice
-		if e := Raw(d.set.table).CheckSize(d.Writes); e != nil {
+		if _, _, e := Raw(d.set.table).Measure(d.Writes); e != nil {
 			return e
 		}
 	}
