@@ -98,7 +98,7 @@ func (t Target) sendBatch(ctx context.Context, operations []wire.Operation, id s
 	if err != nil {
 		return Reply{Err: err}
 	}
-	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType}
+	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType, Table: operations[0].Address.Table}
 	stub := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stubEntity)}}
 	if _, err := t.Client.SubmitTransaction(wire.With(ctx, &ex), stub, nil); err != nil {
 		return Reply{Err: err, Unknown: ex.Lost(), Earlier: ex.EarlierUnknown()}

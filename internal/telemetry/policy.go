@@ -66,6 +66,9 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 		if port, err := strconv.Atoi(raw.URL.Port()); err == nil {
 			span.SetAttributes(attribute.Int(AttrPort, port))
 		}
+		if table := p.table(ctx, resource); table != "" {
+			span.SetAttributes(attribute.String(AttrTable, table))
+		}
 		if resend > 0 {
 			span.SetAttributes(attribute.Int(AttrResend, resend))
 		}
@@ -141,6 +144,17 @@ func missing(resp *http.Response) string {
 
 // requestID is the form of a request's ID. A text of another form could contain a key.
 var requestID = regexp.MustCompile(`^[0-9A-Fa-f-]{1,64}$`)
+
+// table returns the table of a request, "" for a request about no table. The address of a transaction does not name it.
+func (p attempts) table(ctx context.Context, resource string) string {
+	switch {
+	case p.service != "tables", resource == p.service, resource == "Tables":
+		return ""
+	case resource == "$batch":
+		return wire.TableOf(ctx)
+	}
+	return resource
+}
 
 // resource returns the table, queue or container of a request's path, without keys and names of blobs.
 func (p attempts) resource(path string) string {

@@ -186,6 +186,15 @@ func TestAllSignals(t *testing.T) {
 		switch {
 		case attributeOf(span, telemetry.AttrService) != "":
 			form = "{method} {resource}"
+			table, resource := attributeOf(span, telemetry.AttrTable), attributeOf(span, telemetry.AttrResource)
+			switch {
+			case attributeOf(span, telemetry.AttrService) != "tables", resource == "Tables":
+				if table != "" {
+					t.Errorf("span %s of no table names table %q", span.Name(), table)
+				}
+			case resource == "$batch" && table == "", resource != "$batch" && table != resource:
+				t.Errorf("span %s names table %q", span.Name(), table)
+			}
 		case attributeOf(span, telemetry.AttrContainer) != "":
 			form = "{verb} {container}"
 		case attributeOf(span, telemetry.AttrQueue) != "":

@@ -83,7 +83,7 @@ func Spans() []Span {
 		{"send {queue}", "producer", "Queue.Send."},
 		{"receive {queue}", "client", "A worker's poll of a storage queue."},
 		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the span that sent the message."},
-		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction."},
+		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction, whose table is in db.collection.name."},
 	}
 }
 

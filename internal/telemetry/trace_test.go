@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
@@ -48,7 +50,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 				t.Fatalf("%d roots: %v", len(roots), roots)
 			}
 			services := map[string]int{}
-			attempts := 0
+			attempts, transactions := 0, map[string]int{}
 			for _, span := range w.spans.Ended() {
 				if span.SpanContext().TraceID() != roots[0].SpanContext().TraceID() {
 					t.Errorf("%s is in another trace", span.Name())
@@ -57,10 +59,20 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 					attempts++
 					services[service]++
 				}
+				if attributeOf(span, "tablepatterns.resource") == "$batch" {
+					transactions[attributeOf(span, telemetry.AttrTable)]++
+				}
 				t.Log(span.Name(), attributeOf(span, "http.response.status_code"))
 			}
 			if attempts != counter.Count() || services["tables"] == 0 || services["queues"] == 0 || services["blobs"] == 0 {
 				t.Errorf("%d attempts of %d requests: %v", attempts, counter.Count(), services)
+			}
+			want := map[string]int{prefix + ordersTable: 1, prefix + emailsTable: 2} // the key is reserved, and filled
+			if async {
+				want[prefix+emailsTable] = 1
+			}
+			if !maps.Equal(transactions, want) {
+				t.Errorf("transactions by the table of their span: %v, want %v", transactions, want)
 			}
 			if !async {
 				return

@@ -32,6 +32,7 @@ type Exchange struct {
 	ContentType string
 	Entity      *Address // if not nil, replaces the stub address
 	NoContent   bool     // asks the service not to return an inserted entity
+	Table       string   // of a transaction, whose address does not name it
 
 	Status  int
 	Header  http.Header
@@ -47,6 +48,14 @@ type exchangeKey struct{}
 // With returns a context whose next SDK call uses ex.
 func With(ctx context.Context, ex *Exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, ex)
+}
+
+// TableOf returns the table of the transaction that is sent with ctx, "" if there is none.
+func TableOf(ctx context.Context) string {
+	if ex, _ := ctx.Value(exchangeKey{}).(*Exchange); ex != nil {
+		return ex.Table
+	}
+	return ""
 }
 
 func from(req *policy.Request) *Exchange {
