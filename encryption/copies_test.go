@@ -103,10 +103,7 @@ func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*
 		seq(func(e *employee, failed error) bool { found, err = e, failed; return false })
 		return found, err
 	}
-	query := func(q tables.Query[employee], err error) (*employee, error) {
-		if err != nil {
-			return nil, err
-		}
+	query := func(q tables.Query[employee]) (*employee, error) {
 		return q.AllowTableScan().Select("Name", "Salary").First(ctx)
 	}
 	return map[string]func() (*employee, error){

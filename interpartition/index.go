@@ -134,24 +134,19 @@ func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
 // tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		query, err := x.Query(span)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		query.Partition(x.partition(group)).All(ctx)(yield)
+		x.Query(span).Partition(x.partition(group)).All(ctx)(yield)
 	}
 }
 
 // Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// groups: restrict it to a group with Partition(x.PartitionKey(group)). It returns tables.ErrWiring if the index was not
-// given to a repository. Query itself makes no request.
-func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
+// groups: restrict it to a group with Partition(x.PartitionKey(group)). If the index was not given to a repository, Plan and the methods
+// that would send the query return tables.ErrWiring. Query itself makes no request.
+func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
-		return tables.Query[T]{}, err
+		return driver.FailedQuery[T](err)
 	}
-	return host.OutsideCopies(x.table, span, x.index.Project), nil
+	return host.OutsideCopies(x.table, span, x.index.Project)
 }
 
 // PartitionKey returns the partition key of a group's copies.

@@ -27,7 +27,7 @@ func TestReadsWithoutARepository(t *testing.T) {
 	reads := map[string]func() error{
 		"Get":          func() error { _, err := x.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")); return err },
 		"GetFull":      func() error { _, err := x.GetFull(ctx, "Sales", key); return err },
-		"Query":        func() error { _, err := x.Query(compoundkey.All()); return err },
+		"Query":        func() error { _, err := x.Query(compoundkey.All()).Partition("p").Top(1).First(ctx); return err },
 		"Verified.Get": func() error { _, err := x.Verified().Get(ctx, "Sales", key); return err },
 	}
 	for name, read := range reads {

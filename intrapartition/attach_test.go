@@ -100,7 +100,7 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	ctx := context.Background()
 	_, get := x.Get(ctx, "Sales", compoundkey.String("x"))
 	_, full := x.GetFull(ctx, "Sales", compoundkey.String("x"))
-	_, query := x.Query(compoundkey.All())
+	_, query := x.Query(compoundkey.All()).Partition("Sales").PageSize(10).First(ctx)
 	for name, err := range map[string]error{"Get": get, "GetFull": full, "Query": query} {
 		if !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("%s without a repository: %v", name, err)

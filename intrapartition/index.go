@@ -99,11 +99,12 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 }
 
 // Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// partitions. It returns tables.ErrWiring if the index was not given to a repository. Query itself makes no request.
-func (x *Index[T]) Query(span compoundkey.Span) (tables.Query[T], error) {
+// partitions. If the index was not given to a repository, Plan and the methods that would send the query return tables.ErrWiring. Query
+// itself makes no request.
+func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
-		return tables.Query[T]{}, err
+		return driver.FailedQuery[T](err)
 	}
-	return host.Copies(x.rows(span), x.index.Project), nil
+	return host.Copies(x.rows(span), x.index.Project)
 }

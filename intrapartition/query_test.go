@@ -23,15 +23,8 @@ func TestQueriesStayInTheirIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	byEmail, err := x.email.Query(compoundkey.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	upTo, err := x.email.Query(compoundkey.Below(compoundkey.String("h")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	byEmail, upTo = byEmail.Partition("Sales"), upTo.Partition("Sales")
+	byEmail := x.email.Query(compoundkey.All()).Partition("Sales")
+	upTo := x.email.Query(compoundkey.Below(compoundkey.String("h"))).Partition("Sales")
 	own := repo.Query().Partition("Sales")
 	copied := compoundkey.Join("name", compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(0, 6))
 	for name, c := range map[string]struct {
@@ -86,10 +79,7 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	q, err := x.name.Query(compoundkey.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := x.name.Query(compoundkey.All())
 	q = q.Partition("Sales")
 	requests.Reset()
 	for i, refused := range []tables.Query[employee]{
@@ -115,10 +105,7 @@ func TestConditionsOnWhatCopiesHold(t *testing.T) {
 	if e, err := found.First(ctx); err != nil || e.LastName != "Jones" {
 		t.Errorf("%v, %v", e, err)
 	}
-	whole, err := x.email.Query(compoundkey.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := x.email.Query(compoundkey.All())
 	if e, err := whole.Partition("Sales").Where(tables.Gt("Age", 40)).First(ctx); err != nil || e.Age != 41 {
 		t.Errorf("%v, %v", e, err)
 	}

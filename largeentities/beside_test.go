@@ -142,7 +142,7 @@ func TestStaleCopyOfABlob(t *testing.T) {
 	if found != 1 {
 		t.Errorf("the range has %d", found)
 	}
-	query := harness.Must[tables.Query[employee]](t)(p.byEmail.Query(compoundkey.Prefix("stays")))
+	query := p.byEmail.Query(compoundkey.Prefix("stays"))
 	for e, err := range query.Partition(p.byEmail.PartitionKey("Sales")).Select("Photo").All(ctx) {
 		if ok(t, err); short(e.Photo) != "b74" || e.Note != "" {
 			t.Errorf("selected: %s, note %q", short(e.Photo), e.Note)

@@ -83,6 +83,9 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 // in flight are read ahead of the caller; with Order, 2 pages of each partition.
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	const op = "AllPartitions"
+	if q.src != nil && q.src.Err != nil {
+		return streams.Failed[*T](q.src.Err)
+	}
 	if q.partition != nil {
 		return streams.Failed[*T](Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
 	}

@@ -120,6 +120,9 @@ func ClassifyFilter(expression string) (Plan, error) {
 func (q Query[T]) Plan() (Plan, error) { return q.plan() }
 
 func (q *query) plan() (_ Plan, err error) {
+	if q.src != nil && q.src.Err != nil {
+		return Plan{}, q.src.Err
+	}
 	defer func() {
 		if err != nil && q.src != nil {
 			err = relabel("Query", q.src.Table, err)

@@ -34,6 +34,9 @@ type Source struct {
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.
 	Accept func(Key) bool
 
+	// Err is why there is nothing to read from: every method that would send a query of the source returns it.
+	Err error
+
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
 	// properties that the caller asked for, nil for all.
 	Load func(ctx context.Context, row *RawRow, selected []string) (any, error)

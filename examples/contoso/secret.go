@@ -157,7 +157,7 @@ func salaries() scenario {
 				})
 				june := staff[0]
 				has := func(e *Confidential) bool { return e.NationalID == june.NationalID }
-				candidates := must(people.byNationalID.Query(compoundkey.Exactly(people.beacon.Part(tables.String(june.NationalID))))).Partition(sales)
+				candidates := people.byNationalID.Query(compoundkey.Exactly(people.beacon.Part(tables.String(june.NationalID)))).Partition(sales)
 				matching := func(q tables.Query[Confidential], rows int) way[Confidential] {
 					return sequence(tables.RangeQuery, func(ctx context.Context) iter.Seq2[*Confidential, error] {
 						return encryption.Matching(q.All(ctx), has)
