@@ -62,9 +62,12 @@ func ExampleStarting() {
 	span := compoundkey.Starting("empid", compoundkey.Int(123, 6))
 	fmt.Printf("RowKey ge '%s' and RowKey lt '%s'\n", span.From(), span.To())
 	fmt.Println(span.Contains("empid_000123"), span.Contains("empid_000123_2012"), span.Contains("empid_000124"))
+	all := compoundkey.Starting("empid") // every employee's: the prefix, '_' and at least one part
+	fmt.Println(all.Contains("empid_000123"), all.Contains("empidx_1"), all.Contains("empid"))
 	// Output:
 	// RowKey ge 'empid_000123' and RowKey lt 'empid_000124'
 	// true true false
+	// true false false
 }
 
 // An index puts the caller's span behind its own name.

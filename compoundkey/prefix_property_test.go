@@ -42,6 +42,24 @@ func TestPrefixLaws(t *testing.T) {
 	})
 }
 
+// TestStartingNeedsTheSeparator: what Starting contains begins with the prefix and the separator, and not with the prefix alone.
+func TestStartingNeedsTheSeparator(t *testing.T) {
+	for key, want := range map[string]bool{
+		"empid_1": true, "empid_": true, "empid_x_2": true, Join("empid", String("zzz\U0010FFFD")): true,
+		"empidx_1": false, "empid": false, "empid-1": false, "empid`": false, "empie": false, "emp": false, Join("empid.", Int(1, 1)): false,
+	} {
+		if Starting("empid").Contains(key) != want || All().Under("empid").Contains(key) != want {
+			t.Errorf("Starting(%q) contains %q: %v", "empid", key, !want)
+		}
+	}
+	// A key of another width is of another schema, which must have another prefix.
+	for key, want := range map[string]bool{"empid_1": true, "empid_1_x": true, "empid_10": true, "empid_2": false, "empidx_1": false} {
+		if Starting("empid", Int(1, 1)).Contains(key) != want {
+			t.Errorf("Starting(%q, 1) contains %q: %v", "empid", key, !want)
+		}
+	}
+}
+
 // TestSuccessorLaws: nothing lies between the texts that start with s and its
 // successor, and the successor is the first behind them.
 func TestSuccessorLaws(t *testing.T) {

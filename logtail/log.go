@@ -30,8 +30,8 @@ type Schema[T any] struct {
 	Name string
 	// Partition returns the partition key of an entry. It must be deterministic.
 	Partition func(*T) string
-	// Prefix begins the row keys (default "log"). Other rows of the partition, such as those of indexes, must have
-	// other prefixes.
+	// Prefix is what row keys have before "_" and the time (default "log"). Other rows of the partition, such as those of indexes, must
+	// have another prefix.
 	Prefix string
 	// Window limits how late an entry may become visible (default 1 minute: DefaultWindow). It must be the same for all
 	// writers and followers of a log. To lengthen it, change the followers first; to shorten it, change the writers

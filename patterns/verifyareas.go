@@ -129,7 +129,8 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	return prefixOf(key.Partition, a.outside), open > 0
 }
 
-// prefixOf guesses the owner of a key that no entity requires: index packages begin their keys with the index's name.
+// prefixOf guesses the owner of a key that no entity requires: the keys of index packages are the index's
+// name, alone or with "_" and parts behind it.
 func prefixOf(key string, candidates []*engine.Pattern) string {
 	for _, p := range candidates {
 		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {

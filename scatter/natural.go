@@ -20,7 +20,7 @@ type NaturalSchema[T any] struct {
 	Partition func(*T) compoundkey.Part
 	// Row returns the row key. It begins with Prefix and "_"; Range yields entities in the order of what follows.
 	Row func(*T) string
-	// Prefix begins all row keys, as in compoundkey.Join(Prefix, ...); it is required.
+	// Prefix is what all row keys have before "_", as in compoundkey.Join(Prefix, ...); it is required.
 	Prefix string
 	// MaxAttempts is that of patterns.Schema.
 	MaxAttempts int

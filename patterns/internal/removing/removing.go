@@ -139,7 +139,7 @@ func (r *Removal) mine(entity tables.Key) bool {
 	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Schema.Own.Keeps(entity)
 }
 
-// named reports whether a key is that of an index package: it begins with the index's name.
+// named reports whether a key is that of an index package: the index's name, alone or with "_" and parts behind it.
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
 // owns reports whether a copy outside is a pattern's, judging by its key.
