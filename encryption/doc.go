@@ -50,7 +50,7 @@
 // # When not to use it
 //
 // If encryption at rest is enough: the service always does it, at no cost. If properties must be queried by range or prefix. For
-// values over about 65,000 bytes, because property and header share the service's 64 KiB: use it with package widentities, or
+// values over 65,430 bytes, because property and header share the service's 64 KiB: use it with package widentities, or
 // store the values in blobs with package largeentities and a Stream as its Options.Sealer.
 //
 // A wrapping key with a public half (RSA-OAEP) does not protect against somebody who can write the registry's table: they can

@@ -3,6 +3,7 @@ package encryption_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -187,6 +188,24 @@ func TestRefusals(t *testing.T) {
 	for name, v := range map[string]tables.Value{"P": tables.Binary([]byte("TPE\x01 and more")), encryption.SealProperty: tables.Int32(1), "_ClientEncryptionMetadata1": tables.String("{}")} {
 		if err := rest.Insert(ctx, &anything{RowKey: "x", Rest: map[string]tables.Value{name: v}}); !errors.Is(err, tables.ErrInvalid) {
 			t.Errorf("a plain %s %#v: %v", name, v, err)
+		}
+	}
+	for i, c := range []struct { // an encrypted value is binary and has 106 bytes more; so a text can be longer than a plain one
+		value tables.Value
+		fits  bool
+	}{
+		{tables.Binary(make([]byte, 65_430)), true}, {tables.Binary(make([]byte, 65_431)), false},
+		{tables.String(strings.Repeat("€", 21_810)), true}, {tables.String(strings.Repeat("€", 21_810) + "x"), false},
+		{tables.String(strings.Repeat("x", 65_430)), true}, {tables.String(strings.Repeat("x", 65_431)), false},
+	} {
+		err := rest.Insert(ctx, &anything{RowKey: fmt.Sprint("size", i), Rest: map[string]tables.Value{"S": c.value}})
+		if c.fits != (err == nil) || err != nil && !errors.Is(err, tables.ErrTooLarge) {
+			t.Errorf("value %d: %v", i, err)
+		}
+		if c.fits {
+			if got := harness.Must[*anything](t)(rest.Get(ctx, tables.Key{Row: fmt.Sprint("size", i)})); got.Rest["S"] != c.value {
+				t.Errorf("value %d is read as another", i)
+			}
 		}
 	}
 	empty := harness.Must[*encryption.Registry](t)(encryption.NewRegistry(w.keys, w.wrapper, &encryption.RegistryOptions{Name: "empty"}))

@@ -68,7 +68,7 @@
 //
 // # When not to use it
 //
-// For values that fit into the entity (64 KiB a property, 1 MiB an entity). For many values of medium size: widentities reads
+// If all values fit into the entity (binary values up to 64 KiB and texts up to 32,768 UTF-16 units, 1 MiB an entity). For many values of medium size: widentities reads
 // them in one request. For values that are appended to or changed in part, since each change writes the whole blob. For
 // properties with the tag `encrypt`, because the blob would be in the clear: NewRepository refuses them. Options.Sealer encrypts
 // blobs instead; then all values are stored in blobs, and the pointer begins with "tp2" and contains the value's length and the

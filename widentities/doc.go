@@ -1,5 +1,5 @@
-// Package widentities stores entities that are too large for one row: more than 252 properties, values over 64 KiB, or more
-// than 1 MiB. It is the guide's "Wide entities pattern".
+// Package widentities stores entities that are too large for one row: more than 252 properties, texts over
+// 32,768 UTF-16 units, binary values over 64 KiB, or more than 1 MiB. It is the guide's "Wide entities pattern".
 //
 //	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Email"}})
 //	profiles, err := patterns.NewRepository(table, schema, wide, byEmail)
@@ -8,8 +8,8 @@
 //
 // # Stored rows
 //
-// An entity that fits into one row (244 properties, 1 MiB less 32 KiB, 64 KiB a value) is stored as without this package. A
-// larger entity is stored as
+// An entity that fits into one row (244 properties, 1 MiB less 32 KiB, a text of 32,768 UTF-16 units, a binary value of
+// 64 KiB) is stored as without this package. A larger entity is stored as
 //
 //	empid_000223           the properties of FirstRow; _tpLayout: the directory
 //	empid_000223 U+FFFB U+FFFB 01 Pack00, Pack01 ...: records of the other properties, in the order of their names

@@ -4,15 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/intrapartition"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
+	"github.com/tablepatterns/tablepatterns/widentities"
 )
 
 // TestSizes stores entities of all sizes, reads them back by key and by index, and counts the requests.
@@ -173,4 +178,70 @@ func TestMergeTouchesFewRows(t *testing.T) {
 	harness.Check(t, err)
 	same(t, got, v)
 	harness.Check(t, p.profiles.Replace(t.Context(), v))
+}
+
+// TestLimitsOfThePage holds the largest values that fit and the first that do not, and requires that the page states exactly them. A
+// transaction names the address of each row, so the numbers are those of the table that the page names; nothing is sent.
+func TestLimitsOfThePage(t *testing.T) {
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(
+		"DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=a2V5;EndpointSuffix=core.windows.net", nil))
+	byEmail := intrapartition.NewIndex("email", func(p *profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	repository := func(attached ...patterns.Pattern[profile]) *patterns.Repository[profile] {
+		return harness.Must[*patterns.Repository[profile]](t)(patterns.NewRepository(account.Table("Profiles"), schema, attached...))
+	}
+	wide := &widentities.Options{FirstRow: []string{"Team", "ID", "Email"}}
+	bare, indexed := repository(widentities.New[profile](wide)), repository(widentities.New[profile](wide), byEmail)
+	explain := func(repo *patterns.Repository[profile], p *profile) *patterns.Explanation {
+		x, err := repo.Explain(t.Context(), driver.ChangeInsert, p)
+		if err != nil && !errors.Is(err, tables.ErrTooLarge) {
+			t.Fatal(err)
+		}
+		return x
+	}
+	withBinary := func(size int) *profile {
+		p := withText(1, 0)
+		p.More["Text"] = tables.Binary(make([]byte, size))
+		return p
+	}
+	inOneRow := func(size int) *profile { // of so many bytes by the service's formula, without the key
+		p := withText(1, 0)
+		size -= edm.PropertySize("Text", edm.String("")) + edm.PropertySize("Team", edm.String(p.Team)) + edm.PropertySize("ID", edm.Int64(1)) + edm.PropertySize("Email", edm.String(p.Email))
+		for i := 0; size > 0; i++ {
+			name := fmt.Sprintf("B%02d", i)
+			n := min(60_000, size-edm.PropertySize(name, edm.Binary(nil)))
+			p.More[name] = tables.Binary(make([]byte, n))
+			size -= edm.PropertySize(name, edm.Binary(make([]byte, n)))
+		}
+		return p
+	}
+	page := string(harness.Must[[]byte](t)(os.ReadFile("../docs/reference/widentities.md")))
+	for _, c := range []struct {
+		largest int
+		stated  string
+		fits    func(n int) bool
+	}{
+		{4_186_623, "a text of %s ASCII characters", func(n int) bool { return explain(bare, withText(1, n)) != nil }},
+		{3_139_965, "a binary value of %s bytes", func(n int) bool { return explain(bare, withBinary(n)) != nil }},
+		{2_092_643, "a text of %s with an index in the partition", func(n int) bool { return explain(indexed, withText(1, n)) != nil }},
+		{widentities.MaxNarrowProperties, "at most %s properties", func(n int) bool { return len(explain(bare, withNumbers(1, n)).Rows) == 1 }},
+		{widentities.MaxNarrowSize, "%s bytes of properties", func(n int) bool { return len(explain(bare, inOneRow(n)).Rows) == 1 }},
+		{tables.MaxStringUnits, "texts of %s UTF-16 units", func(n int) bool { return len(explain(bare, withText(1, n)).Rows) == 1 }},
+		{tables.MaxBinarySize, "binary values of %s bytes", func(n int) bool { return len(explain(bare, withBinary(n)).Rows) == 1 }},
+	} {
+		want := fmt.Sprintf(c.stated, grouped(c.largest))
+		if !c.fits(c.largest) || c.fits(c.largest+1) {
+			t.Errorf("%q is not the limit: find it with Explain, and state it on the page", want)
+		}
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// grouped writes a number with commas between groups of three digits.
+func grouped(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
