@@ -35,7 +35,7 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	if err != nil {
 		return err
 	}
-	if _, err := q.send(ctx, op, e, 0); err != nil {
+	if _, err := q.send(ctx, op, e, q.Shard(e.ID), 0); err != nil {
 		return err
 	}
 	q.wake.all()

@@ -75,7 +75,7 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	return p.each(ctx, "Requeue", match, func(h *holding, entry *PoisonMessage) error {
 		shard := entry.Shard
 		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
-			shard = p.queue.shardOf(entry.ID)
+			shard = p.queue.Shard(entry.ID)
 		}
 		return p.queue.putAgain(h.context(), shard, entry)
 	})

@@ -24,7 +24,8 @@ const (
 // QueueOptions are the options of NewQueue; nil is the same as the zero value.
 type QueueOptions struct {
 	// Shards is the number of storage queues over which the messages are spread; 0 means 1. A single storage queue has the queue's name;
-	// several have "-0", "-1" and so on appended. All programs that use the queue must set the same number.
+	// several have "-0", "-1" and so on appended. All programs that use the queue must set the same number. See SendOptions.Partition
+	// and WorkerOptions.Shards for processes that take different shards.
 	Shards int
 	// VisibilityTimeout is how long a message is hidden while a process handles it; the process renews it at half that time. It is in
 	// whole seconds from 1 s to 7 days; 0 means 1 minute. After a crash, another worker gets the message when it is over.
@@ -112,10 +113,11 @@ func (q *Queue) Name() string { return q.name }
 // Account returns the account the queue belongs to.
 func (q *Queue) Account() *tables.Account { return q.account }
 
-// shardOf returns the shard of a message: a given ID always has the same shard, and IDs are spread evenly.
-func (q *Queue) shardOf(id string) int {
+// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a SendOptions.Partition.
+// Partitions are spread evenly over the shards. It makes no request.
+func (q *Queue) Shard(partition string) int {
 	h := fnv.New32a()
-	h.Write([]byte(id))
+	h.Write([]byte(partition))
 	return int(h.Sum32() % uint32(len(q.shards)))
 }
 

@@ -1,6 +1,7 @@
 package eventual
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/xml"
@@ -20,6 +21,10 @@ import (
 type SendOptions struct {
 	// Delay is how long the message stays hidden at first, rounded up to whole seconds; at most 7 days.
 	Delay time.Duration
+	// Partition decides on which storage queue of a queue with several shards the message is put: Queue.Shard of it. Messages of one
+	// Partition, such as the partition key that their handlers write to, then go to the workers that take this shard, see
+	// WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs. It is not part of the message.
+	Partition string
 }
 
 // Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON. If the message would
@@ -37,18 +42,18 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 	if err != nil {
 		return "", err
 	}
-	var delay time.Duration
+	var o SendOptions
 	if options != nil {
-		delay = options.Delay
+		o = *options
 	}
 	ctx, span := q.signals().Begin(ctx, telemetry.Queues, telemetry.SendVerb, q.name)
 	err = telemetry.ErrPanicked // until the client's policies have returned
 	defer func() { span.End(err) }()
-	_, err = q.send(ctx, "Send", e, delay)
+	_, err = q.send(ctx, "Send", e, q.Shard(cmp.Or(o.Partition, e.ID)), o.Delay)
 	if err != nil {
 		return "", err
 	}
-	if delay == 0 {
+	if o.Delay == 0 {
 		q.wake.all()
 	}
 	return e.ID, nil
@@ -96,14 +101,14 @@ type placed struct {
 	twice   bool      // the SDK has retried the request, so there may be another message with the same text
 }
 
-// send puts an envelope on its shard, with a large body in a blob.
-func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Duration) (placed, error) {
+// send puts an envelope on a shard, with a large body in a blob.
+func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
 		return placed{}, tables.InvalidIn(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
 	}
-	since, shard := time.Now(), q.shardOf(e.ID)
+	since := time.Now()
 	text, claimed, err := q.seal(ctx, op, q.shardNames[shard], e)
 	if err != nil {
 		return placed{}, err
@@ -126,7 +131,7 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, delay time.Dur
 // sendHidden puts a message that this process handles itself: it stays hidden from all others for the visibility
 // timeout, which is renewed.
 func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holding, error) {
-	p, err := q.send(ctx, op, e, q.visibility)
+	p, err := q.send(ctx, op, e, q.Shard(e.ID), q.visibility)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,11 @@ type WorkerOptions struct {
 	// queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10 s, and a negative value is never. Without
 	// AccountOptions.MeterProvider it reads nothing. Requests: 2 for each storage queue and 1, each time.
 	QueueMetrics time.Duration
+	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means all. Between them, the
+	// workers of all processes must take every shard: messages on a shard that no worker takes wait, and intents among them, too. Two
+	// workers may take the same shard. With SendOptions.Partition, processes that take different shards handle different partitions,
+	// which saves conflicts between them. It guarantees nothing: handlers must tolerate duplicates and concurrency all the same.
+	Shards []int
 
 	patient bool // RetryDelay is the default: messages of unknown types are delayed longer, for a newer build
 }
@@ -94,13 +100,13 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 	if options != nil {
 		o = *options
 	}
-	if err := o.setDefaults(); err != nil {
+	if err := o.setDefaults(len(q.shards)); err != nil {
 		return nil, tables.Wiringf(op, q.name, "%w", err)
 	}
 	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, signals: q.signals()}, nil
 }
 
-func (o *WorkerOptions) setDefaults() error {
+func (o *WorkerOptions) setDefaults(shards int) error {
 	if min(o.Concurrency, o.MaxDequeues) < 0 || min(o.MinPoll, o.MaxPoll, o.StopTimeout, o.DeploymentTimeout) < 0 {
 		return errors.New("an option of WorkerOptions is negative; Concurrency, MaxDequeues, MinPoll, MaxPoll, StopTimeout and DeploymentTimeout must be 0 (meaning the default) or more")
 	}
@@ -117,6 +123,29 @@ func (o *WorkerOptions) setDefaults() error {
 	}
 	o.DeploymentTimeout = cmp.Or(o.DeploymentTimeout, standardDeployment)
 	o.QueueMetrics = cmp.Or(o.QueueMetrics, standardQueueMetrics)
+	return o.setShards(shards)
+}
+
+// setShards checks the shards of a queue that has so many.
+func (o *WorkerOptions) setShards(all int) error {
+	if o.Shards == nil {
+		for shard := range all {
+			o.Shards = append(o.Shards, shard)
+		}
+		return nil
+	}
+	if len(o.Shards) == 0 {
+		return errors.New("WorkerOptions.Shards is empty, so the worker would never get a message; name at least one shard, or leave Shards nil for all")
+	}
+	o.Shards = slices.Clone(o.Shards)
+	for i, shard := range o.Shards {
+		switch {
+		case shard < 0 || shard >= all:
+			return fmt.Errorf("WorkerOptions.Shards has %d, and the queue has %d shards; they are 0 to QueueOptions.Shards-1", shard, all)
+		case slices.Contains(o.Shards[:i], shard):
+			return fmt.Errorf("WorkerOptions.Shards has %d twice; name each shard once", shard)
+		}
+	}
 	return nil
 }
 
@@ -139,7 +168,7 @@ func (w *Worker) logged(ctx context.Context, line telemetry.Line, attributes ...
 // has returned. It logs failures of the service and tries again later. Do not call Run a second time while it runs.
 //
 // Requests: a poll gets up to 32 messages; each message costs 1 more to delete, and 1 for every half of its visibility timeout that
-// its handler takes. An idle worker polls each storage queue once in MaxPoll.
+// its handler takes. An idle worker polls each storage queue of its Shards once in MaxPoll.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx, "Run")
 	if err != nil {
@@ -148,7 +177,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.queue.warnUnsigned(ctx)
 	defer s.end()
 	var pollers sync.WaitGroup
-	for shard := range w.queue.shards {
+	for _, shard := range w.options.Shards {
 		pollers.Go(func() { s.pollAlways(shard) })
 	}
 	pollers.Go(s.measureAlways)
@@ -156,9 +185,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain handles all visible messages, including those that become visible meanwhile. Before, it waits until the intents of changes that
-// this process has made are closed. It returns when a poll of every storage queue
-// finds nothing and no handler runs. It is for jobs and tests. handled is the number of messages that were handled and deleted; failed
+// Drain handles all visible messages of its Shards, including those that become visible meanwhile. Before, it waits until the intents
+// of changes that this process has made are closed. It returns when a poll of each of these storage queues finds nothing and no handler
+// runs. It is for jobs and tests. handled is the number of messages that were handled and deleted; failed
 // ones are delivered again after Drain. If a poll fails, Drain waits for the running handlers and returns the error. If ctx ends, it
 // stops as Run does.
 func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
@@ -173,7 +202,7 @@ func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	w.queue.runner.open.drain(ctx, false)
 	for {
 		found := false
-		for shard := range w.queue.shards {
+		for _, shard := range w.options.Shards {
 			some, err := s.pollWhileVisible(shard)
 			if err != nil {
 				return 0, err
