@@ -31,6 +31,8 @@ const (
 
 // envelope is the stored form of a message: base64 of this as JSON, since the queue service accepts only text, and
 // its XML no control characters. It is a stored format: a change needs a new version.
+//
+// Later has two tags for one meaning: "embed" in the JSON module and from Go 1.27 on, "inline" in the experiment of Go 1.25 and 1.26.
 type envelope struct {
 	Version int            `json:"v"`
 	ID      string         `json:"id"`
@@ -41,7 +43,7 @@ type envelope struct {
 	Body    jsontext.Value `json:"body,omitzero"`
 	Claim   *claim         `json:"claim,omitzero"`        // replaces a body that is too large for a message
 	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender, if its account has a TracerProvider
-	Later   jsontext.Value `json:",embed"`                // members of a later version, written back with the steps
+	Later   jsontext.Value `json:",embed,inline"`         // members of a later version, written back with the steps
 	MAC     string         `json:"mac,omitempty"`         // see SigningKeys; sign adds it as the last member
 
 	raw []byte // the JSON from which it was read, including the MAC
