@@ -96,7 +96,7 @@ func explainRow(w *tables.RawWrite, marked bool) ExplainedRow {
 		row.Properties = len(w.Properties) + len(w.System)
 	}
 	if marked {
-		row.Properties, row.Size = row.Properties+1, row.Size+rowwriter.IDSize
+		row.Properties, row.Size = row.Properties+1, row.Size+rowwriter.IDSize()
 	}
 	switch w.IfMatch {
 	case "":

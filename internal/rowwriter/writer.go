@@ -43,7 +43,7 @@ func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
 	}
 	n, needed := len(r.Properties)+len(r.System), size
 	if marked {
-		n, needed = n+1, size+IDSize
+		n, needed = n+1, size+IDSize()
 	}
 	if n > edm.MaxProperties {
 		return 0, &edm.SizeError{What: "an entity", Size: n, Limit: edm.MaxProperties, Unit: "properties"}
@@ -54,8 +54,8 @@ func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
 	return size, nil
 }
 
-// IDSize is the number of bytes that the write ID adds to the size of a row.
-var IDSize = edm.PropertySize(rows.WriteID, edm.String(AnyWriteID))
+// IDSize returns the number of bytes that the write ID adds to the size of a row.
+func IDSize() int { return edm.PropertySize(rows.WriteID, edm.String(AnyWriteID)) }
 
 func checkProperty(name string, value edm.Value) error {
 	if !edm.IsPlainName(name) {
@@ -113,7 +113,7 @@ func (r Row[P]) Append(dst []byte, access edm.Access[P], size int, writeID strin
 			dst = edm.AppendProperty(append(dst, ','), *name, *value)
 		}
 	}
-	if writeID != "" && len(r.Properties)+len(r.System) < edm.MaxProperties && size+IDSize <= edm.MaxEntitySize {
+	if writeID != "" && len(r.Properties)+len(r.System) < edm.MaxProperties && size+IDSize() <= edm.MaxEntitySize {
 		dst = edm.AppendProperty(append(dst, ','), rows.WriteID, edm.String(writeID))
 		marked = true
 	}
