@@ -407,6 +407,16 @@ func TestServiceOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// TestGrowthOfShortRuns: without -growth, a short run measures the reads of smaller companies only.
+func TestGrowthOfShortRuns(t *testing.T) {
+	for args, want := range map[string]sizes{"-n 250": {500, 5_000}, "-n 5000": {500, 5_000, 20_000}, "-n 250 -growth 20000,300": {20_000, 300}, "-growth=": nil} {
+		o, err := parseOptions(strings.Fields(args), io.Discard)
+		if err != nil || !slices.Equal(o.growth, want) {
+			t.Errorf("%s: %v, error %v", args, o.growth, err)
+		}
+	}
+}
+
 func TestStaffIsMadeFromItsSeed(t *testing.T) {
 	a, b, other := newStaff(3000, 1), newStaff(3000, 1), newStaff(3000, 2)
 	emails := map[string]bool{}

@@ -94,18 +94,24 @@ func (s *sizes) Set(text string) error {
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
-	o := options{growth: sizes{500, 5_000, 20_000}}
+	var o options
 	flags := flag.NewFlagSet("contoso", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.employees, "n", 5000, fmt.Sprintf("number of `employees`, %d to %s", minEmployees, grouped(maxEmployees)))
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
 	flags.StringVar(&o.service, "service", "", "azurite, simulator or account; without it, an account if "+connectionVariable+" is set, else azurite if there is Node.js, else simulator")
 	flags.StringVar(&o.report, "report", "", "`file` of the report in HTML; without it, a new file in the folder for temporary files")
-	flags.Var(&o.growth, "growth", "numbers of employees at which reads are measured on a simulator, with commas; empty for none")
+	flags.Var(&o.growth, "growth", "numbers of employees at which reads are measured on a simulator, with commas; empty for none; without it, those of 500, 5,000 and 20,000 that are at most 20 times -n")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
 	flags.BoolVar(&o.keep, "keep", false, "leave tables, queues and containers on the account of "+connectionVariable)
 	flags.BoolVar(&o.chaos, "chaos", false, "have calls go wrong while the scenarios write, and kill the worker of the archive again and again")
-	switch err := flags.Parse(args); {
+	err := flags.Parse(args)
+	chosen := false
+	flags.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "growth" })
+	if !chosen { // a short run stays short
+		o.growth = slices.DeleteFunc(sizes{500, 5_000, 20_000}, func(n int) bool { return n > 20*o.employees })
+	}
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return o, err
 	case err != nil:

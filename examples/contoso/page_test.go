@@ -150,14 +150,19 @@ addEventListener("load", () => setTimeout(() => {
 </script>`
 
 // TestPageInBrowser: in Chromium no script of the page fails, all plots are drawn, and at the width of a phone nothing reaches beyond it. It
-// needs chromium on PATH, and fails without it.
+// needs Chromium or Chrome on PATH, and fails without it.
 func TestPageInBrowser(t *testing.T) {
 	if !harness.Thorough() {
 		t.Log("only with TABLEPATTERNS_THOROUGH=1")
 		return
 	}
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
+	var chromium string
+	for _, name := range []string{"google-chrome", "chromium-browser", "chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			chromium = path
+		}
+	}
+	if chromium == "" {
 		t.Fatal("chromium is not on PATH: apt-get install chromium")
 	}
 	page := strings.Replace(pageOf(t, sample()), "<style>", `<script>window.errors = []; addEventListener("error", e => errors.push(e.message));
