@@ -34,7 +34,7 @@ type Policy struct {
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
 	// UnsafeSettle is how long after the list of policies was read a change based on it may still arrive (default
-	// DefaultSettle). All programs that change the policies of a table must use the same value; otherwise a revoked
+	// DefaultSettle, 6 s). All programs that change the policies of a table must use the same value; otherwise a revoked
 	// policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }

@@ -56,7 +56,7 @@ type Grant struct {
 type SignerOptions struct {
 	// Now is the clock (default time.Now).
 	Now func() time.Time
-	// Skew is how far in the past a token's start is (default DefaultSkew). With a negative value the token has no
+	// Skew is how far in the past a token's start is (default DefaultSkew, 15 minutes). With a negative value the token has no
 	// start, and is valid at once by any clock.
 	Skew time.Duration
 }

@@ -14,24 +14,24 @@ import (
 
 // Options are the options of an Encryption; nil is the same as the zero value.
 type Options struct {
-	// Resolver selects properties to encrypt, in addition to those with the tag. It must be deterministic. With a
+	// Resolver selects properties to encrypt, in addition to those with the tag (default none). It must be deterministic. With a
 	// Resolver, conditions are allowed only on properties listed in Plain, because a condition sends its value in
 	// plaintext.
 	Resolver func(partitionKey, rowKey, property string) bool
-	// Plain names properties that are never encrypted; the Resolver is not called for them.
+	// Plain names properties that are never encrypted (default none); the Resolver is not called for them.
 	Plain []string
-	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"`. It must be deterministic. A
+	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"` (default none). It must be deterministic. A
 	// signed property is stored in plaintext and may be in conditions; if somebody changed, added or removed it, a read
 	// returns ErrNotAuthentic. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
 	// of package heterogeneous, are always signed.
 	Sign func(partitionKey, rowKey, property string) bool
-	// Context returns pairs that everything is bound to besides the row, such as the tenant of the request. They are
+	// Context returns pairs that everything is bound to besides the row, such as the tenant of the request (default none). They are
 	// not stored: a reader must supply the same pairs, or the read returns ErrNotAuthentic. Context runs at each write
 	// and read of an entity, also in workers, Verify and Rebuild, whose context.Context may belong to no request; there
 	// it can derive the pairs from the key. It must always return the same pairs for the same entity. If it returns an
 	// error, the operation fails with it.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
-	// Scope is bound into everything that is written, such as a tenant or an environment. Data written in one scope
+	// Scope is bound into everything that is written, such as a tenant or an environment (default ""). Data written in one scope
 	// cannot be read in another, even with the same data keys, tables and keys. It must never change while the data
 	// exists.
 	Scope string

@@ -17,8 +17,8 @@ type DropOptions struct {
 	// Count reads the keys of all rows before their table is dropped, to report the requests that were saved. It
 	// costs 1 request for each 1,000 rows, which may be more than the drop itself.
 	Count bool
-	// UnsafeGrace is how long to wait between moving the mark and dropping the first table (default DefaultGrace;
-	// negative: not at all). With a shorter time, a writer that has read an older mark may create a table below the
+	// UnsafeGrace is how long to wait between moving the mark and dropping the first table (default DefaultGrace,
+	// 40 s; negative: not at all). With a shorter time, a writer that has read an older mark may create a table below the
 	// new one. It is for tests, and for times without late writers.
 	UnsafeGrace time.Duration
 }

@@ -43,10 +43,10 @@ type Schema[T any] struct {
 	// Late is how long after the end of its period an entity is accepted; 0 means as long as the period is not below
 	// the retention mark, and a negative value not at all. If times are in whole seconds, allow some seconds.
 	Late time.Duration
-	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly; negative: not
-	// at all). Each period that an entity names gets a table, so a wrong clock creates many.
+	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly, 24 hours;
+	// negative: not at all). Each period that an entity names gets a table, so a wrong clock creates many.
 	Early time.Duration
-	// RowOrder is the order by Time of the rows of a partition. Between streams in that order, without holding a
+	// RowOrder is the order by Time of the rows of a partition (default Unordered). Between streams in that order, without holding a
 	// period in memory.
 	RowOrder RowOrder
 	// Now is the clock (default time.Now).

@@ -32,7 +32,7 @@ type StreamOptions struct {
 	// ContentType is the content type of the blob (default Options.ContentType). A value with another content type is
 	// always stored in a blob, because the entity cannot hold the type.
 	ContentType string
-	// Length is the number of bytes, if you know it. If the source has another number, the write fails with
+	// Length is the number of bytes, if you know it (default 0: unknown). If the source has another number, the write fails with
 	// tables.ErrInvalid.
 	Length int64
 	// Progress is called during the upload with the number of bytes sent so far, by one goroutine at a time.

@@ -26,7 +26,7 @@ const DefaultPrefix = "log"
 
 // Schema says how a Log stores entries of type T.
 type Schema[T any] struct {
-	// Name is patterns.Schema.Name.
+	// Name is patterns.Schema.Name (default: the table's name).
 	Name string
 	// Partition returns the partition key of an entry. It must be deterministic.
 	Partition func(*T) string
@@ -39,7 +39,7 @@ type Schema[T any] struct {
 	Window time.Duration
 	// Now returns the current time (default time.Now).
 	Now func() time.Time
-	// MaxAttempts is that of patterns.Schema.
+	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
 

@@ -17,7 +17,7 @@ const PartitionTarget = 2000
 
 // MeterOptions are the options of NewMeter; nil is the same as the zero value.
 type MeterOptions struct {
-	// Target is the number of entities a second that a partition can take (default PartitionTarget).
+	// Target is the number of entities a second that a partition can take (default PartitionTarget, 2,000).
 	Target int
 	// Hot is the share of the target from which on a partition is hot (default 0.8).
 	Hot float64

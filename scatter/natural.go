@@ -22,7 +22,7 @@ type NaturalSchema[T any] struct {
 	Row func(*T) string
 	// Prefix is what all row keys have before "_", as in compoundkey.Join(Prefix, ...); it is required.
 	Prefix string
-	// MaxAttempts is that of patterns.Schema.
+	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
 
