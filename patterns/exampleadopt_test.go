@@ -7,9 +7,9 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -40,7 +40,7 @@ func adoptOrders(table *tables.Table) (*patterns.Repository[LegacyOrder], *intra
 // A table that another program has filled: rows that do not fit are told one by one, and Rebuild makes the index.
 func ExampleSchema_adopted() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleAdopted")
+	table := adoptedTable("ExampleAdopted")
 	for row, properties := range map[string]tables.Properties{
 		"O-2024-000001": {{Name: "Kind", Value: tables.String("order")}, {Name: "Email", Value: tables.String("June@contoso.com")}, {Name: "Color", Value: tables.String("red")}},
 		"O-2024-000002": {{Name: "Kind", Value: tables.String("order")}, {Name: "Email", Value: tables.Int32(5)}},
@@ -81,4 +81,21 @@ func ExampleSchema_adopted() {
 	// does not fit: O-2024-000002
 	// 1 written, 1 failed
 	// found: O-2024-000001
+}
+
+// adoptedTable returns a new table on a new simulator in memory.
+func adoptedTable(name string) *tables.Table {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -6,9 +6,9 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -32,7 +32,7 @@ func workersBy(table *tables.Table) (*patterns.Repository[Worker], *intrapartiti
 // nothing, and only then readers use it.
 func ExampleRepository_Rebuild() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleRebuild")
+	table := rolloutTable("ExampleRebuild")
 	hireAll(ctx, staffOf(table), 3) // by programs without the index
 
 	workers, byName := workersBy(table)
@@ -60,4 +60,21 @@ func ExampleRepository_Rebuild() {
 	// 3 written, 0 failed
 	// Worker 2
 	// Worker 3
+}
+
+// rolloutTable returns a new table on a new simulator in memory.
+func rolloutTable(name string) *tables.Table {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -6,9 +6,9 @@ import (
 	"log"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -27,7 +27,7 @@ func ExampleSummary() {
 		Group: func(p *Position) string { return p.Order },
 		Rows:  func(order string) compoundkey.Span { return compoundkey.Starting("line", compoundkey.String(order)) },
 	})
-	positions, err := patterns.NewRepository(harness.ExampleTable("ExampleSummary"), patterns.Schema[Position]{
+	positions, err := patterns.NewRepository(summaryTable("ExampleSummary"), patterns.Schema[Position]{
 		Key: func(p *Position) tables.Key {
 			return tables.Key{Partition: p.Customer, Row: compoundkey.Join("line", compoundkey.String(p.Order), compoundkey.Int(p.Number, 3))}
 		},
@@ -52,4 +52,21 @@ func ExampleSummary() {
 	// Output:
 	// order 1: 2 lines, 2350 cents, the dearest 1950
 	// order 2: 1 lines, 75 cents, the dearest 75
+}
+
+// summaryTable returns a new table on a new simulator in memory.
+func summaryTable(name string) *tables.Table {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -23,7 +23,7 @@ type EmployeeRow struct {
 
 // rowsOf creates a table with rows of these row keys in each of the partitions.
 func rowsOf(ctx context.Context, table string, rows []string, partitions ...string) *tables.Rows[EmployeeRow] {
-	employees, err := tables.RowsOf[EmployeeRow](harness.ExampleTable(table))
+	employees, err := tables.RowsOf[EmployeeRow](guideTable(table))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func ExampleRows_Upsert() {
 // table.
 func ExampleTable() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleTable") // made with table.Create
+	table := guideTable("ExampleTable") // made with table.Create
 	june := &tables.Entity{Key: tables.Key{Partition: "Marketing", Row: "00001"}}
 	june.Set("Email", tables.String("june@contoso.com"))
 	june.Set("Age", tables.Int32(47))
@@ -227,4 +227,21 @@ func ExampleRows_Replace() {
 	// true
 	// <nil>
 	// 32
+}
+
+// guideTable returns a new table on a new simulator in memory.
+func guideTable(name string) *tables.Table {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table(name)
+	if err := table.Create(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return table
 }

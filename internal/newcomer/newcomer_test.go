@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -230,6 +231,42 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	}
 	if err := c.Wait(); err != nil {
 		t.Error("after SIGTERM:", err)
+	}
+}
+
+// sharing are the examples, as directory and name, that pkg.go.dev shows without what they share with tests of their package.
+var sharing = map[string]bool{
+	"eventual OnCommit": true, "eventual OnCommit_searchIndex": true, // the account of example_test.go
+	"eventual/archive Along": true, "eventual/archive ToFiles": true, "patterns Repository_Verify": true,
+	"scatter NewNatural": true, "tables Query_AllParallel": true,
+}
+
+// TestExamplesStandAlone holds that all other examples can be copied as they are, with the types that they use.
+func TestExamplesStandAlone(t *testing.T) {
+	fset := token.NewFileSet()
+	n, unused := 0, maps.Clone(sharing)
+	for _, dir := range publicPackages(t) {
+		names, examples, err := testExamples(fset, filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			for _, example := range examples[name] {
+				n++
+				id := dir + " " + example.Name
+				if err := standsAlone(dir, example); err != nil && !sharing[id] {
+					t.Error(err)
+				} else if err != nil {
+					delete(unused, id)
+				}
+			}
+		}
+	}
+	for id := range unused {
+		t.Error(id, "is listed as an example that shares declarations, and does not")
+	}
+	if n < 90 {
+		t.Errorf("found %d examples, want at least 90", n)
 	}
 }
 

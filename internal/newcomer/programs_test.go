@@ -65,22 +65,32 @@ func publicPackages(t *testing.T) []string {
 	return dirs
 }
 
+// testExamples are the examples of a package by file, in the order of the files, and in each file in that of the text.
+func testExamples(fset *token.FileSet, dir string) (files []string, examples map[string][]*doc.Example, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	examples = map[string][]*doc.Example{}
+	for _, name := range names {
+		file, failed := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		found := doc.Examples(file)
+		slices.SortFunc(found, func(a, b *doc.Example) int { return a.Order - b.Order })
+		examples[name] = found
+	}
+	return names, examples, err
+}
+
 // presented returns the example of a package that its page on pkg.go.dev shows first: the package's own, or else the first of
 // example_test.go. It is nil without one.
 func presented(fset *token.FileSet, dir string) (*doc.Example, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	names, examples, err := testExamples(fset, dir)
 	if err != nil {
 		return nil, err
 	}
 	var first *doc.Example
 	for _, name := range names {
-		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			return nil, err
-		}
-		examples := doc.Examples(file)
-		slices.SortFunc(examples, func(a, b *doc.Example) int { return a.Order - b.Order })
-		for _, example := range examples {
+		for _, example := range examples[name] {
 			switch {
 			case example.Name == "": // Example, or Example_suffix
 				return example, nil
@@ -92,20 +102,29 @@ func presented(fset *token.FileSet, dir string) (*doc.Example, error) {
 	return first, nil
 }
 
-// playable returns the program that pkg.go.dev offers to run, and what is wrong with it.
-func playable(fset *token.FileSet, dir string, example *doc.Example) (program, error) {
-	switch {
-	case example == nil:
-		return program{}, fmt.Errorf("%s: there is no Example, and none in example_test.go", dir)
-	case example.Play == nil:
-		return program{}, fmt.Errorf("%s: Example%s uses declarations of other files", dir, example.Name)
-	case example.Output == "":
-		return program{}, fmt.Errorf("%s: Example%s has no Output", dir, example.Name)
+// standsAlone says why pkg.go.dev cannot offer an example as a program that others can run.
+func standsAlone(dir string, example *doc.Example) error {
+	if example.Play == nil {
+		return fmt.Errorf("%s: Example%s uses declarations of other files", dir, example.Name)
 	}
 	for _, spec := range importsOf(example.Play) {
 		if strings.HasPrefix(spec, modulePath+"/internal/") {
-			return program{}, fmt.Errorf("%s: Example%s imports %s, which no other module can", dir, example.Name, spec)
+			return fmt.Errorf("%s: Example%s imports %s, which no other module can", dir, example.Name, spec)
 		}
+	}
+	return nil
+}
+
+// playable returns the program that pkg.go.dev offers to run, and what is wrong with it.
+func playable(fset *token.FileSet, dir string, example *doc.Example) (program, error) {
+	if example == nil {
+		return program{}, fmt.Errorf("%s: there is no Example, and none in example_test.go", dir)
+	}
+	if err := standsAlone(dir, example); err != nil {
+		return program{}, err
+	}
+	if example.Output == "" {
+		return program{}, fmt.Errorf("%s: Example%s has no Output", dir, example.Name)
 	}
 	var text strings.Builder
 	if err := format.Node(&text, fset, example.Play); err != nil {
