@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Permission is what a token lets its holder do, joined with |: Query|Update. The zero Permission permits nothing.
+// Permission is a set of operations that a token allows, joined with |: Query|Update. The zero Permission permits nothing.
 //
 // The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
 // any other insert-or-update, needs Add and Update; Delete needs Delete. A transaction needs what its operations

@@ -92,7 +92,7 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange checks the bounds. An empty Row is no bound, and neither is an empty last Partition without a last Row.
+// makeRange checks the bounds. An empty Row is no bound; an empty last Partition is none if the last Row is empty, too.
 func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {

@@ -51,7 +51,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		return tables.Report{}, err
 	}
 	if len(all) == 0 {
-		return tables.Report{}, tables.Wiringf(opBackup, "", "there are no tables to back up; give one at least")
+		return tables.Report{}, tables.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
 	ctx, operation := tables.TelemetryOf(rows.Open, all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
@@ -59,7 +59,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	var sources, sets []string // of all accounts
 	for i, t := range all {
 		if b.has(t.Name()) {
-			return tables.Report{}, tables.Wiringf(opBackup, t.Name(), "table %d has the name of another table of the backup; back it up under another name of a backup", i+1)
+			return tables.Report{}, tables.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
 		sources = append(sources, nameOf(t))
@@ -222,7 +222,7 @@ func (b *backing) resume(ctx context.Context, run string) error {
 	case h == nil:
 		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrNotFound, Err: errors.New("the vault has no unfinished backup of this name; begin again without Options.Resume")}
 	case h.Run != run || h.Print != b.print || !slices.Equal(h.Tables, b.journal.Tables):
-		return tables.Invalidf(b.op, "Options.Resume is the token of another backup; take that of Vault.Unfinished")
+		return tables.Invalidf(b.op, "Options.Resume is the token of another backup; give the one from Vault.Unfinished")
 	}
 	b.journal = *h
 	b.remember()

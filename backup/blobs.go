@@ -70,7 +70,7 @@ var metadataName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 // check returns an error for an entry that Backup cannot have written.
 func (e *blobEntry) check(sets int) error {
 	if e.Set < 0 || e.Set >= sets || len(e.Parts) > maxBlobParts {
-		return fmt.Errorf("a blob of set %d of %d with %d parts", e.Set, sets, len(e.Parts))
+		return fmt.Errorf("a blob is in set %d, counted from 0, of %d, or its %d parts are too many", e.Set, sets, len(e.Parts))
 	}
 	if err := (blobowner.Owner{What: "the set", Prefix: "/"}).CheckName("/" + e.Name); err != nil || blobio.CheckName(e.Name) != nil {
 		return errors.New("a blob has an illegal name")

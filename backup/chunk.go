@@ -42,7 +42,7 @@ func (c *codecs) compress(content []byte) []byte {
 }
 
 // errDecoded: the chunk does not decompress to the number of bytes in its entry.
-var errDecoded = errors.New("the chunk does not decompress to the bytes that the manifest says")
+var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")
 
 // decompress returns the content of a chunk, and an error if the content does not have size bytes. It takes memory for size and the window
 // at most, even for a forged chunk.

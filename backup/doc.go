@@ -28,10 +28,10 @@
 //
 // # Hostile backups
 //
-// Whoever can write to a vault can change a backup. Names of tables, files and blobs come from the caller, from numbers or from checksums,
-// never from a manifest; a folder is opened as an os.Root, so that no symbolic link leads out of it; sizes and the decoder's memory are
-// bounded before anything is decompressed. Checksums detect damage, not forgery: give only the programs that back up the right to write to
-// the vault.
+// Anybody who can write to a vault can change a backup. Names of tables, files and blobs come from the caller, from numbers or from
+// checksums, never from a manifest; a folder is opened as an os.Root, so that no symbolic link leads out of it; sizes and the decoder's
+// memory are bounded before anything is decompressed. Checksums detect damage, not forgery: give only the programs that back up the right
+// to write to the vault.
 //
 // All functions are safe for concurrent use.
 package backup

@@ -73,7 +73,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	case err != nil:
 		return nil, ofFile(err)
 	case !info.Mode().IsRegular(): // a pipe would block, a device has no end
-		return nil, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("it is no regular file")}
+		return nil, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("the path is not a regular file; remove it, or restore the file of the vault")}
 	case info.Size() > limit:
 		return nil, errTooLong
 	}

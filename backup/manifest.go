@@ -16,17 +16,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Manifest describes what a backup consists of. It is input from outside, like all of a backup: whoever can write to the vault can write
-// any manifest.
+// Manifest describes what a backup consists of. It is untrusted input, like everything in a backup: anybody who can write to the vault can
+// write any manifest.
 type Manifest struct {
-	Name   string    // of the backup, as the caller gave it
-	Base   string    // of the earlier backup of Options.Base, "" for none
-	Began  time.Time // by the clock of the program, or of its first run if it was resumed
+	Name   string    // the backup's name, as the caller gave it
+	Base   string    // name of the earlier backup in Options.Base, "" for none
+	Began  time.Time // by the program's clock; of a resumed backup, when its first run began
 	Ended  time.Time
 	Tables []TableSummary
 	Blobs  []BlobSummary
 
-	// Partitions, From and Before are those of the Options of Backup. The backup has only the rows that they select.
+	// Partitions, From and Before are copied from the Options of Backup. The backup has only the rows that they select.
 	Partitions   []string
 	From, Before tables.Key
 }
@@ -35,7 +35,7 @@ type Manifest struct {
 type BlobSummary struct {
 	Name          string
 	Blobs         int
-	Bytes, Stored int64 // of their contents, and of the chunks
+	Bytes, Stored int64 // sizes of their contents, and of the chunks
 }
 
 // TableSummary is one table in a backup.
@@ -44,7 +44,7 @@ type TableSummary struct {
 	Rows   int64
 	Chunks int
 	Bytes  int64 // of the rows as JSON
-	Stored int64 // of the chunks, which several backups may share
+	Stored int64 // size of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
 	// Unreadable is the number of rows that are not in the backup because Backup could not read them, UnreadableKeys the keys of the first
@@ -152,7 +152,7 @@ func (e *entry) leave(count int64, keys ...rangescan.Key) {
 func (e *entry) check(count int) error {
 	switch {
 	case e.Table < 0 || e.Table >= count:
-		return fmt.Errorf("entry of table %d of %d", e.Table, count)
+		return fmt.Errorf("an entry is for table %d, counted from 0, of %d", e.Table, count)
 	case e.At.To != nil && e.At.From.Compare(*e.At.To) > 0 || e.At.From.Side > rangescan.Behind || e.At.To != nil && e.At.To.Side > rangescan.Behind:
 		return errors.New("an entry's range is empty or illegal")
 	case e.Left < 0 || int64(len(e.Keys)) > e.Left || len(e.Keys) > maxLeft:
@@ -180,9 +180,9 @@ func unseal(sealed []byte) ([]byte, error) {
 	checksum, begins := strings.CutPrefix(string(first), magic)
 	switch {
 	case !ok || !begins:
-		return nil, errors.New("it does not begin as this version writes it")
+		return nil, errors.New("its first line is not the one that this version writes")
 	case checksum != sum(text):
-		return nil, errors.New("its SHA-256 is not the one in its first line")
+		return nil, errors.New("its content does not have the SHA-256 in its first line")
 	}
 	return text, nil
 }
@@ -194,7 +194,7 @@ type contents struct {
 	blobs   []blobEntry // in the order of sets and names
 }
 
-// encode returns the manifest as it is stored: the checksum, the header and the entries, each on a line.
+// encode returns the stored form of the manifest: the checksum, the header and the entries, each on a line.
 func (c *contents) encode() ([]byte, error) {
 	var text bytes.Buffer
 	c.Entries = len(c.entries)
@@ -228,16 +228,16 @@ func decodeManifest(sealed []byte) (*contents, error) {
 		return nil, err
 	}
 	if c.Version != formatVersion {
-		return nil, fmt.Errorf("it has version %d, and this build reads version %d", c.Version, formatVersion)
+		return nil, fmt.Errorf("it has version %d, and this build reads only version %d", c.Version, formatVersion)
 	}
 	for _, name := range c.Tables {
 		if rows.CheckTableName(name) != nil {
-			return nil, errors.New("it has a name that no table can have")
+			return nil, errors.New("one of its table names is illegal")
 		}
 	}
 	for _, name := range append(slices.Clone(c.Blobs), cmp.Or(c.Base, "none")) {
 		if !legalName.MatchString(name) {
-			return nil, errors.New("it has a name that no backup and no set of blobs can have")
+			return nil, errors.New("the name of its base or of one of its sets of blobs is illegal")
 		}
 	}
 	for lines.More() && len(c.entries) < c.Entries {
@@ -254,10 +254,10 @@ func decodeManifest(sealed []byte) (*contents, error) {
 		c.entries = append(c.entries, e)
 	}
 	if len(c.entries) != c.Entries {
-		return nil, fmt.Errorf("it has %d entries of %d", len(c.entries), c.Entries)
+		return nil, fmt.Errorf("it has %d entries, and its header says %d", len(c.entries), c.Entries)
 	}
 	if !c.complete() {
-		return nil, errors.New("its entries do not cover the keys that it says")
+		return nil, errors.New("its entries do not cover the ranges of keys in its header")
 	}
 	for lines.More() {
 		var e blobEntry
@@ -314,7 +314,7 @@ func (c *contents) table(name string) int {
 	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
 }
 
-// of returns the entries of a table, given by its index; none for -1.
+// of returns the entries of the table with this index; none for -1.
 func (c *contents) of(table int) []*entry {
 	var all []*entry
 	if c == nil || table < 0 {

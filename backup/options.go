@@ -199,8 +199,8 @@ func (k DifferenceKind) String() string {
 // Difference is one row in which two tables differ, or one damaged object of a backup.
 type Difference struct {
 	Kind       DifferenceKind
-	Table      string     // of the second table, or the destination; for Damaged, of the backup
-	Key        tables.Key // of the row; for Damaged, the first key that the object can have
+	Table      string     // name of the second table, or the destination; for Damaged, of the backup
+	Key        tables.Key // key of the row; for Damaged, the first key that the object can contain
 	Properties []string   // for Different, the names of the properties that differ, sorted
 	Object     string     // for Damaged, its file or blob in the vault
 	Err        error      // for Damaged and Unreadable, why

@@ -20,8 +20,8 @@ import (
 
 // Target says where Restore writes a table of a backup.
 type Target struct {
-	Name string        // of the table in the backup
-	To   *tables.Table // which exists, of any name and account
+	Name string        // name of the table in the backup
+	To   *tables.Table // an existing table, of any name and account
 }
 
 // Restore writes tables of a backup into existing tables, with all properties as they were, including the library's own: all rows, or those
@@ -297,7 +297,7 @@ func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row
 		case rows.CheckKeys(key.Partition, key.Row) != nil:
 			return errors.New("a row has an illegal key")
 		case !e.At.Covers(key):
-			return errors.New("a row is not in the range that the manifest says")
+			return errors.New("a row is outside of the range in the manifest")
 		case n > 0 && !before(last, key):
 			return errors.New("the rows are not in the order of their keys")
 		}

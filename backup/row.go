@@ -105,7 +105,7 @@ func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) table
 // unreadable returns why a row cannot be copied unchanged, or nil if it can.
 func unreadable(row *tables.RawRow) error {
 	if row.Problem == nil && row.Lossy {
-		return errors.New("a text has half of a surrogate pair, which a copy would not have")
+		return errors.New("a text has half of a surrogate pair, which a copy cannot store; correct it with the program that wrote it")
 	}
 	return row.Problem
 }

@@ -38,7 +38,7 @@ type objects interface {
 }
 
 // errTooLong: the object is larger than the limit given to get.
-var errTooLong = errors.New("it has more bytes than it may have")
+var errTooLong = errors.New("the object has more bytes than its entry or format allows")
 
 // legalName matches the names that backups and sets of blobs may have.
 var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
@@ -101,7 +101,7 @@ func (v *Vault) create(ctx context.Context, op, name string, content []byte) err
 	case readErr == nil && bytes.Equal(stored, content):
 		return nil
 	case readErr == nil || errors.Is(readErr, errTooLong):
-		return &tables.Error{Op: op, Table: name, Kind: tables.ErrExists, Err: errors.New("the vault has another object of this name")}
+		return &tables.Error{Op: op, Table: name, Kind: tables.ErrExists, Err: errors.New("the vault has another object of this name; choose another name for the backup")}
 	}
 	return v.failed(op, name, err)
 }
@@ -118,7 +118,7 @@ func isSum(text string) bool {
 	return err == nil && len(raw) == sha256.Size && strings.ToLower(text) == text
 }
 
-// putChunk stores a chunk under its checksum, unless it is there, and reads it back. Requests: 2.
+// putChunk stores a chunk under its checksum, unless the vault has it, and reads it back. Requests: 2.
 func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksum string, err error) {
 	checksum = sum(stored)
 	name := chunkName(checksum)
@@ -135,7 +135,7 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 		}
 		// The chunk that another backup has stored is damaged by now: overwrite it.
 	}
-	return "", damaged(op, name, "the chunk is not read back as it was stored")
+	return "", damaged(op, name, "the chunk was stored, but reads back with other content")
 }
 
 // getChunk reads a chunk and checks its checksum. Requests: 1.
@@ -146,11 +146,11 @@ func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) (
 	case errors.Is(err, tables.ErrNotFound):
 		return nil, damaged(op, name, "the chunk is missing")
 	case errors.Is(err, errTooLong), err == nil && int64(len(stored)) != size:
-		return nil, damaged(op, name, "the chunk has not the %d bytes that the manifest says", size)
+		return nil, damaged(op, name, "the size of the chunk is not the %d bytes in the manifest", size)
 	case err != nil:
 		return nil, v.failed(op, name, err)
 	case sum(stored) != checksum:
-		return nil, damaged(op, name, "the SHA-256 of the chunk is not its name")
+		return nil, damaged(op, name, "the chunk does not have the SHA-256 in its name")
 	}
 	return stored, nil
 }

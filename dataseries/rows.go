@@ -16,7 +16,7 @@ type rowShelf struct {
 	table    *tables.Table
 	rows     *tables.Rows[tables.Entity]
 	attempts int
-	counts   bool // of a Counter: every write must be based on what was read
+	counts   bool // set for a Counter: every write must be based on what was read
 }
 
 // set merges the values into the rows that hold their slots, in one transaction if they are several.

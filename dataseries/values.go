@@ -5,7 +5,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Slot is what one slot of a series holds.
+// Slot holds the value of one slot of a series.
 type Slot[V any] struct {
 	Value   V
 	Present bool // false for a gap, a slot that was never set; its Value is zero then

@@ -78,7 +78,7 @@ func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*
 	return query.AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[H]{Unordered: true})
 }
 
-// fact is what a holder has of a source.
+// fact returns the fact that a holder has a copy of a source.
 func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	digest, err := s.digest(holder)
 	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}

@@ -12,8 +12,8 @@ type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
-	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same. Without
-	// that, whoever can write the stored rows could make every read fetch. nil caches no errors.
+	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same. Otherwise anybody who can
+	// write the stored rows could make every read fetch. nil caches no errors.
 	refuses func(error) bool
 
 	mu       sync.Mutex // never held while something is fetched

@@ -170,7 +170,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
 			continue
 		}
-		for _, name := range append(names, p.Name) { // of a property that nobody lists, it may be called by
+		for _, name := range append(names, p.Name) { // a pattern also knows a property that it does not list by the pattern's own name
 			chosen := slices.Contains(c.tagged, name) || c.options.Resolver != nil && !slices.Contains(c.options.Plain, name)
 			if chosen && !p.Transform.Filterable(name) {
 				return fmt.Errorf("property %s is encrypted, but pattern %q stores it elsewhere in plaintext; use only one of the two for it", name, p.Name)

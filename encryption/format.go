@@ -50,7 +50,7 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 	return DataKeyID(append(b, make([]byte, 16)...)[:16]), err == nil && len(b) == len(id)
 }
 
-// origin is what the values and the seal of one write have in common.
+// origin holds what the values and the seal of one write share.
 type origin struct {
 	version    byte
 	key        DataKeyID
@@ -96,7 +96,7 @@ func appendField(dst []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, uint32(len(text))), text...)
 }
 
-// place is what a value is bound to in addition to its header.
+// place is the location to which a value is bound, in addition to its header.
 type place struct {
 	scope, table, partition, row string
 	required                     string // the encoded result of Options.Context; version 1 does not bind it

@@ -144,8 +144,8 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// loadProjected decrypts a row that was read without its seal: values of one write, of version 1. Reads of version 2
-// always include the seal.
+// loadProjected decrypts a row that was read without its seal, which happens only with version 1; all its values must be of one write.
+// Reads of version 2 always include the seal.
 func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
 		return nil, ErrNotAuthentic

@@ -80,7 +80,7 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 }
 
 // errHasDataKey: another program has created the first data key.
-var errHasDataKey = errors.New("the registry has a data key")
+var errHasDataKey = errors.New("the registry already has a data key")
 
 // retired returns the row of the data key that "current" names, with its state changed to retired, and the time since
 // which it was current. It returns nil if there is none, or if nothing proves that the two rows belong together; such

@@ -41,7 +41,7 @@ type signedValue struct {
 	code digest
 }
 
-// contents is what a seal says about a row.
+// contents holds the statements of a seal about a row.
 type contents struct {
 	names  []string      // of the encrypted properties, sorted
 	signed []signedValue // sorted by name

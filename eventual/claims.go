@@ -108,10 +108,10 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 		return text, false, nil
 	}
 	if e.Claim != nil {
-		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body", e.Type, maxInline)
+		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body; shorten its type or the names of its steps", e.Type, maxInline)
 	}
 	if q.claims == nil {
-		return "", false, tooLargef(op, q.name, "a message of type %q has %d bytes of JSON: without a blob endpoint it has at most %d", e.Type, len(e.Body), maxInline)
+		return "", false, tooLargef(op, q.name, "a message of type %q has %d bytes of JSON, and without a blob endpoint at most %d are possible; set Endpoints.Blob", e.Type, len(e.Body), maxInline)
 	}
 	sum := sha256.Sum256(e.Body)
 	small := *e
@@ -120,7 +120,7 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 		return "", false, tables.InvalidIn(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
 	}
 	if text, fits, err = small.encode(q.name, q.signing); err != nil || !fits {
-		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body", e.Type, maxInline)
+		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body; shorten its type or the names of its steps", e.Type, maxInline)
 	}
 	if err := q.putClaim(ctx, op, queue, &small, e.Body); err != nil {
 		return "", false, err

@@ -59,7 +59,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 			return report, failure(op, q.claimsName, err)
 		}
 		if page.Date == nil || page.Segment == nil {
-			return report, failure(op, q.claimsName, errors.New("the response to the list of blobs has no Date header or no list"))
+			return report, failure(op, q.claimsName, errors.New("the response has no Date header or no list of blobs; repeat the operation"))
 		}
 		old := q.oldClaims(page.Segment.BlobItems, *page.Date, &report)
 		if len(old) == 0 {

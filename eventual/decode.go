@@ -20,7 +20,7 @@ import (
 // Send writes for the zero value. Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
-		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not fit a %T%s", m.Type, v, whereJSON(err))
+		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))
 	}
 	if !m.allowUnfilled && !fills(m.Body, reflect.TypeOf(v).Elem()) {
 		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q sets no field of a %T; decode it into the type that its sender wrote, or set WorkerOptions.AllowUnfilled", m.Type, v)

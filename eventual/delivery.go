@@ -108,7 +108,7 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 // tooMany returns an error for a message that was delivered too often; its handler is not called then.
 func (d *delivery) tooMany() error {
 	if d.attempts() > d.options.MaxDequeues {
-		return fmt.Errorf("dequeued %d times; MaxDequeues is %d", d.attempts(), d.options.MaxDequeues)
+		return fmt.Errorf("the message was delivered %d times, and MaxDequeues is %d; requeue it when the cause of its failures is gone", d.attempts(), d.options.MaxDequeues)
 	}
 	return nil
 }

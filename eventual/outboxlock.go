@@ -28,7 +28,8 @@ type entityLock struct {
 	row *tables.Entity // as inserted or read
 }
 
-// acquire inserts the row, unless the change has it already. Requests: 1; if the row is there 2, repeated while another change has it.
+// acquire inserts the row, unless the change has it already. Requests: 1; if the row exists 2, repeated while another change holds the
+// lock.
 func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string) error {
 	return backoff.Retry(ctx, lockAttempts, func() (again bool, err error) {
 		l.row = &tables.Entity{Key: l.key}
@@ -41,12 +42,12 @@ func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string
 		there, err := l.read(ctx, table)
 		switch {
 		case errors.Is(err, tables.ErrNotFound):
-			return true, l.taken(table, errors.New("it was freed just now"))
+			return true, l.taken(table, errors.New("another change held the lock and has just released it; a later delivery tries again"))
 		case err != nil:
 			return false, err
 		}
 		if holder, _ := there.Get(lockHolder).Text(); holder != id {
-			return true, l.taken(table, fmt.Errorf("the change with Commit.ID %q has it until its handler succeeds; requeue its intent if that is on the poison queue, or call Outbox.Unlock if it was purged", holder))
+			return true, l.taken(table, fmt.Errorf("the change with Commit.ID %q holds the lock until its handler succeeds; requeue its intent if that is on the poison queue, or call Outbox.Unlock if it was purged", holder))
 		}
 		l.row = there
 		return false, nil

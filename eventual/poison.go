@@ -41,7 +41,7 @@ func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
 	p := &poisonEntry{Queue: d.queue.name, Shard: d.shard, ID: d.raw.id, Reason: cut(reason, maxReason), Stack: cut(stack, maxStack),
 		Dequeues: d.raw.dequeues, Sent: d.raw.inserted, PoisonedAt: time.Now().UTC(), Original: d.raw.text}
 	if m := d.message; m != nil {
-		// With the steps that were finished by this delivery.
+		// m.text includes the steps that this delivery has finished.
 		p.ID, p.Type, p.Sent, p.Original = m.ID, m.Type, m.Sent, m.text
 	}
 	return p
@@ -135,7 +135,7 @@ func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 	}
 	var p poisonEntry
 	if json.Unmarshal(body, &p, jsontext.AllowInvalidUTF8(true)) != nil {
-		return unreadable(errors.New("the message's body is not that of an entry of a poison queue; Purge can delete it"))
+		return unreadable(errors.New("the message is not an entry that a worker has put on the poison queue; Purge can delete it"))
 	}
 	return &PoisonMessage{EntryID: e.ID, ID: p.ID, Type: p.Type, Queue: p.Queue, Shard: p.Shard, Reason: p.Reason, Stack: p.Stack,
 		Dequeues: p.Dequeues, Sent: p.Sent, PoisonedAt: p.PoisonedAt, Original: p.Original}, e, nil

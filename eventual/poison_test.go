@@ -143,7 +143,7 @@ func TestForeignEntries(t *testing.T) {
 		}
 	}
 	n, err := q.Poison().Requeue(t.Context(), nil)
-	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: the message's body is not that of an entry of a poison queue") {
+	if n != 3 || err == nil || !strings.Contains(err.Error(), "entry A8: the message is not an entry that a worker has put on the poison queue") {
 		t.Errorf("%d, %v", n, err)
 	}
 	if got := must[int](t)(q.Length(t.Context())); got != 3 {
@@ -229,7 +229,7 @@ func TestPoisonQueueIsMissing(t *testing.T) {
 		check(t, q.CreateIfMissing(t.Context()))
 		time.Sleep(5 * time.Minute)
 		r.stop(t)
-		if e := entries(t, q); len(e) != 1 || !strings.HasPrefix(e[0].Reason, "dequeued ") {
+		if e := entries(t, q); len(e) != 1 || !strings.HasPrefix(e[0].Reason, "the message was delivered ") {
 			t.Errorf("%+v", e)
 		}
 	})

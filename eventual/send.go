@@ -69,7 +69,7 @@ func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error)
 		return nil, tables.InvalidIn(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
 	}
 	if len(raw) > maxBody {
-		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON: it has at most %d", messageType, len(raw), maxBody)
+		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON; it must have at most %d", messageType, len(raw), maxBody)
 	}
 	return &envelope{Version: envelopeVersion, ID: rand.Text(), Type: messageType, Sent: time.Now().UTC(), Body: raw}, nil
 }

@@ -83,7 +83,7 @@ type Worker struct {
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
 	if q == nil || q.account == nil {
-		return nil, tables.Wiringf(op, "", "the queue is nil, or was not made by NewQueue")
+		return nil, tables.Wiringf(op, "", "the queue is nil or the zero value; make it with NewQueue")
 	}
 	for messageType, h := range handlers {
 		if err := checkType(messageType); err != nil {

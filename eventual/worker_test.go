@@ -95,7 +95,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("stack of %q: %s", e.Type, e.Stack)
 		}
 	}
-	for _, want := range []string{"fails: no such address", "panics: panic: out of paper", "exits: the handler ended its goroutine",
+	for _, want := range []string{"fails: no such address", "panics: panic: out of paper", "exits: the handler ended its goroutine with runtime.Goexit; return an error instead",
 		`nobody's: no handler for messages of type "nobody's"; give one to NewWorker`, ": the message is neither the JSON of an envelope nor base64 of it; send messages with Queue.Send",
 		": the envelope has version 7, and this build reads version 1; run workers of the newer build", ": the envelope has no member type; name the type of a handler",
 		"fine: the message's claim names the body of another message; only Queue.Send makes claims", "fine: the message's claim says 99999999 bytes; a body has at most 16777216"} {
@@ -130,7 +130,7 @@ func TestLimitIsCheckedFirst(t *testing.T) {
 	}
 	w := newWorker(t, q, handlers, &eventual.WorkerOptions{MaxDequeues: 3})
 	must[int](t)(w.Drain(t.Context()))
-	if e := entries(t, q); len(e) != 1 || e[0].Reason != "dequeued 4 times; MaxDequeues is 3" || e[0].Type != "kills" {
+	if e := entries(t, q); len(e) != 1 || e[0].Reason != "the message was delivered 4 times, and MaxDequeues is 3; requeue it when the cause of its failures is gone" || e[0].Type != "kills" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -54,7 +54,7 @@ type Page struct {
 // each entity that its repository must read.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
-		return Page{}, tables.Wiringf("Query", "", "the query was not made by Registry.Query")
+		return Page{}, tables.Wiringf("Query", "", "the query is the zero value; make it with Registry.Query")
 	}
 	page, err := q.inner.Page(ctx, token)
 	if err != nil {
@@ -64,11 +64,11 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	return Page{items, append(page.Problems, problems...), page.Next}, err
 }
 
-// All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a
-// *tables.Entity if its type or version is unknown. A row that does not fit is tables.ErrGarbled, behind the entities of its page, and
-// the loop can go on; any other error is yielded once, as the last element. Write a value through the
-// repository of its type. That repository itself reads an entity that is stored in several rows, or whose properties a
-// pattern rewrites. Requests: 1 for each page of at most 1,000 rows, and 1 for each entity that its repository must read.
+// All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a *tables.Entity
+// if its type or version is unknown. For a row that does not fit its type it yields tables.ErrGarbled, after the entities of the row's
+// page, and the loop can continue; any other error is yielded once, as the last element. Write a value through the repository of its type.
+// That repository itself reads an entity that is stored in several rows, or whose properties a pattern rewrites. Requests: 1 for each page
+// of at most 1,000 rows, and 1 for each entity that its repository must read.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for page := (Page{}); ; {

@@ -50,7 +50,7 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
-	// It only reads, and its rows are those of all types: a store would refuse it beside them.
+	// This repository only reads, and its rows are those of all types, so a store would refuse it beside their repositories.
 	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 		return s
 	}
 	if upgrade == nil {
-		s.err = fmt.Errorf("the upgrade function of the step from version %d is nil", version)
+		s.err = fmt.Errorf("the upgrade function of the step from version %d is nil; give one to From", version)
 		return s
 	}
 	s.known = from.PropertyNames()

@@ -27,7 +27,7 @@ const markPartition = "mark"
 type mark struct {
 	before period
 	set    bool
-	asked  time.Time // when the request for it was sent: the mark is no older than that
+	asked  time.Time // when the request for it was sent; the mark is not older
 	row    *markRow
 }
 
@@ -89,7 +89,7 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 	return s.readMark(ctx)
 }
 
-// advance moves the mark forward to a period, unless it is there or beyond. Requests: 2; the very first time, 4.
+// advance moves the mark forward to a period, unless the mark has reached or passed it. Requests: 2; the very first time, 4.
 func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (m mark, err error) {
 	err = backoff.Retry(ctx, markAttempts, func() (again bool, err error) {
 		*requests++

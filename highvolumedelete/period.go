@@ -29,7 +29,7 @@ var unitNames = [...]string{Day: "Day", Hour: "Hour", Week: "Week", Month: "Mont
 // layouts are the time layouts of labels. The letter distinguishes units, and the digits sort by time.
 var layouts = [...]string{Day: "D20060102", Hour: "H2006010215", Week: "W20060102", Month: "M200601"}
 
-// labelLength is that of the longest label.
+// labelLength is the length of the longest label.
 const labelLength = len("H2006010215")
 
 // period is one period: the calendar's date, or hour, at which it begins, written as if it were UTC.
@@ -38,7 +38,7 @@ type period struct {
 	at   time.Time
 }
 
-// label is what a table's name ends in: D20140822.
+// label returns the end of the table's name, such as D20140822.
 func (p period) label() string { return p.at.Format(layouts[p.unit]) }
 
 func (p period) before(q period) bool { return p.at.Before(q.at) }

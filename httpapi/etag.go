@@ -70,7 +70,7 @@ func SetETag(h http.Header, etag azcore.ETag) {
 	}
 }
 
-// Condition is an If-Match or If-None-Match header. The zero Condition is that of a request without the header.
+// Condition is an If-Match or If-None-Match header. The zero Condition stands for a request without the header.
 type Condition struct {
 	name  string
 	any   bool
@@ -101,7 +101,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	}
 	c, text := Condition{name: name}, strings.Join(lines, ",")
 	if len(text) > maxConditionBytes {
-		return Condition{}, tables.Invalidf(name, "the header has %d bytes; it may have %d", len(text), maxConditionBytes)
+		return Condition{}, tables.Invalidf(name, "the header has %d bytes; it must have at most %d", len(text), maxConditionBytes)
 	}
 	if text = strings.Trim(text, " \t"); text == "*" {
 		c.any = true

@@ -108,7 +108,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 		return "", nil
 	}
 	if len(token) > maxSealedBytes/2 {
-		return "", tables.Invalidf("Seal", "the token has %d bytes; it may have %d", len(token), maxSealedBytes/2)
+		return "", tables.Invalidf("Seal", "the token has %d bytes; it must have at most %d", len(token), maxSealedBytes/2)
 	}
 	keys := p.keys()
 	if len(keys) == 0 {

@@ -62,7 +62,7 @@ type meaning struct {
 	delay        time.Duration
 }
 
-// meaningOf returns the meaning of an error. A precondition of the request makes a conflict a failed precondition.
+// meaningOf returns the meaning of an error. If the request has a precondition, a conflict counts as a failed precondition.
 func meaningOf(err error, conditional bool) meaning {
 	switch {
 	case errors.Is(err, ErrPreconditionRequired):

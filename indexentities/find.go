@@ -44,10 +44,9 @@ type FindOptions struct {
 	Concurrency int
 }
 
-// Find yields the entities of a group that have a value, in the order of their keys. It reads each entity's current
-// version, and skips it if it is deleted or has another value. A row that does not fit is
-// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1, and 1 for
-// each key, 8 at once.
+// Find yields the entities of a group that have a value, in the order of their keys. It reads each entity's current version, and skips it
+// if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop
+// can continue; any other error is yielded once, as the last element. Requests: 1, and 1 for each key, 8 at once.
 func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		place, keys, err := x.keysAt(ctx, "Find", group, value)

@@ -126,5 +126,5 @@ func (l *list) free() (int, error) {
 			return number, nil
 		}
 	}
-	return 0, tooLarge("the list has %d rows, the maximum", mostRows)
+	return 0, tooLarge("the list already has %d rows, the maximum, and none has room for the key", mostRows)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. It is what
-// intents and audits call the list.
+// A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. Intents and audits identify the
+// list by it.
 
 // checkRowPlace refuses a place outside of the partitions of an index's lists.
 func checkRowPlace(name, place string) error {

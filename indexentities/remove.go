@@ -42,7 +42,7 @@ func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity 
 	return x.failed("Remove", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }
 
-// writeAlone writes rows of a list by themselves.
+// writeAlone writes rows of a list outside of an entity's change.
 func (x *InPartition[T]) writeAlone(ctx context.Context, table *tables.Table, place string, entity tables.Key, operations []driver.RowOperation) error {
 	return driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}}).Write(ctx, place, table, operations...)
 }

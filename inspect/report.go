@@ -6,7 +6,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Report is what a run has found. The tags give the names in its JSON. A later version of this package may add members; if it changes or
+// Report is the result of a run. The tags give the names in its JSON. A later version of this package may add members; if it changes or
 // removes any, Version changes.
 type Report struct {
 	Version  int       `json:"version"` // 1
@@ -56,7 +56,7 @@ type Key struct {
 // Partitions describes how the rows are distributed over partitions.
 type Partitions struct {
 	Count int64 `json:"count"`
-	// Exact reports that every partition was counted by itself. Otherwise Count is an estimate, off by some 2 %, and Largest has bounds.
+	// Exact reports that every partition has its own exact count. Otherwise Count is an estimate, off by some 2 %, and Largest has bounds.
 	Exact bool `json:"exact"`
 	// Largest lists at most 10 partitions, the one with the most rows first.
 	Largest []Partition `json:"largest"`
@@ -90,10 +90,10 @@ type LargeRow struct {
 // write.
 type Library struct {
 	Copies        int64 `json:"copies"`        // rows of indexes in their entities' partitions, and rows of other patterns there
-	FurtherRows   int64 `json:"furtherRows"`   // of entities that are spread over several rows
-	OutsideCopies int64 `json:"outsideCopies"` // of entities in other partitions or tables
+	FurtherRows   int64 `json:"furtherRows"`   // further rows of entities that are spread over several rows
+	OutsideCopies int64 `json:"outsideCopies"` // copies of entities in other partitions or tables
 	Claims        int64 `json:"claims"`        // beside these copies, and reserved keys
-	Shared        int64 `json:"shared"`        // of several entities, such as lists and counts
+	Shared        int64 `json:"shared"`        // rows of several entities, such as lists and counts
 	Entities      int64 `json:"entities"`      // rows among Report.Entities that a repository has written
 }
 

@@ -84,9 +84,9 @@ func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundke
 	return host.GetPrimary(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)})
 }
 
-// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
-// the order of the index. A row that does not fit is
-// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
+// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the order of
+// the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error
+// is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := x.index.Host("Range")

@@ -34,7 +34,7 @@ func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telem
 	if !b.signals.On() {
 		return ctx, nil
 	}
-	address, _, _ := strings.Cut(b.container.URL(), "?") // behind it is a signature, if there is one
+	address, _, _ := strings.Cut(b.container.URL(), "?") // a signature may follow the question mark
 	return b.signals.Begin(ctx, telemetry.Blobs, verb, path.Base(address))
 }
 
@@ -90,12 +90,12 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// ownerOf returns what the blobs of an entity have in common: the beginning of their names, and their metadata.
+// ownerOf returns what all blobs of an entity share: the beginning of their names, and their metadata.
 func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
-// checkOwn refuses a name from a row or a message that no blob of the entity can have.
+// checkOwn returns an error for a name, from a row or a message, that no blob of the entity can have.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
 		return garbled(op, "", "%w", err)
@@ -103,8 +103,8 @@ func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	return nil
 }
 
-// removeNamed deletes a blob that only a message names. Whoever can put messages chose the name, so removeNamed first
-// checks by the blob's metadata that it belongs to the entity. A missing blob is not an error. Requests: 2.
+// removeNamed deletes a blob that only a message names. Anybody who can put messages can choose the name, so removeNamed first checks by
+// the blob's metadata that the blob belongs to the entity. A missing blob is not an error. Requests: 2.
 func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name string) error {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {

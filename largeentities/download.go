@@ -115,7 +115,7 @@ func (b *blobs) fetch(ctx context.Context, op string, p *pointer, buffers <-chan
 			go b.fetchOne(ctx, op, p, one, body, etag)
 		}
 		if under = append(under, one); len(under) > cap(pieces) {
-			under = under[1:] // it is written, since otherwise no buffer would be free
+			under = under[1:] // earlier pieces were written by then, since otherwise no buffer would be free
 		}
 		pieces <- one // has room for as many as there are buffers
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // The names of the blobs' metadata; the service ignores their case.
 const (
-	metaTerm = "tpterm"   // the Deadline in seconds: later than that after Last-Modified, no transaction that points at the blob is sent
+	metaTerm = "tpterm"   // the Deadline in seconds: once it has passed since Last-Modified, no transaction that points at the blob is sent
 	metaKey  = "tpkey"    // the entity: partition key, tab, row key, in base64
 	metaHash = "tpsha256" // of the content, in hexadecimal
 )

@@ -22,10 +22,10 @@ const (
 	maxBlocks     = 50_000    // of a blob
 	maxBlockSize  = 100 << 20 // the service allows more, but a buffer should not be larger
 	maxPrefix     = 256       // characters
-	maxConcurrent = 64        // with a buffer of one block each
+	maxConcurrent = 64        // each request has a buffer of one block
 	maxType       = 256       // characters of a content type
 	mostDeadline  = 10 * 365 * 24 * time.Hour
-	leastDeadline = time.Second // with a shorter one, normal changes would fail
+	leastDeadline = time.Second // with a shorter Deadline, normal changes would fail
 	standardGrace = time.Hour
 	unknownLength = int64(1) << 62
 )

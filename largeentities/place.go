@@ -30,8 +30,8 @@ const (
 // it from the same values.
 type placement struct {
 	where
-	value   tables.Value // of inEntity as it is stored; of newBlob the plain value, null for a Stream
-	pointer *pointer     // of keptBlob; of newBlob one that is as long as the real one, or longer
+	value   tables.Value // for inEntity the stored value; for newBlob the plain value, null for a Stream
+	pointer *pointer     // for keptBlob the pointer; for newBlob a placeholder at least as long as the real pointer
 	open    func(context.Context) (io.ReadCloser, error)
 	check   func(length int64) error // checks the number of bytes read
 	report  func(int64)
@@ -235,14 +235,14 @@ func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([
 	return names, nil
 }
 
-// prior returns the pointer as stored, and, of a sealed value that is in memory, what keep needs.
+// prior returns the stored pointer and, for a sealed value that is in memory, what keep needs to compare it.
 func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	if x.field != nil && entity != nil {
 		x.bind(x.field(entity))
 	}
 	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
 	if err != nil || ptr == nil {
-		return nil, nil // a Stream that is new, as the codec writes it; what makes no sense was told by Load
+		return nil, nil // the text of a new Stream; Load has reported text that cannot be parsed
 	}
 	memory := []string{ptr.String()}
 	if entity != nil && ptr.sealed && x.form != streamForm {

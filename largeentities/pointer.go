@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// pointer is what an entity holds instead of a value that is in a blob.
+// pointer is stored in an entity in place of a value that is in a blob.
 type pointer struct {
 	name        string // name of the blob in the property's container
 	length      int64

@@ -162,7 +162,7 @@ func (x *spill[T]) formOf(streams bool) (form, error) {
 	return 0, errors.New("its field must be a []byte or stored as a string; for a Stream use NewStream")
 }
 
-// bind tells a Stream that was read where its blob is.
+// bind sets the location of the blob in a Stream that was read.
 func (x *spill[T]) bind(s *Stream) {
 	if s != nil && s.c != nil && s.c.ptr != nil && s.c.home == nil {
 		bound := *s.c

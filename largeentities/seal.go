@@ -101,7 +101,7 @@ func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n 
 	if err != nil {
 		return nil, err
 	}
-	body.sum = nil // the sealer's own check is stronger
+	body.sum = nil // the sealer checks the content itself
 	r, err := b.sealing.sealer.Open(ctx, binding, body)
 	if err != nil {
 		_ = body.Close()

@@ -61,8 +61,8 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	return s.head, s.whole, nil
 }
 
-// fill reads a block. ended means that nothing follows; after a full block that is not known. Only io.EOF is an end:
-// io.ErrUnexpectedEOF means that the source was cut off, and io.ReadFull would not tell the two apart.
+// fill reads a block. ended means that nothing follows; after a full block that is not known. Only io.EOF is an end: io.ErrUnexpectedEOF
+// means that the source was cut off, and io.ReadFull does not distinguish the two.
 func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
 	for idle := 0; n < len(block); {
 		got, err := r.Read(block[n:])

@@ -12,10 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you
-// open it. The zero Stream is no value. Copies of a Stream denote the same value: if you copy an entity and insert it
-// under another key, it gets a blob of its own. While a Stream is being written, use it from one goroutine only; a
-// Stream that was read is safe for concurrent use.
+// Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you open it. The zero
+// Stream has no value. Copies of a Stream denote the same value: if you copy an entity and insert it under another key, it gets a blob of
+// its own. While a Stream is being written, use it from one goroutine only; a Stream that was read is safe for concurrent use.
 type Stream struct {
 	c *content
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// batch is what is sent in one append.
+// batch holds the records that one append sends.
 type batch struct {
 	entries []*entry // in the order of their times
 	data    []byte

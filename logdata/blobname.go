@@ -69,8 +69,7 @@ func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	return period, number, true
 }
 
-// manyYears is the length of a range in years from which on all blobs are listed and those outside of the range
-// skipped.
+// manyYears is the length in years from which a range lists all blobs of the log and skips those outside of the range.
 const manyYears = 10
 
 // prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order of the

@@ -23,10 +23,9 @@
 //
 // # Several writers
 //
-// Any number of writers, in any number of processes, write under one prefix. They never share a blob: each creates
-// its own, if there is none of that number, and tries another number if there is. So a writer knows where its blob
-// ends, and sends each append with that position and ETag. The append fails if another writer has deleted and
-// recreated the blob.
+// Any number of writers, in any number of processes, write under one prefix. They never share a blob: each creates its own, and tries
+// another number if a blob with that number exists. So a writer knows where its blob ends, and sends each append with that position and
+// ETag. The append fails if another writer has deleted and recreated the blob.
 //
 // # Guarantee
 //

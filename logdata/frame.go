@@ -97,7 +97,7 @@ func unescaped(stored []byte) ([]byte, bool) {
 	}
 }
 
-// found is what begins a byte slice.
+// found says what is at the beginning of a byte slice.
 type found uint8
 
 const (

@@ -8,12 +8,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 )
 
-// The names of a blob's metadata; the service knows no case in them.
+// The names of a blob's metadata, in lower case, since the service ignores their case.
 const (
 	metaFormat   = "tpformat"   // version of the record format
 	metaWriter   = "tpwriter"   // a random ID, different for each blob
 	metaPeriod   = "tpperiod"   // minutes
-	metaDisorder = "tpdisorder" // by how many milliseconds a record may be older than an earlier one
+	metaDisorder = "tpdisorder" // number of milliseconds by which a record may be older than an earlier one
 	metaFirst    = "tpfirst"    // no record is older
 	metaLast     = "tplast"     // no record is newer; once it is set, nothing is appended any more
 	metaRecords  = "tprecords"  // the number of records; set together with tplast

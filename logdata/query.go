@@ -68,7 +68,7 @@ type query struct {
 
 	next    func() (Blob, error, bool)
 	peeked  *Blob
-	waiting []*stream // by the earliest times of their records
+	waiting []*stream // heap by the earliest times of the streams' records
 	merging merge     // each with a record
 }
 

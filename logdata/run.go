@@ -153,7 +153,7 @@ func (w *Writer) putBack(entries []*entry) {
 	slices.SortFunc(w.queue, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
 }
 
-// keeps reports whether the writer must send the record although its Write has returned.
+// keeps reports whether the writer must still send the record after its Write has returned.
 func (e *entry) keeps() bool { return e.kept }
 
 // parted separates the records that the writer must send by itself from those with a waiting Write.

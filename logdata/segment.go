@@ -89,7 +89,7 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 // remember keeps the last number of a period.
 func (w *Writer) remember(period time.Time, number int) {
 	if len(w.numbers) > 4*maxOpen {
-		clear(w.numbers) // the next blob finds its number as a new writer does
+		clear(w.numbers) // for the next blob the writer finds the number again, like a new writer
 	}
 	w.numbers[period] = number
 }

@@ -81,7 +81,7 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now() // with the monotonic reading, which ticks lack
+	began := time.Now() // keeps the monotonic clock reading, which ticks lack
 	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
 		Name: schema.Name, Key: l.keyOf, Rows: compoundkey.Starting(schema.Prefix), MaxAttempts: schema.MaxAttempts,

@@ -16,7 +16,7 @@ func (r *Repository[T]) attach(attached []Pattern[T]) error {
 	h := host[T]{r}
 	for i, p := range attached {
 		if fields.IsNil(p) {
-			return fmt.Errorf("pattern number %d is nil", i+1)
+			return fmt.Errorf("pattern number %d is nil; leave it out", i+1)
 		}
 		implementation, err := p.Attach(h)
 		if err == nil && implementation.Binding != nil {

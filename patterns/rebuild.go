@@ -49,7 +49,7 @@ type rebuild struct {
 	resume string // the token of the last checkpoint
 
 	mu      sync.Mutex
-	pending []*rebuildPage // pages that have begun and are not in state
+	pending []*rebuildPage // pages that have begun and do not yet count in state
 }
 
 // rebuildState is the position of a run, as its token stores it.
@@ -72,7 +72,7 @@ func (c *rebuildCounts) add(page *rebuildCounts) {
 	c.Failed += page.Failed
 }
 
-// rebuildPage is a page of entities, and what has become of them.
+// rebuildPage is a page of entities with the results of the run for them.
 type rebuildPage struct {
 	*rebuild
 	items  []*rebuilt
@@ -129,7 +129,7 @@ func (s *rebuildState) parse(token, run string, ranges int) error {
 	return nil
 }
 
-// run processes the entities. After an error, the report has the counts of the pages that were not finished too, though not its token.
+// run processes the entities. After an error, the report's counts include the pages that were not finished, but its token does not.
 func (b *rebuild) run(ctx context.Context) error {
 	told, err := b.pages(ctx)
 	for _, p := range b.pending { // no reader runs any more
@@ -140,8 +140,8 @@ func (b *rebuild) run(ctx context.Context) error {
 	return cmp.Or(err, told)
 }
 
-// pages processes the entities page by page: the readers fill the pages that they have read, several at once. told is the error of
-// the caller's Found.
+// pages processes the entities page by page: the readers fill the pages that they have read, several at once. told is the error that the
+// caller's Found returned.
 func (b *rebuild) pages(ctx context.Context) (told, err error) {
 	ranges := b.ranges()
 	for page, err := range b.scan(ranges).Pages(ctx, b.state.Scan) {

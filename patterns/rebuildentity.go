@@ -10,16 +10,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// lack is what patterns lack for one entity.
+// lack describes what patterns still have to store for one entity.
 type lack struct {
 	x        *rebuilt
 	outside  map[string][]string // the locations with wrong content, by pattern
-	intended map[string][]string // those of them that rewriting the entity does not repair
+	intended map[string][]string // locations among these that rewriting the entity does not repair
 	free     map[string]bool     // outside keys under which nothing is stored, by engine.HeldName
 	write    bool                // the entity must be written again
-	taken    error               // ErrDuplicate: another entity owns one of its outside keys; an intent would fail in the same way
-	twice    bool                // an entity before it on the page requires one of its outside keys too
-	err      error               // of a pattern that rejects the entity, or of its reconciliation
+	taken    error               // set if another entity owns one of its outside keys: an intent would fail with the same ErrDuplicate
+	twice    bool                // an earlier entity on the page requires one of the same outside keys
+	err      error               // error of a pattern that rejects the entity, or of its reconciliation
 }
 
 // again returns the entity for the engine.
@@ -91,7 +91,7 @@ func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, err
 	return lacks, nil
 }
 
-// lacking reads what patterns store for entities outside their own rows: what lies together is read together.
+// lacking reads what patterns store for entities outside of their own rows, and reads rows and lists that lie together by one request.
 func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks := make([]*lack, len(page))
 	for i, x := range page {
@@ -114,7 +114,7 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 	return lacks, nil
 }
 
-// lackingHeld reads what an auditor holds for entities.
+// lackingHeld reads what a pattern with an Audit stores for entities.
 func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*lack) error {
 	var asked []driver.Fact
 	var of []*lack

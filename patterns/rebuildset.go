@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// fillPage writes what the patterns lack of a page of entities: change sets of entities that need to be written again, intents for many
-// entities that lack something outside of their partitions only, and each other entity by itself.
+// fillPage writes what the patterns lack for a page of entities: by change sets for entities that must be written again, by intents for
+// many entities that lack something only outside of their partitions, and alone for every other entity.
 func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	lacks, err := b.lackingAll(ctx, page)
 	if err != nil {
@@ -62,7 +62,7 @@ func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do fun
 	})
 }
 
-// mostReconciled limits the entities of one intent: so many have room in its message, with keys of usual length.
+// mostReconciled limits the entities of one intent, so that its message has room for all of them if keys have usual lengths.
 const mostReconciled = 250
 
 // sets divides what entities lack into change sets of one partition that write them again, and sets that are reconciled under one intent.
@@ -90,8 +90,8 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 	return again, outside, alone
 }
 
-// fillSet writes the entities of a set. A set that is refused is divided, so that an entity that concurrent writers change all the time, or
-// one that is too large, delays only itself. It returns the entities that are to be written alone.
+// fillSet writes the entities of a set. If the service refuses a set, it is divided, so that an entity that concurrent writers change all
+// the time, or one that is too large, delays only itself. It returns the entities that are to be written alone.
 func (b *rebuildPage) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
 	return division.Divided[*lack]{
 		Write: func(set []*lack) error { return b.locked(ctx, set, write) },
@@ -113,8 +113,8 @@ func (b *rebuildPage) locked(ctx context.Context, set []*lack, write func(contex
 	return write(ctx, set)
 }
 
-// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles what that leaves as it was. It
-// returns those that could not be reconciled.
+// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the locations that this does not
+// change. It returns those that could not be reconciled.
 func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
 	all := make([]*engine.Again, len(set))
 	var intended []*lack
@@ -131,7 +131,7 @@ func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack
 	if len(intended) == 0 {
 		return nil, nil
 	}
-	if failed, err = b.reconcileSet(ctx, intended); err != nil { // their intent is by itself, since rewriting changes none of these keys
+	if failed, err = b.reconcileSet(ctx, intended); err != nil { // they need an intent of their own, since rewriting changes none of these keys
 		return intended, nil // each is read again, and reports it
 	}
 	return failed, nil

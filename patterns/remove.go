@@ -19,7 +19,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 	var all []removing.Unattached
 	for i, p := range patterns {
 		if fields.IsNil(p) {
-			return nil, fmt.Errorf("pattern number %d is nil", i+1)
+			return nil, fmt.Errorf("pattern number %d is nil; leave it out", i+1)
 		}
 		x, err := p.Attach(host[T]{r})
 		if err == nil && x.Binding != nil {
@@ -37,7 +37,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 		case len(x.Containers) > 0:
 			err = errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
 		case x.Copies == nil && x.Outside == nil && x.Rows == nil && x.Audit == nil:
-			err = errors.New("the pattern stores no rows")
+			err = errors.New("the pattern stores no rows; leave it out")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)

@@ -57,7 +57,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 		return reconcileOne(ctx, v.r, "", &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 	}
 	return &tables.Error{Op: v.op, Table: v.r.Table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrInvalid,
-		Err: errors.New("the pattern holds what no entity asks for, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
+		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
 // wrongStill checks a finding again, since another process may have repaired it, or Repair itself with another

@@ -17,7 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// repairSet are findings that are repaired together, in one way.
+// repairSet holds findings that are repaired together in the same way.
 type repairSet struct {
 	v      *verifier
 	repair func(ctx context.Context, findings []*finding) error // all or none; it marks those that it has repaired
@@ -55,7 +55,7 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	return pagejob.Each(ctx, v.options.Concurrency, chunks, func(ctx context.Context, s *repairSet) error { return s.run(ctx) })
 }
 
-// setOf returns how a finding is repaired together with others, and the name of those; nil for one that is to be repaired alone.
+// setOf returns how a finding is repaired together with others, and the name of its group; nil if the finding must be repaired alone.
 func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 	a := &v.areas[f.site.area]
 	switch {
@@ -75,8 +75,8 @@ func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 	return "", nil
 }
 
-// run repairs the set while no other worker of the run writes a row that its entities share with others. A set that is refused is
-// divided, so that a finding that cannot be repaired delays only itself.
+// run repairs the set while no other worker of the run writes a row that its entities share with others. If the service refuses the set,
+// run divides it, so that a finding that cannot be repaired delays only itself.
 func (s *repairSet) run(ctx context.Context) error {
 	var names []string
 	for _, f := range s.all {
@@ -94,7 +94,7 @@ func (s *repairSet) run(ctx context.Context) error {
 		Write: func(all []*finding) error {
 			all = slices.DeleteFunc(slices.Clone(all), func(f *finding) bool { return f.Repaired })
 			if len(all) == 0 {
-				return nil // an earlier attempt has found them right
+				return nil // an earlier attempt has found nothing wrong with them
 			}
 			return s.repair(ctx, all)
 		},
@@ -103,7 +103,7 @@ func (s *repairSet) run(ctx context.Context) error {
 		},
 	}.Run(s.all)
 	if err != nil && ctx.Err() == nil {
-		return fatal(ctx, err) // each is looked at and repaired by itself
+		return fatal(ctx, err) // each is rechecked and repaired alone
 	}
 	return err
 }
@@ -123,8 +123,9 @@ func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// recheck reads the sites of findings and then their entities again, each together, as wrongStill does for one. It marks those at which
-// nothing is wrong any more, and returns those that can be repaired together, with their places and entities as they are now.
+// recheck reads the sites of findings and then their entities again, each together, as wrongStill does for one. It marks the findings at
+// whose sites nothing is wrong any more, and returns those that can be repaired together, with the current content of their sites and
+// entities.
 func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*finding, places []*seenPlace, entities map[tables.Key]*seenEntity, err error) {
 	table, near := v.areas[all[0].site.area].table, all[0].site.area == nearArea
 	keysOf := func(f *finding) (copied, claim tables.Key) {

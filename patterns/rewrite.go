@@ -13,7 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RewriteJob is a job that writes the entities again that are stored in an old form, such as encryption.Reencrypt.
+// RewriteJob is a job that rewrites entities that are stored in an old form, such as encryption.Reencrypt.
 type RewriteJob struct {
 	Op      string
 	Pattern string            // that the job is for, in findings
@@ -28,12 +28,12 @@ type RewriteJob struct {
 	CountsAll bool
 }
 
-// RewriteAll is for packages of this module. It writes the entities of a repository again that are stored in an old form: it reads
-// them by page, with JobOptions.Concurrency readers, and writes those of a partition in change sets, each entity under its own ETag. An entity for which a set is
-// refused is left out of it and written alone, so that it delays only itself. JobOptions.Found gets the entities that cannot be
-// read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change set for each 100 rows of entities in the old
-// form (50 with patterns that add rows or entities), and for each entity that is written alone those of its write, 1 more if it is
-// read again.
+// RewriteAll is for packages of this module. It writes the entities of a repository again that are stored in an old form: it reads them by
+// page, with JobOptions.Concurrency readers, and writes those of a partition in change sets, each entity under its own ETag. If the service
+// refuses a set because of one entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
+// entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change set for each 100 rows of
+// entities in the old form (50 with patterns that add rows or entities), and for each entity that is written alone those of its write, 1
+// more if it is read again.
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(host[T])
 	if !ok {
@@ -65,7 +65,7 @@ func (o *JobOptions) pages(op string, r *engine.Engine) *pagejob.Job {
 	return job
 }
 
-// findingOf returns a problem of a job as its caller gets it.
+// findingOf converts a problem of a job into the Finding that the caller gets.
 func findingOf(p pagejob.Problem) Finding {
 	f := Finding{Kind: Different, Pattern: p.Pattern, Table: p.Table, Location: p.Location, Entity: p.Entity, Err: p.Err, Repaired: p.Removed}
 	switch {

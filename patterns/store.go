@@ -91,7 +91,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
 	if options.OpenRepository != nil {
-		s.knowQueue(queue) // which the repositories will need that are not made yet
+		s.knowQueue(queue) // needed by repositories that are not made yet
 	}
 	return s, nil
 }
@@ -108,7 +108,7 @@ func (s *Store) Account() *tables.Account {
 // returns tables.ErrWiring. Requests: 0.
 func (s *Store) Table(name string) *tables.Table {
 	if s.Account() == nil {
-		return s.Account().Table(name) // whose operations say that it has no account
+		return s.Account().Table(name) // its operations return an error that it has no account
 	}
 	table := ownedBy(s.account.Table(s.prefix+name), s)
 	s.knowTable(table)
@@ -138,7 +138,7 @@ func (s *Store) Container(name string) *container.Client {
 // Queue returns a handle for a queue of the program's own messages; eventual.NewWorker handles them. Requests: 0.
 func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Queue, error) {
 	if s.Account() == nil {
-		return eventual.NewQueue(nil, name, options) // whose error says what is missing
+		return eventual.NewQueue(nil, name, options) // its operations return an error that says what is missing
 	}
 	q, err := eventual.NewQueue(s.account, s.lower(name), options)
 	if err == nil {
@@ -181,10 +181,10 @@ func (s *Store) Create(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Register has Create of the store that the table is from call create, after the tables, queues and containers exist: for packages that
-// store something before the first write, as package encryption stores the first data key. create does nothing if it is there
-// already, and several processes may call it at once. name says what it creates, for errors; of several functions of one name
-// the first one counts. For a table that Store.Table has not returned, nothing is called. Requests: 0.
+// Register makes Store.Create, of the store of the table, call create after the tables, queues and containers exist. It is for packages
+// that store something before the first write, as package encryption stores the first data key. create does nothing if it is there already,
+// and several processes may call it at once. name says what it creates, for errors; if several functions have one name, only the first is
+// called. For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
 	if s, ok := (*tables.OwnerOf(pass, table)).(*Store); ok {
 		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: table.Account(), Name: name}, Create: create, Late: true})
@@ -249,7 +249,7 @@ func (s *Store) knowContainer(c *container.Client) {
 	if c == nil {
 		return
 	}
-	url, _, _ := strings.Cut(c.URL(), "?") // behind it is a signature, if there is one
+	url, _, _ := strings.Cut(c.URL(), "?") // a signature may follow the question mark
 	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
 		if err := resource.CheckName(path.Base(url)); err != nil {
 			return tables.Invalid("Create", err)
@@ -262,7 +262,7 @@ func (s *Store) knowContainer(c *container.Client) {
 	}})
 }
 
-// ownedBy returns a handle for the same table that leads to its owner.
+// ownedBy returns a handle for the same table from which OwnerOf returns its owner.
 func ownedBy(table *tables.Table, owner any) *tables.Table {
 	owned := *table
 	*tables.OwnerOf(pass, &owned) = owner
@@ -280,7 +280,7 @@ func storeOf(table *tables.Table) *Store {
 	return nil
 }
 
-// runnerOf returns what carries the repository's intents, nil if the table is of no store, or of one without a queue.
+// runnerOf returns the runner of the repository's intents, nil if the table has no store or its store has no queue.
 func runnerOf(table *tables.Table) intents.Runner {
 	if s := storeOf(table); s != nil {
 		if s.runner == nil {
@@ -288,11 +288,11 @@ func runnerOf(table *tables.Table) intents.Runner {
 		}
 		return s.runner
 	}
-	runner, _ := (*tables.OwnerOf(pass, table)).(intents.Runner) // a test's table has one in place of a store
+	runner, _ := (*tables.OwnerOf(pass, table)).(intents.Runner) // a test gives its table a runner instead of a store
 	return runner
 }
 
-// refuseOverlap refuses a repository if another one of the store could take its entities for its own, and so their index rows.
+// refuseOverlap returns an error if another repository of the store could take the entities of this one, and their index rows, for its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
 	if s == nil {
 		return nil
@@ -316,15 +316,14 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 		}
 		for _, p := range other.Patterns {
 			if stores[p.Name] && (p.Copies != nil || p.Outside != nil) {
-				return fmt.Errorf("repository %s on the same table can have the same row keys, and has a pattern %q, too, whose rows nobody could tell apart; give the pattern another name", other.Name(), p.Name)
+				return fmt.Errorf("repository %s on the same table can have the same row keys, and also has a pattern %q, whose rows could not be distinguished; give one of the two patterns another name", other.Name(), p.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// knowAll registers the tables and containers of a repository and its patterns with the table's store, so that Store.Create
-// creates them.
+// knowAll registers the tables and containers
 func (r *Repository[T]) knowAll() {
 	s := storeOf(r.engine.Table)
 	if s == nil {
@@ -334,7 +333,7 @@ func (r *Repository[T]) knowAll() {
 		s.knowQueue(s.intents)
 	}
 	if _, passes := (*tables.OwnerOf(pass, r.engine.Table)).(runTime); passes {
-		return // what its patterns use may be the table itself
+		return // its patterns may use the table itself
 	}
 	s.mu.Lock()
 	s.engines = append(s.engines, r.engine)

@@ -34,7 +34,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	return report, err
 }
 
-// hand repairs findings, if that is the job, and gives them to the caller.
+// hand repairs findings if the job is Repair, and passes them to the caller.
 func (v *verifier) hand(ctx context.Context, findings []*finding) error {
 	var err error
 	if v.op == opRepair {
@@ -46,7 +46,7 @@ func (v *verifier) hand(ctx context.Context, findings []*finding) error {
 	return err
 }
 
-// tell gives findings to the caller, and counts those that it has given.
+// tell passes findings to the caller, and counts them.
 func (v *verifier) tell(findings []*finding, given *int64) error {
 	for _, f := range findings {
 		if *given++; v.options.Found == nil {
@@ -59,8 +59,7 @@ func (v *verifier) tell(findings []*finding, given *int64) error {
 	return nil
 }
 
-// progressed makes the run resumable from its present position, unless that lies within an auditor's list, and calls the
-// caller's Progress.
+// progressed makes the run resumable from its current position, unless it is within an auditor's list, and calls the caller's Progress.
 func (v *verifier) progressed() {
 	if !v.listing {
 		v.checkpoint.set(&v.state)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// area is one table, or one auditor, that stores something for entities.
+// area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
 type area struct {
 	table   *tables.Table     // the table of those rows, nil for an auditor
 	outside []*engine.Pattern // with copies in the table
@@ -32,12 +32,12 @@ type verifier struct {
 	locks   sharedlocks.Locks // for Repair and Rebuild
 
 	state    verifyState
-	failures []*finding // of the pages since the caller was given some
+	failures []*finding // failures of the pages since they were last passed to the caller
 	began    time.Time
 	rowsHere int64 // rows read by this run
 
 	checkpoint verifyState // a copy of state at the position from which the run can be resumed; zero before the first
-	listing    bool        // an auditor's list is being read, so the state has no such position
+	listing    bool        // an auditor's list is being read, so the run cannot be resumed from the state
 }
 
 func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
@@ -65,8 +65,8 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 	return v, nil
 }
 
-// addOutside adds the table in which a pattern stores its copies. In one table the rows of all patterns are read,
-// since a row does not name its pattern.
+// addOutside adds the table in which a pattern stores its copies. If patterns share a table, the rows of all of them are read, since a row
+// does not name its pattern.
 func (v *verifier) addOutside(p *engine.Pattern) {
 	table := p.Outside.Table
 	wanted := slices.ContainsFunc(v.r.Outside, func(q *engine.Pattern) bool {
@@ -111,8 +111,8 @@ func (v *verifier) outsideIn(table *tables.Table) int {
 // far reports whether there is anything outside of the near area.
 func (v *verifier) far() bool { return len(v.areas) > 1 }
 
-// ownerName returns the pattern that owns an outside row, as far as the row's key shows. known is false for a row of
-// another repository.
+// ownerName returns the name of the pattern that owns an outside row, if the row's key shows it. known is false for a row of another
+// repository.
 func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {

@@ -115,7 +115,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 	}
 	extraClaims := s.extraClaims
 	if p.reserved() {
-		// No Lag of a caller is long enough to tell a live writer from a dead one.
+		// A caller's Lag can be too short to distinguish a live writer from a dead one.
 		p.live = p.row.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
 		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
 			extraClaims = append(slices.Clip(extraClaims), claim)
@@ -254,7 +254,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 var (
 	errLeftReserved = errors.New("an orphaned reservation: the change was not completed and its intent is lost; Repair fills or frees the key")
 	// errNoTerm: rows written by an earlier version of the library have no term.
-	errNoTerm   = errors.New("a reservation without _tpTerm is there: its writer may still be alive. Its intent frees it; if the intent was lost, delete the row and its claim once no program of an earlier version runs")
+	errNoTerm   = errors.New("a reservation without _tpTerm, whose writer, of an earlier version, may still be running. Its intent frees it; if the intent was lost, delete the row and its claim when no program of that version runs any more")
 	errLeftOver = errors.New("an orphaned claim: its copy does not exist; Repair deletes it")
 )
 
@@ -273,7 +273,7 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 	return nil, nil, refused
 }
 
-// compareHeld compares what an auditor holds with what the entity requires.
+// compareHeld compares what an auditor has stored with what the entity requires.
 func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Finding) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Location)

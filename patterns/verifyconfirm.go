@@ -49,7 +49,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 		return func(ctx context.Context, s *candidate) error {
 			err := inspect(ctx, s)
 			if e := engine.AsError(err); e != nil && e.OfRow && v.areas[s.area].auditor == nil {
-				s.done, s.is = true, nil // a row that cannot be read, which the scan has told
+				s.done, s.is = true, nil // a row that cannot be read, which the scan has already reported
 				return nil
 			}
 			return err

@@ -29,7 +29,7 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 	return nil
 }
 
-// unreadable tells of a row of an entity that cannot be read.
+// unreadable reports a row of an entity that cannot be read.
 func (pg *page) unreadable(table *tables.Table, row *engine.StoredRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
@@ -127,7 +127,7 @@ func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 	return nil
 }
 
-// fail records something that cannot be read, if there is an error, and only once.
+// fail records an error of something that cannot be read, each only once; a nil error records nothing.
 func (pg *page) fail(d Finding) {
 	if d.Err == nil || !pg.first || !pg.chosen(d.Pattern) {
 		return
@@ -162,7 +162,7 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	switch {
-	case row.Problem != nil: // which may be of the property that Where compares
+	case row.Problem != nil: // Where may compare the property that cannot be read
 		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
 		return e, nil
 	case !v.r.Schema.Own.Meets(row.Key, row.Properties):

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// aim says which facts a scan is about.
+// aim says which facts a scan collects.
 type aim struct {
 	first   bool       // the rows are read for the first time
 	nearby  bool       // facts of the near area
@@ -18,7 +18,8 @@ type aim struct {
 	to      *collector // takes the facts of its buckets; nil for a scan whose facts are added to sums
 }
 
-// page is what a reader notes of one page of rows. The run's state does not change until the page is complete and the run takes it.
+// page holds the facts that a reader collects from one page of rows. The run's state does not change until the page is complete and the run
+// takes it.
 type page struct {
 	*verifier
 	aim
@@ -30,13 +31,13 @@ type page struct {
 	failures []*finding
 }
 
-// stretch is where the rows of one partition begin on a page.
+// stretch marks where the rows of one partition begin on a page.
 type stretch struct {
 	partition string
 	facts     int // noted before
 }
 
-// noted is a fact for a tally.
+// noted is a fact as it is added to the sums.
 type noted struct {
 	value  tally.Sum
 	fact   *fact // nil for sums, which do not need it
@@ -45,7 +46,7 @@ type noted struct {
 	wanted bool
 }
 
-// enter notes that the next row is in a partition.
+// enter records the partition of the next row.
 func (pg *page) enter(partition string) {
 	pg.rows++
 	pg.hash.nextRow()
@@ -68,7 +69,7 @@ func (pg *page) count(f *fact, wanted bool) {
 	pg.facts = append(pg.facts, n)
 }
 
-// scan returns a scan of a table whose readers note the facts of its rows with visit.
+// scan returns a scan of a table whose readers collect the facts of its rows with visit.
 func (v *verifier) scan(table *tables.Table, ranges []rangescan.Range, a aim, visit func(context.Context, *page, *engine.StoredRow) error) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{Table: table, Ranges: ranges, Readers: v.options.Concurrency, Size: v.options.pageSize,
 		New: func() *page { return &page{verifier: v, aim: a} },
@@ -78,7 +79,7 @@ func (v *verifier) scan(table *tables.Table, ranges []rangescan.Range, a aim, vi
 	}
 }
 
-// take adds a page that lay at a range of the entities' table, or nil for another table, to the state.
+// take adds a page to the state; at is the page's range in the entities' table, nil for a page of another table.
 func (v *verifier) take(pg *page, at *rangescan.Range) {
 	s := &v.state
 	s.Rows += pg.rows

@@ -37,7 +37,7 @@ const openFacts = 100_000
 // can be open: a partition belongs to the one that was current when its first row was counted.
 type partitionRun struct {
 	Spans rangescan.Union
-	Group int // buckets with unequal sums; earlier ones are compared already
+	Group int // next group of buckets with unequal sums; earlier groups were compared already
 	sums  tally.Sums
 }
 
@@ -58,7 +58,7 @@ func (v *verifier) run(ctx context.Context) error {
 	return nil
 }
 
-// ranges are what is read of the entities' table.
+// ranges returns the ranges of the entities' table to read.
 func (v *verifier) ranges() []rangescan.Range { return tablescan.Partitions(v.options.Partitions) }
 
 // scanEntities scans the entities' table for the first time. It compares each run of partitions once the run is long
@@ -95,8 +95,8 @@ func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*pag
 	return scan
 }
 
-// runAt returns the run of what lies behind a point. A partition of which rows were counted keeps its run, also if it is read on from its
-// beginning.
+// runAt returns the run to which the rows after a point belong. A partition whose rows were counted keeps its run, even if a reader starts
+// at its beginning again.
 func (v *verifier) runAt(at rangescan.Point) *partitionRun {
 	if _, open := v.state.Open[at.Partition]; at.Side == rangescan.Behind || at.Border() && !open {
 		return v.state.Near
@@ -104,8 +104,8 @@ func (v *verifier) runAt(at rangescan.Point) *partitionRun {
 	return v.runOf(at.Partition)
 }
 
-// runOf returns the run of a partition of which rows were read. A run can end before a partition of which none was; on Cosmos DB, where
-// rows are unordered, a scan of the table has only one run.
+// runOf returns the run of a partition whose rows were read. A run ends only before a partition that no reader has begun; on Cosmos DB,
+// where rows are unordered, a scan of the table has only one run.
 func (v *verifier) runOf(partition string) *partitionRun {
 	s := &v.state
 	if closing, open := s.Open[partition]; open && closing {
@@ -123,7 +123,8 @@ func (v *verifier) runOf(partition string) *partitionRun {
 	return s.Near
 }
 
-// closeRun ends the current run unless the one before is still to be compared. It is compared when its last partition is read to the end.
+// closeRun ends the current run unless the previous one has not been compared yet. The ended run is compared when its last partition was
+// read to the end.
 func (v *verifier) closeRun() {
 	s := &v.state
 	if s.Near.sums.Facts == 0 || s.Closing != nil {
@@ -149,7 +150,7 @@ func (v *verifier) border(from rangescan.Point, end *rangescan.Point) *rangescan
 	return nil
 }
 
-// compareRun compares the run of partitions that has ended, if one has.
+// compareRun compares the run of partitions that has ended, if there is one.
 func (v *verifier) compareRun(ctx context.Context) error {
 	run := v.state.Closing
 	for _, closing := range v.state.Open {
@@ -177,7 +178,7 @@ func (v *verifier) within(spans rangescan.Union) []rangescan.Range {
 	return slices.DeleteFunc(v.ranges(), func(r rangescan.Range) bool { return !spans.Covers(r.From) })
 }
 
-// drain reads everything of a scan.
+// drain runs a scan to its end.
 func (v *verifier) drain(ctx context.Context, scan tablescan.Scan[*page]) error {
 	for page, err := range scan.Pages(ctx, tablescan.State{}) {
 		if err != nil {

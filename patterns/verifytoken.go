@@ -29,7 +29,7 @@ type verifyState struct {
 	Entities, Rows, Candidates, Repaired int64
 	Findings                             int64 `json:"Discrepancies"` // as earlier builds name it
 
-	NearFacts, ClosingFacts, FarFacts int64 // of the sums, whose texts follow the JSON
+	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums, whose texts follow the JSON
 
 	far tally.Sums
 }
@@ -130,19 +130,19 @@ func (s *verifyState) parse(token, run string) error {
 	return nil
 }
 
-// set makes s a copy of another state that shares none of its sums, which the run goes on to change.
+// set makes s a deep copy of another state, whose sums the run continues to change.
 func (s *verifyState) set(from *verifyState) {
 	near, closing := s.Near, s.Closing
 	*s = *from
 	s.Near, s.Closing, s.Open = from.Near.into(near), from.Closing.into(closing), maps.Clone(from.Open)
 }
 
-// valid reports whether a run can be one of a token.
+// valid reports whether a token can contain the run.
 func (p *partitionRun) valid() bool {
 	return p.Group >= 0 && p.Group <= tally.Buckets && p.Spans.Valid()
 }
 
-// into copies a run of partitions into another one, or a new one if there is none.
+// into copies a run of partitions into another one, or into a new one if that is nil.
 func (p *partitionRun) into(other *partitionRun) *partitionRun {
 	if p == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 // Aggregate summarizes a value of the entities of a group.
 type Aggregate struct {
 	Count         int64 // number of entities
-	Sum, Min, Max int64 // of their values; 0 if Count is 0
+	Sum, Min, Max int64 // sum, minimum and maximum of their values; 0 if Count is 0
 }
 
 // The properties of the row of a Summary. A Count stores the first one only.
@@ -48,7 +48,7 @@ func setAggregate(row *tables.Entity, a Aggregate) {
 	row.Set(maxProperty, tables.Int64(a.Max))
 }
 
-// adding is an Aggregate while values are added, whose sum may exceed 64 bits for a moment.
+// adding is an Aggregate while values are added; its sum may temporarily exceed 64 bits.
 type adding struct {
 	Aggregate
 	sum big.Int
@@ -65,14 +65,14 @@ func (a *adding) add(v int64) {
 // result returns the aggregate, or an error if the sum of all values does not fit into an Int64.
 func (a *adding) result() (Aggregate, error) {
 	if !a.sum.IsInt64() {
-		return Aggregate{}, errors.New("the sum of the values does not fit into the 64 bits of a stored number; count in a larger unit, or divide the entities into more groups")
+		return Aggregate{}, errors.New("the sum of the values does not fit into a 64-bit integer; use a larger unit for the values, or more groups")
 	}
 	a.Sum = a.sum.Int64()
 	return a.Aggregate, nil
 }
 
-// without returns the aggregate of a group that values have left and others will join. It reports false if that does not follow from
-// the numbers: the least or the greatest value leaves, and the next one is not known; or other programs have left wrong numbers.
+// without returns the aggregate of a group after some values have left and before others join. It returns false if the stored numbers do
+// not determine it: the least or the greatest value leaves, so the next one is unknown, or other programs have stored wrong numbers.
 func (a Aggregate) without(leaving, joining []int64) (rest adding, known bool) {
 	switch left := a.Count - int64(len(leaving)); {
 	case left < 0:

@@ -45,7 +45,7 @@ func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64,
 	return a.Count, countOrNone(before), err
 }
 
-// countOrNone returns a stored number, -1 for none.
+// countOrNone returns the stored number, or -1 if there is none.
 func countOrNone(a *Aggregate) int64 {
 	if a == nil {
 		return -1

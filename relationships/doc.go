@@ -18,16 +18,16 @@
 //	projects      members_P                           Count=2
 //	projects      members_P!_Sales!_empid^1000223     the child (Sales, empid_000223) of the parent (projects, P)
 //
-// The third form, a child that holds its parent's properties, is package denormalization. References, pairs and caches store
-// nothing: a Reference goes by a link that its entity stores, or by a convention of keys.
+// The third form, a child that holds its parent's properties, is package denormalization. References, pairs and caches store nothing: a
+// Reference follows a link that its entity stores, or a convention of keys.
 //
 // # Guarantee
 //
-// Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with which it was read. So it
-// is the number of children at every moment, even with concurrent writers, crashes and repeated requests. After a
-// conflict the change is tried again, up to Schema.MaxAttempts of the children. ParentCount refuses a child whose parent
-// does not exist. If the number would be negative, or a Count or a group has no row yet, the library counts the
-// children. Summary reads them, too, when the one with the least or greatest value goes.
+// Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with which it was read. So it is the
+// number of children at every moment, even with concurrent writers, crashes and repeated requests. After a conflict the change is tried
+// again, up to Schema.MaxAttempts of the children. ParentCount refuses a child whose parent does not exist. If the number would be
+// negative, or a Count or a group has no row yet, the library counts the children. Summary also reads them if the child with the least or
+// greatest value leaves the group.
 //
 // Members: row and number are written in one transaction, by an intent. They always equal each other, and converge with
 // the children as package eventual says.

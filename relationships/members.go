@@ -62,18 +62,18 @@ func (x *memberRows[C]) rows() *tables.Table {
 	return x.host.Table()
 }
 
-// countKey is where the number of a parent's members is: the first of its rows.
+// countKey returns the key of the row with the number of a parent's members, the first of its rows.
 func (x *Members[C]) countKey(parent tables.Key) tables.Key {
 	return tables.Key{Partition: parent.Partition, Row: compoundkey.Join(x.name, compoundkey.String(parent.Row))}
 }
 
-// memberKey is where the row of a child is.
+// memberKey returns the key of a child's row.
 func (x *Members[C]) memberKey(parent, child tables.Key) tables.Key {
 	row := compoundkey.Join(x.name, compoundkey.String(parent.Row), compoundkey.String(child.Partition), compoundkey.String(child.Row))
 	return tables.Key{Partition: parent.Partition, Row: row}
 }
 
-// childOf is the inverse of memberKey; false for the row of a number.
+// childOf is the inverse of memberKey; it returns false for the row with the number.
 func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
 	parent.Partition = row.Partition
 	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
@@ -94,7 +94,8 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 		}
 		places = append(places, to)
 	}
-	// A child that a program without Members has put under a key that is too long has no row at the parent that it leaves.
+	// If a program without Members has stored a child whose row would have too long a key, the child has no row at the parent that it
+	// leaves.
 	if from != "" && x.checkMember(from, c.Key) == nil {
 		places = append(places, from)
 	}
@@ -142,7 +143,7 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 		if belongs {
 			return err
 		}
-		return nil // an intent of an older build names the parent that the child left: there is no row
+		return nil // the intent of an older build names the parent that the child left, where it has no row
 	}
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
@@ -171,7 +172,7 @@ func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *t
 	}
 	stored, ok := countIn(row)
 	if !ok || stored.Count+delta < 0 {
-		// The first member of all, or rows were removed by hand.
+		// This is the parent's first member, or rows were removed by hand.
 		if stored, err = x.scan(ctx, parent); err != nil {
 			return nil, err
 		}
@@ -179,7 +180,7 @@ func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *t
 	return []driver.RowOperation{{Verb: verb, Row: member}, putCount(row, Aggregate{Count: max(stored.Count+delta, 0)})}, nil
 }
 
-// putCount is the write of a number under the ETag of the row that was read.
+// putCount returns the write of a number under the ETag of the row that was read.
 func putCount(row *tables.Entity, a Aggregate) driver.RowOperation {
 	return putRow(row, func(next *tables.Entity) { setCount(next, a) })
 }
@@ -207,7 +208,7 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	}
 	a, ok := countIn(row)
 	if !ok {
-		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("property %s is missing or not a number; run Repository.Repair", countProperty)}
+		return 0, &tables.Error{Op: "Count", Table: m.rows().Name(), Key: row.Key, Pattern: x.name, Kind: tables.ErrGarbled, Err: fmt.Errorf("property %s is missing or not a number; run Members.Recount", countProperty)}
 	}
 	return a.Count, nil
 }
@@ -261,7 +262,7 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 			return
 		}
 		keys := make([]tables.Key, 0, defaultBatch)
-		// flush yields what was collected, and reports whether there is to be more.
+		// flush yields the collected members, and reports whether the iteration continues.
 		flush := func() bool {
 			for v, err := range m.host.GetMany(ctx, keys, nil) {
 				if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// facts are the row at the child's parent. A child whose row would have a key that is too long is an
-// error: a program without Members has stored it.
+// facts returns the fact that the child has a row at its parent. It returns an error for a child whose row would have too long a key, which
+// a program without Members has stored.
 func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {

@@ -32,11 +32,11 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	return &Pair[A, B]{as, bs, partner}, nil
 }
 
-// belong refuses two entities that are no pair.
+// belong returns an error if two entities are not a pair.
 func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
 		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
-			Err: fmt.Errorf("the partner function returned (%q, %q) for it, and the other entity has (%q, %q); both must be equal, in the partition of the first and with another row key", want.Partition, want.Row, b.Partition, b.Row)}
+			Err: fmt.Errorf("the partner function returned the key (%q, %q), but the other entity has the key (%q, %q); they must be equal, in the partition of the first entity and with another row key", want.Partition, want.Row, b.Partition, b.Row)}
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err e
 	return a, b, nil
 }
 
-// there returns nil for an entity that does not exist.
+// there returns a nil entity and no error if the entity does not exist.
 func there[T any](v *T, err error) (*T, error) {
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil

@@ -22,9 +22,9 @@ type ParentCount[C, P any] struct {
 	repository driver.Binding[C]
 }
 
-// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, which must be in the child's own
-// partition, or false if the child has no parent. It is pure, and looks at stored properties only. count returns the field that has the number, which the
-// parents' own writers leave alone; a Replace of what they have read does. name tells the count from the children's other
+// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, which must be in the child's own partition, or
+// false if the child has no parent. It is pure, and looks at stored properties only. count returns the field with the number. The writers
+// of the parents must not change it; a Replace of a parent that was read keeps it. name distinguishes the count from the children's other
 // patterns.
 func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (tables.Key, bool), count func(*P) *int) *ParentCount[C, P] {
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// parentIn returns the key of an entity's parent, and refuses one that no entity can have.
+// parentIn returns the key of an entity's parent, and an error if that key is illegal.
 func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key, ok bool, err error) {
 	if key, ok = parentOf(v); !ok {
 		return tables.Key{}, false, nil
@@ -16,7 +16,7 @@ func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key
 	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }
 
-// rememberParent notes the parent of an entity. What has none that can be never was counted.
+// rememberParent returns the prior state of an entity: its parent. An entity without a legal parent key was never counted.
 func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
 	key, ok, err := parentIn(parentOf, v)
 	if err != nil || !ok {
@@ -25,7 +25,7 @@ func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string 
 	return []string{driver.JoinKey(key)}
 }
 
-// moves returns the place that a change takes an entity out of, and the one that it puts it into; "" for none.
+// moves returns the parent from which a change removes an entity, and the one to which it adds it; "" for none.
 func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
 	if len(c.Prior) > 0 {
 		from = c.Prior[0]

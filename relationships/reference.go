@@ -16,8 +16,8 @@ type Source[P any] interface {
 	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
 }
 
-// FromRepository is the Source that reads each entity from its table. concurrency is the maximum number of concurrent
-// requests (default 8, for 0). Requests: 1 for each different key.
+// FromRepository returns the Source that reads each entity from its table. concurrency is the maximum number of concurrent requests
+// (default 8, for 0). Requests: 1 for each different key.
 func FromRepository[P any](repo *patterns.Repository[P], concurrency int) Source[P] {
 	return &fromRepository[P]{repo, concurrency}
 }
@@ -41,7 +41,7 @@ func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[
 	return found, nil
 }
 
-// unique returns each key once, in the order in which they came.
+// unique returns each key once, in the order of their first occurrence.
 func unique(keys []tables.Key) []tables.Key {
 	seen := make(map[tables.Key]bool, len(keys))
 	once := make([]tables.Key, 0, len(keys))
@@ -57,7 +57,7 @@ func unique(keys []tables.Key) []tables.Key {
 // department. It is a value, safe for concurrent use.
 type Reference[C, P any] struct {
 	Source Source[P]
-	// Key returns the key of the referenced entity, false for none. It is computed from stored properties (a stored
+	// Key returns the key of the referenced entity, or false if there is no reference. It is computed from stored properties (a stored
 	// link), or from the entity's own key (a convention such as SameKey). It must be pure.
 	Key func(*C) (tables.Key, bool)
 	// Batch is the number of entities that Join reads ahead, so that several references to one entity cost one read
@@ -67,7 +67,7 @@ type Reference[C, P any] struct {
 
 const defaultBatch = 100
 
-// SameKey is the convention that two entities which belong together have one key, in two tables: Reference.Key for that.
+// SameKey is a Reference.Key for the convention that two entities which belong together have the same key in two tables.
 func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 	return func(v *C) (tables.Key, bool) { return repo.KeyOf(v), true }
 }
@@ -108,10 +108,10 @@ type Joined[C, P any] struct {
 	Parent *P // nil if Child has no reference, or the entity does not exist; children of one batch share it
 }
 
-// Join yields entities with those that they refer to, in the order in which they come: what Query.All yields, say. An error
-// comes once, last. Each batch is looked up at once, every key in it once, and no more than a batch is in memory.
+// Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same order. An error comes once, last.
+// It looks up the keys of one batch together, each key once, and holds no more than a batch in memory.
 //
-// The two are not read at one moment: Parent is as it was a little later than Child, or as a Cache has it.
+// Child and Parent are not read at one moment: Parent is read a little later than Child, or comes from a Cache.
 //
 // Requests: those of children, and of the Source for each batch.
 func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]) iter.Seq2[Joined[C, P], error] {
@@ -145,7 +145,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 	}
 }
 
-// join yields one batch, and reports whether there is to be more.
+// join yields one batch, and reports whether the iteration continues.
 func (r *Reference[C, P]) join(ctx context.Context, batch []*C, yield func(Joined[C, P], error) bool) bool {
 	keys := make([]tables.Key, 0, len(batch))
 	for _, v := range batch {

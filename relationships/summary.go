@@ -62,7 +62,7 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 	return k.read(ctx, partition, group)
 }
 
-// in returns the summary in its repository, and refuses a group that it cannot have.
+// in returns the summary in its repository, and an error for a group that it cannot have.
 func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
@@ -77,10 +77,10 @@ type GroupAggregate struct {
 	Aggregate
 }
 
-// All yields the stored groups of a partition in their order. A group whose last entity has gone is yielded with Count 0; one of which
-// no entity has changed since the summary was attached has no row, and is not yielded. An error is yielded once, as the last
-// element: tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each page of at
-// most 1,000.
+// All yields the stored groups of a partition in their order. It yields a group whose last entity has left with Count 0. It does not yield
+// a group without a stored row: one of which no entity has changed since the summary was attached. An error is yielded once, as the last
+// element: tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each page of at most
+// 1,000.
 func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupAggregate, error] {
 	k, err := x.in("All", "")
 	if err == nil && x.tally.group == nil {
@@ -103,7 +103,7 @@ func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupA
 	}
 }
 
-// groupIn returns the group that a row is of, and its aggregate.
+// groupIn returns the group of a row, and its aggregate.
 func (x *Summary[C]) groupIn(table *tables.Table, row *tables.Entity) (g GroupAggregate, err error) {
 	garbled := func(err error) (GroupAggregate, error) {
 		return GroupAggregate{}, &tables.Error{Op: "All", Table: table.Name(), Key: row.Key, Pattern: x.tally.name, Kind: tables.ErrGarbled, Err: err}

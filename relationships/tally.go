@@ -17,14 +17,14 @@ import (
 // attempts limits how often a row is read and written again on conflict.
 const attempts = 10
 
-// tally keeps an Aggregate for each group of a partition's entities, in a row of the partition: what Count and Summary have in common.
-// Each change of a group's values writes the row, so its ETag detects any concurrent change. The row is never removed; if it does
-// not exist yet, the insert detects a concurrent one.
+// tally is the common part of Count and Summary: it keeps an Aggregate for each group of a partition's entities, in a row of the partition.
+// Each change of a group's values writes the row, so its ETag detects any concurrent change. The row is never removed; if it does not exist
+// yet, the insert detects a concurrent one.
 type tally[C any] struct {
 	name  string
 	value func(*C) (int64, bool)              // false: the entity does not count
 	group func(*C) string                     // nil: one group, in a row named name
-	span  func(group string) compoundkey.Span // where the entities of a group are; nil: anywhere
+	span  func(group string) compoundkey.Span // row keys of a group's entities; nil: all keys of the partition
 	get   func(*tables.Entity) (Aggregate, bool)
 	set   func(*tables.Entity, Aggregate)
 
@@ -49,7 +49,7 @@ func (x *tally[C]) in(op string) (*keeper[C], error) {
 	return &keeper[C]{x, host}, err
 }
 
-// entry is what one entity adds to a tally.
+// entry is the contribution of one entity to a tally.
 type entry struct {
 	group string
 	value int64
@@ -83,10 +83,11 @@ func priorEntry(prior []string) (e entry, counts bool, err error) {
 	return e, true, err
 }
 
-// movement is what changes in a group.
+// movement holds the values that leave and join a group.
 type movement struct{ leaving, joining []int64 }
 
-// movesOf returns what a change set changes, by group, and the entities that move. Others count as they are stored.
+// movesOf returns the movements of a change set by group, and the keys of the entities that cause them. All other entities count as they
+// are stored.
 func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
 	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
@@ -131,7 +132,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 	for _, group := range slices.Sorted(maps.Keys(all)) {
 		key, err := x.key(changes[0].Key.Partition, group)
 		if err != nil && len(all[group].joining) == 0 {
-			continue // a program without the tally has stored what leaves: there is no row
+			continue // a program without the tally has stored the leaving entities, so the group has no row
 		}
 		if err != nil {
 			return nil, err
@@ -143,8 +144,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 		stored, valid := x.get(row)
 		next, known := stored.without(all[group].leaving, all[group].joining)
 		if !valid || !known {
-			// The first entity of a group, or of a program that keeps it; the least or the greatest value has gone; or what other
-			// programs have left.
+			// The group has no valid row yet, the least or the greatest value has left, or other programs have stored wrong numbers.
 			if next, err = x.scan(ctx, key.Partition, group, moved); err != nil {
 				return nil, err
 			}
@@ -179,12 +179,12 @@ func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.
 	return row, err
 }
 
-// put is the write of an aggregate.
+// put returns the write of an aggregate.
 func (x *tally[C]) put(row *tables.Entity, a Aggregate) driver.RowOperation {
 	return putRow(row, func(next *tables.Entity) { x.set(next, a) })
 }
 
-// putRow is the write of a row under the ETag that it was read with.
+// putRow returns the write of a row under the ETag that it was read with.
 func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
 	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
 	set(next)
@@ -240,7 +240,7 @@ func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Ag
 	return a, nil
 }
 
-// recount adds a group up again, and writes its row if that holds something else.
+// recount adds a group up again, and writes its row if the row has another aggregate.
 func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
 	key, err := x.key(partition, group)
 	if err != nil {
@@ -251,8 +251,8 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 	})
 }
 
-// recount adds up again, and writes a row that holds something else, under the ETag that it was read with before. was is nil if the
-// row did not exist or held no valid aggregate.
+// recount reads a row, adds up with scan, and writes the row under its ETag if it has another aggregate. was is nil if the row did not
+// exist or held no valid aggregate.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
 	put func(*tables.Entity, Aggregate) driver.RowOperation, scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -273,7 +273,7 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 	return is, was, err
 }
 
-// checkRowKeys refuses a name whose row keys would be among the entities' own.
+// checkRowKeys returns an error for a name whose row keys would be among the entities' own.
 func checkRowKeys(what, name string, own compoundkey.Span) error {
 	if _, err := compoundkey.Encode(name); err != nil {
 		return err

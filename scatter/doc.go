@@ -17,11 +17,10 @@
 //
 // # How n changes
 //
-// The record stores n for all row keys below the horizon, a position in the order of row keys. That part never
-// changes. Each line of Epochs holds a position and the n that applies from there on; a position is what a row key
-// begins with, in ticks of 100 ns or as a number. A program that writes an entity at or above the horizon first moves
-// the horizon up, under the record's ETag: with [ByTime], to the end of the minute. [Spread.Resize] adds a line at
-// the horizon, from where the new n applies.
+// The record stores n for all row keys below the horizon, a position in the order of row keys. That part never changes. Each line of Epochs
+// holds a position and the n that applies from there on. A position is the time or number in a row key, the time in ticks of 100 ns. A
+// program that writes an entity at or above the horizon first moves the horizon up, under the record's ETag: with [ByTime], to the end of
+// the minute. [Spread.Resize] adds a line at the horizon, from where the new n applies.
 //
 // So a program with an old record does no harm: everything in it still holds, and for row keys above its horizon the
 // program reads the record again. No clocks are compared, no program waits for another to reload, and no entity ever

@@ -70,7 +70,7 @@ func (l *layout) partitions(position int64) int {
 	return l.epochs[i].n
 }
 
-// most returns how many partitions hold the entities of a span.
+// most returns the largest number of partitions that applies within a span.
 func (l *layout) most(o Order, span compoundkey.Span) int {
 	n := 0
 	for i, e := range l.epochs {
@@ -119,7 +119,7 @@ func (r *record) read(o Order) (*layout, error) {
 		return nil, fmt.Errorf("the record has version %d, and this build reads version %d; use a newer build", r.Version, recordVersion)
 	}
 	if r.Order != o.name {
-		return nil, fmt.Errorf("%w: it has %q, and this program's is %q", errOtherOrder, r.Order, o.name)
+		return nil, fmt.Errorf("%w: the record has Order %q, and this program has %q", errOtherOrder, r.Order, o.name)
 	}
 	l := &layout{horizon: r.Horizon}
 	last := int64(-1)

@@ -15,7 +15,7 @@ func (s *Spread[T]) recordKey() tables.Key {
 	return tables.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
 }
 
-// load reads the record; both are nil if there is none, and so no entity either.
+// load reads the record. If there is none, and so no entity either, it returns nil for both.
 func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, error) {
 	r, err := s.records.Get(ctx, s.recordKey())
 	if errors.Is(err, tables.ErrNotFound) {
@@ -57,7 +57,7 @@ func (s *Spread[T]) find(ctx context.Context, op string, position int64) (*layou
 	return nil, nil
 }
 
-// reach moves the horizon above the position, unless it is there already.
+// reach moves the horizon above the position, unless it is above it already.
 func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error {
 	if s.known.Load().covers(position) {
 		return nil
@@ -166,8 +166,7 @@ func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	return s.order.public(l.epochs[len(l.epochs)-1]), nil
 }
 
-// Epochs returns how row keys are spread, oldest first; none before the first write. The last Epoch has no end.
-// Requests: 1.
+// Epochs returns the epochs of row keys, oldest first; before the first write there are none. The last Epoch has no end. Requests: 1.
 func (s *Spread[T]) Epochs(ctx context.Context) ([]Epoch, error) {
 	_, l, err := s.load(ctx, "Epochs")
 	if l == nil || err != nil {

@@ -49,7 +49,7 @@ type Load struct {
 	Peak      int     // entities in its busiest second
 	Over      int     // maximum error of Peak, which is never too low
 	Total     int     // entities in all seconds that the meter looks back
-	Share     float64 // of the target, in the busiest second
+	Share     float64 // share of the target in the busiest second
 }
 
 // NewMeter makes a meter. Invalid options are tables.ErrWiring.

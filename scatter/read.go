@@ -153,11 +153,11 @@ func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	return err
 }
 
-// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span
-// applies to the row keys after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from),
-// compoundkey.Time(to)). A row that does not fit is
-// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. If the loop ends early, all queries stop. Requests: 1 for each
-// partition and page, and 1 for the record unless the span ends below the known horizon.
+// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span applies to the row keys
+// after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)). For a row that does not fit the type
+// it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. If the
+// loop ends early, all queries stop. Requests: 1 for each partition and page, and 1 for the record unless the span ends below the known
+// horizon.
 func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"

@@ -51,12 +51,12 @@ type Spread[T any] struct {
 	name     string
 	order    Order
 	row      func(*T) string
-	first    int // n if there is no record
+	first    int // number of partitions if there is no record
 	attempts int
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first read; its content never becomes wrong
+	known    atomic.Pointer[layout] // nil before the first read; an old one may be incomplete, but never wrong
 	moving   chan struct{}          // held by the goroutine that moves the horizon
 }
 
@@ -159,7 +159,7 @@ func invalid(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrInvalid, err)
 }
 
-// miswired is the error of a wrong program.
+// miswired returns the tables.ErrWiring for a wrong schema or pattern.
 func miswired(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrWiring, err)
 }

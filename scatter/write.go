@@ -17,7 +17,7 @@ type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []func(*T) ([]driver.Copy, error)
-	// reach makes the partition of a new entity known, look that of a stored one; both are nil for Natural
+	// reach finds the partition of a new entity, look that of a stored one; both are nil for Natural
 	reach, check func(ctx context.Context, op string, v *T) error
 }
 

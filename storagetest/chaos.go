@@ -31,8 +31,8 @@ type Chaos struct {
 
 	// Latency is how far each request moves the virtual clock, and Jitter the maximum that is added to it at random.
 	Latency, Jitter time.Duration
-	// Before is called with each request before it is processed, so that a test can make other requests first. It is
-	// also called for the requests that it makes itself.
+	// Before is called with each request before it is processed, so that a test can make other requests first. Requests that Before itself
+	// makes call it, too.
 	Before func(*http.Request)
 
 	// PartitionLimit answers 503 ServerBusy to requests that exceed 2,000 entities a second in one partition, by the

@@ -49,7 +49,7 @@ func Simulated() (bool, error) {
 	case "simulator":
 		return true, nil
 	default:
-		return false, fmt.Errorf("storagetest: %s is %q; it can be azurite or simulator", ServiceVariable, value)
+		return false, fmt.Errorf("storagetest: %s is %q; it must be azurite or simulator", ServiceVariable, value)
 	}
 }
 

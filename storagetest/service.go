@@ -86,7 +86,7 @@ func newAccountService(connectionString string) (*Service, error) {
 		}
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, errors.New("connection string: a setting has no '='")
+			return nil, errors.New("connection string: a setting has no '='; each must be name=value")
 		}
 		settings[name] = value
 	}
@@ -98,7 +98,7 @@ func newAccountService(connectionString string) (*Service, error) {
 		return s, nil
 	}
 	if settings["AccountKey"] == "" && settings["SharedAccessSignature"] == "" {
-		return nil, errors.New("connection string: neither AccountKey nor SharedAccessSignature is set")
+		return nil, errors.New("connection string: neither AccountKey nor SharedAccessSignature is set; set one of them")
 	}
 	s := &Service{
 		ConnectionString: connectionString,
@@ -110,7 +110,7 @@ func newAccountService(connectionString string) (*Service, error) {
 		keep:             true,
 	}
 	if s.TableEndpoint == "" {
-		return nil, errors.New("connection string: neither TableEndpoint nor AccountName is set")
+		return nil, errors.New("connection string: neither TableEndpoint nor AccountName is set; set one of them")
 	}
 	return s, nil
 }

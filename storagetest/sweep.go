@@ -56,7 +56,7 @@ type Ending struct {
 	Err error
 	// Attempts is how often the caller called the operation.
 	Attempts int
-	// Point is the run; the one without faults has a nil Fault.
+	// Point identifies the run; in the run without faults, Point.Fault is nil.
 	Point Point
 }
 

@@ -38,7 +38,7 @@ func TestAccountFromEnv(t *testing.T) {
 		{set: []string{name, key, sas}, names: key + " and " + sas},
 		{set: []string{name, key, mode}, names: mode + "=login and " + key},
 		{set: []string{name, sas, mode}, names: mode + "=login and " + sas},
-		{set: []string{connection, name, key, sas, mode}, names: "only one may be"},
+		{set: []string{connection, name, key, sas, mode}, names: "set only one of them"},
 	} {
 		for variable := range values {
 			t.Setenv(variable, "")

@@ -106,7 +106,7 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 			return e
 		}
 		if first, twice := seen[key.Row]; twice {
-			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row once", first+1, i+1)
+			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
 			e.Key, e.Change = Loggable(rows.Open, key), i+1
 			return writes[i].explain(e)
 		}

@@ -53,11 +53,11 @@ func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	case len(ways) == 0:
 		return nil, Wiringf(op, "", "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
 	case len(ways) > 1:
-		return nil, Wiringf(op, "", "%s are set; only one may be", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
+		return nil, Wiringf(op, "", "%s are set; set only one of them", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
 	case text != "" && name != "":
-		return nil, Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; only one may be")
+		return nil, Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; set only one of them")
 	case text == "" && name == "":
-		return nil, Wiringf(op, "", "%s needs AZURE_STORAGE_ACCOUNT", ways[0])
+		return nil, Wiringf(op, "", "%s is set without AZURE_STORAGE_ACCOUNT; set both", ways[0])
 	}
 	account, err := accountFromEnv(text, name, key, sas, options)
 	if err != nil {

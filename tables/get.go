@@ -45,7 +45,7 @@ func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]
 	}
 	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // without the header Answered stays zero; then the age of a reservation is unknown
 	if row.Key != key {
-		return nil, failure(op, t.name, key, rowreader.Garbled(errors.New("the response is for another row than the requested one")))
+		return nil, failure(op, t.name, key, rowreader.Garbled(errors.New("the response contains another row than the requested one; repeat the read, and check any proxy before the service")))
 	}
 	if !wire.IsETag(string(row.ETag)) {
 		return nil, failure(op, t.name, key, rowreader.Garbled(rowreader.ErrNoETag))

@@ -127,8 +127,8 @@ func NextChange(_ rows.Pass, x *Transaction) int {
 	return x.count - 1
 }
 
-// WritesOf returns the rows of a transaction that is part of a change set, and the index of the change of each; or why it cannot be
-// committed.
+// WritesOf returns the rows of a transaction that is part of a change set, and for each row the index of its change. It returns an error if
+// the transaction cannot be committed.
 func WritesOf(_ rows.Pass, x *Transaction) ([]RawWrite, []int, error) {
 	if x.err != nil {
 		return nil, nil, x.err

@@ -12,10 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A change is one of
-// a row, made by a method of Transaction, or one of an entity with all its rows, made by Repository.StageInsert and the like of package
-// patterns. A transaction has at most 100 rows and 4 MiB, and each row once. The methods return the index of the change in the
-// ETags that Commit returns, from 0. Commit returns an error before any write if a change is wrong.
+// Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A change concerns one
+// row, if a method of Transaction makes it, or an entity with all its rows, if Repository.StageInsert and the like of package patterns make
+// it. A transaction has at most 100 rows and 4 MiB, and each row once. The methods return the index of the change in the ETags that Commit
+// returns, from 0. Commit returns an error before any write if a change is wrong.
 //
 // Guide: "Entity Group Transactions". Requests: 1; with entities, those of their patterns too.
 type Transaction struct {

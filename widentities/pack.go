@@ -19,13 +19,13 @@ var errRecord = errors.New("a further row is damaged: it does not consist of rec
 
 const (
 	piecesOfRow = 15 // string properties of 64 KiB, which leaves 64 KiB of the row for its key and the library's properties
-	// rowUnits is what a further row holds at most. A piece may be a unit short, since no character is cut.
+	// rowUnits is the maximum size, in UTF-16 units, of the text in a further row. A piece may be a unit short, since no character is cut.
 	rowUnits = piecesOfRow * (edm.MaxStringUnits - 1)
 	// usualUnits is about what a further row holds where there is little to hold.
 	usualUnits = 16 * 1024
 )
 
-// page is what one further row holds: records, or a part of one that is larger than a row.
+// page is the content of one further row: records, or a part of a record that is larger than a row.
 type page struct {
 	first     string // the name of its first property
 	continues bool   // its text continues that of the previous row
@@ -125,7 +125,7 @@ func (p *page) version() string {
 
 const versionLength = 22
 
-// properties are those of the row.
+// properties returns the properties of the row.
 func (p *page) properties() tables.Properties {
 	parts := cutUnits(p.text, edm.MaxStringUnits)
 	properties := make(tables.Properties, len(parts))
@@ -170,7 +170,7 @@ func directoryOf(firstRow string, pages []page) string {
 	return b.String()
 }
 
-// entry is what a directory says of a row.
+// entry describes a row in a directory.
 type entry struct {
 	version   string
 	first     string

@@ -16,9 +16,9 @@ import (
 //	LastName:s5:Jones
 //	Age:i2:34
 //
-// The value is what the service's JSON says of it, without quotation marks.
+// The value is written as in the service's JSON, without quotation marks.
 
-// letters are those of the types, in the order of edm.Type.
+// letters holds the letters of the types, in the order of edm.Type.
 const letters = "-sbtildmg"
 
 // appendRecord appends the record of a property.

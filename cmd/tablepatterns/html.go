@@ -116,5 +116,5 @@ func bars(all []inspect.Bucket, unit func(int64) string, x, y string) (template.
 	if at < 0 {
 		return "", fmt.Errorf("the plot has no svg element")
 	}
-	return template.HTML(text[at:]), nil // of the plotting library, which escapes its texts; they are numbers and units
+	return template.HTML(text[at:]), nil // the plotting library escapes the texts, which are numbers and units
 }

@@ -294,7 +294,7 @@ func (p *program) backedUp(report tables.Report, err error, resume bool, left in
 		fmt.Fprintln(p.stderr, "to go on, repeat the command with --resume")
 	}
 	if errors.Is(err, tables.ErrExists) && !resume {
-		err = fmt.Errorf("%w; --resume goes on with a backup that was interrupted", err)
+		err = fmt.Errorf("%w; to continue an interrupted backup, give --resume", err)
 	}
 	if err == nil && left > 0 {
 		err = errDifferences
@@ -399,7 +399,7 @@ func (p *program) verifyCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if p.partitions != nil || p.rowsPerSecond != 0 {
-				return errors.New("verify reads a backup whole; leave out --partition and --rows-per-second")
+				return errors.New("verify always reads the whole backup; leave out --partition and --rows-per-second")
 			}
 			vault, err := p.open(v)
 			if err != nil {

@@ -124,7 +124,7 @@ func TestBackupAndRestore(t *testing.T) {
 	s.fill("Customers", 50)
 	folder := t.TempDir()
 	s.run(exitOK, "backup", "monday", "Orders", "Customers", "--folder", folder)
-	if _, failed := s.run(exitError, "backup", "monday", "Orders", "--folder", folder); !strings.Contains(failed, "--resume goes on") {
+	if _, failed := s.run(exitError, "backup", "monday", "Orders", "--folder", folder); !strings.Contains(failed, "to continue an interrupted backup, give --resume") {
 		t.Error(failed)
 	}
 	if text, _ := s.run(exitOK, "verify", "monday", "--folder", folder); !strings.Contains(text, "Orders: 300 rows") {

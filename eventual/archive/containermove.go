@@ -69,8 +69,8 @@ func (m *containerMove[T]) readRecord(ctx context.Context) (*moverRow, error) {
 // ours reports whether a blob has the metadata of a write of this move.
 func (m *containerMove[T]) ours(b *archiveBlob) bool { return b != nil && b.move == m.id }
 
-// begin writes a record of the entity as it was read, in place of an earlier one if there is one, and goes on. base is the ETag of
-// the blob as it is.
+// begin writes a record of the entity as it was read, replaces an earlier record if there is one, and continues with fill. base is the
+// current ETag of the blob.
 func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverRow, base azcore.ETag) (done bool, err error) {
 	record := m.row(recordRow, m.key.Partition)
 	record.Source, record.Base, record.Write, record.Round = string(m.source.MetaOf(entity).ETag), string(base), rand.Text(), 1
@@ -234,7 +234,7 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	return writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
 }
 
-// withdrawal is what the worker does with a blob whose entity a user has deleted.
+// withdrawal says what the worker does with a blob whose entity a user has deleted.
 type withdrawal uint8
 
 const (

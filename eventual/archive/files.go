@@ -34,11 +34,11 @@ type File struct {
 	Metadata map[string]string
 }
 
-// StoredFile is what Files.Stat returns of a file.
+// StoredFile describes a file, without its content, as Files.Stat returns it.
 type StoredFile struct {
 	Version  string
 	Metadata map[string]string // as File.Metadata; what others have added counts as a change of the file
-	MD5      [16]byte          // of the content as it is
+	MD5      [16]byte          // MD5 of the current content
 }
 
 // ToFiles moves each entity into a file of a store that you write. The protocol, the content, the metadata, the rules for name and the

@@ -59,7 +59,7 @@ func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) 
 	return m.familyOf(ctx, entity, true)
 }
 
-// readCopy reads the entity under the copy's key, and what belongs to it; nil if there is none.
+// readCopy reads the entity under the copy's key with its children; it returns nil if there is none.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*family[T], error) {
 	there, err := m.repo.Get(ctx, m.copyKey())
 	if errors.Is(err, tables.ErrNotFound) {

@@ -39,7 +39,7 @@ type moverRow struct {
 	// For people: which move it is.
 	Mover       string
 	Table       string // of the source
-	Partition   string // of the entity, as Row and Incarnation
+	Partition   string // the entity's, as Row and Incarnation
 	Row         string
 	Incarnation string
 
@@ -82,7 +82,7 @@ func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition,
 	return row, nil
 }
 
-// besideRow is the operation that writes one of the move's rows in a transaction, or by itself.
+// besideRow returns the operation that writes one of the move's rows, in a transaction or alone.
 func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.Beside, error) {
 	b := driver.Beside{Owner: moverOwner, Rows: []driver.RowOperation{{Verb: verb}}}
 	if verb == driver.DeleteRow {

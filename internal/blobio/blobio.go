@@ -87,7 +87,7 @@ func Read(ctx context.Context, c *container.Client, name string) (*Content, erro
 	}
 	read := &Content{Text: ex.Answer, ETag: azcore.ETag(ex.Header.Get("ETag")), Header: ex.Header}
 	if read.ETag == "" {
-		return nil, fmt.Errorf("%w: it has no ETag", wire.ErrGarbled)
+		return nil, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", wire.ErrGarbled)
 	}
 	return read, nil
 }

@@ -16,7 +16,7 @@ import (
 // Types returns the types under which values are stored.
 type Types struct {
 	Declared func(property string) edm.Type     // TypeNull for a property that is not declared
-	ValueOf  func(value any) (edm.Value, error) // as a field of the value's type would be stored
+	ValueOf  func(value any) (edm.Value, error) // the type under which a field of the value's type would be stored
 }
 
 // Term returns the expression of a condition. A nil Term is a condition that was not made by the functions of this package.

@@ -14,7 +14,7 @@ import (
 // Query is everything that limits a query.
 type Query struct {
 	Partition, Row *string            // nil for any
-	Spans          []compoundkey.Span // of row keys; all of them limit the query
+	Spans          []compoundkey.Span // spans of row keys; all of them limit the query
 	Terms          []Term
 	Filters        []string // in the service's own language
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/eventual"
 )
 
-// The names of the events that a Log counts by itself.
+// The names of the events that Log's own methods count.
 const (
 	Applied = "changes applied"
 	Refused = "changes refused"

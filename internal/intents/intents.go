@@ -69,7 +69,7 @@ type Runner interface {
 	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 
-// Rest is what remains of an intent when its writer has applied the effects that it applies itself.
+// Rest is the work that remains for an intent after its writer has applied its own share of the effects.
 type Rest struct {
 	// Close reads the entities again and applies the effects once more if they have changed. If it is nil, the intent is deleted at once.
 	Close func(context.Context) error

@@ -40,8 +40,8 @@ func Of(err error) error {
 	return all[first]
 }
 
-// visit lowers first to the index of the first kind that err matches. It visits each cause once for all kinds: errors.Is for each kind
-// would make an Error without a kind of its own find that of its cause again each time.
+// visit lowers first to the index of the first kind that err matches. It visits each cause once for all kinds. With errors.Is for each
+// kind, an Error without a kind of its own would search its causes again each time.
 func visit(err error, first *int) {
 	if err == nil {
 		return

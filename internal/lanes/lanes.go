@@ -84,8 +84,8 @@ func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 	return s
 }
 
-// Run schedules the units that plan makes of values, and waits for all transactions that are being committed. The error is that of the
-// first failure: of values, of plan or of a commit. If plan returns a nil unit, it has called Done for it.
+// Run schedules the units that plan makes of values, and waits for all transactions that are being committed. It returns the first error of
+// values, of plan or of a commit. If plan returns a nil unit, it has called Done for it.
 func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
 	defer s.stop()
 	var sequence int64

@@ -218,7 +218,7 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 // attempt is one attempt of a request that has a body.
 type attempt struct {
 	lease *Lease
-	size  int64       // of the body in bytes; unknown if less than 1
+	size  int64       // size of the body in bytes; unknown if less than 1
 	whole atomic.Bool // the transport has read a whole body, so the service may have the request
 }
 

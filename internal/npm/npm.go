@@ -160,7 +160,7 @@ func CheckLock(lock []byte) error {
 		}
 	}
 	if len(file.Packages) < 2 || bytes.Contains(lock, []byte(`"resolved"`)) || bytes.Contains(lock, []byte(".tgz")) {
-		failures = append(failures, errors.New("the lock has no packages, or an address of one"))
+		failures = append(failures, errors.New("the lock file lists no packages, or contains an address; make it with npm install --omit-lockfile-registry-resolved"))
 	}
 	return errors.Join(failures...)
 }

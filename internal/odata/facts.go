@@ -2,14 +2,14 @@ package odata
 
 import "github.com/tablepatterns/tablepatterns/compoundkey"
 
-// keyFacts is what every match of a filter must meet for one of its keys; the zero keyFacts means anything.
+// keyFacts holds the conditions on one key that every match of a filter meets; the zero keyFacts has none.
 type keyFacts struct {
 	fixed    bool
 	key      string
 	from, to Bound
 }
 
-// facts is what every entity that matches a filter must meet.
+// facts holds the conditions that every match of a filter meets.
 type facts struct {
 	partition, row keyFacts
 	exact          bool // every entity that meets it matches the filter

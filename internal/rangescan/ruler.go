@@ -129,7 +129,7 @@ func (s *scale) number(key string) *big.Int {
 			if digit = at; known {
 				digit = at + 1
 			} else {
-				full = true // as if it were the last key below the next digit
+				full = true // the key counts as the last one below the next digit
 			}
 		}
 		n.Mul(n, big.NewInt(int64(len(set)+1)))

@@ -46,7 +46,8 @@ func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Read
 	return &Reader[P]{tokens: newTokens(answer, known), access: access}
 }
 
-// NewPlain is New of a reader that gives the library's own properties as Properties, like any others, so that a row can be copied as it is.
+// NewPlain returns a reader that returns the library's own properties in Properties, like any others, so that a row can be copied
+// unchanged.
 func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
 	r := New(answer, nil, access)
 	r.names.plain = true

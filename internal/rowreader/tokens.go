@@ -59,7 +59,7 @@ func (t *tokens) expect(kind jsontext.Kind) error {
 
 func (t *tokens) end() error {
 	if _, err := t.decoder.ReadToken(); err != io.EOF {
-		return Garbled(errors.New("the response has more text after its last brace"))
+		return Garbled(errors.New("the response has more text after the end of its JSON"))
 	}
 	return nil
 }

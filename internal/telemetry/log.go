@@ -86,7 +86,7 @@ func (t *Telemetry) Text(text string) string {
 // quoted matches a text in double quotes, as %q writes it, even if its end is cut off.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
-// ExpectMissing returns a context for requests to tables whose absence is no error, such as those of periods.
+// ExpectMissing returns a context for requests to tables whose absence is not an error, such as those of periods.
 func ExpectMissing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectMissing{}, true)
 }

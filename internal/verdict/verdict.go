@@ -20,7 +20,7 @@ type Verdict struct {
 	Postpone bool
 }
 
-// Action is what a worker does to a message whose handler returned no error.
+// Action is the action of a worker on a message whose handler returned no error.
 type Action uint8
 
 // The actions.

@@ -14,8 +14,8 @@ type BatchAnswer struct {
 	Failure *BatchFailure
 }
 
-// BatchFailure is the failure of an entity group transaction. Index is that of the operation that failed, or -1 if the
-// response does not say.
+// BatchFailure is the failure of an entity group transaction. Index is the index of the operation that failed, or -1 if the response does
+// not say.
 type BatchFailure struct {
 	Status  int
 	Index   int
@@ -24,7 +24,7 @@ type BatchFailure struct {
 }
 
 // ErrGarbled means that a response is truncated or cannot be parsed, so the outcome of the write is unknown.
-var ErrGarbled = errors.New("the response is cut off or was altered")
+var ErrGarbled = errors.New("the response is cut off or was changed on its way")
 
 func garbled(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))

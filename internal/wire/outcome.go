@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// Outcome is what is known about one attempt of a request.
+// Outcome is the known outcome of one attempt of a request.
 type Outcome uint8
 
 // The outcomes. OutcomeRefused means that the service did not apply the attempt, OutcomeNotSent that the attempt never

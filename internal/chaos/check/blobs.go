@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
-// pointer is what a row holds instead of a value that is in a blob.
+// pointer is stored in a row in place of a value that is in a blob.
 type pointer struct {
 	blob   string
 	length int64

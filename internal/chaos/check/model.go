@@ -13,8 +13,8 @@ import (
 
 // Model says where an entity type is stored, and which rows its primary rows require.
 type Model struct {
-	Table     *aztables.Client // of the primary rows and the copies in their partition
-	RowPrefix string           // of the primary rows, with its separator
+	Table     *aztables.Client // the table of the primary rows and the copies in their partition
+	RowPrefix string           // prefix of the primary rows' keys, with its separator
 	// Key returns the key that follows from a primary row's properties. An error means that the row cannot be decoded as the type.
 	Key     func(Row) (Key, error)
 	Near    []Index // copies in the entities' partition

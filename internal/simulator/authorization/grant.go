@@ -7,7 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// Grant is what the sender of a request may do.
+// Grant holds the permissions of the sender of a request.
 type Grant struct {
 	Owner bool // the sender may do everything
 

@@ -62,13 +62,13 @@ func (b *Writer) Unit(ctx context.Context, v any) (tables.BulkUnit, error) {
 	return u, nil
 }
 
-// streams reports whether entities can hold content that is read once, while the entity is stored, and cannot be read again for a
-// smaller set.
+// streams reports whether entities can hold content that can be read only once, while the entity is stored, and not again for a smaller
+// set.
 func (b *Writer) streams() bool {
 	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
 }
 
-// estimated checks an entity and plans what is known of its rows before it is read, to be counted.
+// estimated checks an entity and plans the rows that are known before the stored entity is read, to count them.
 func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkUnit, error) {
 	r := b.engine
 	var w *engine.Work
@@ -99,7 +99,7 @@ func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkU
 	return u, err
 }
 
-// together writes the entities of units as one change set, a single one as the verb of the repository does.
+// together writes the entities of units as one change set, and a single entity like the repository's verb.
 func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
 	if len(units) == 1 && b.verb == tables.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)

@@ -1,4 +1,4 @@
-// Package claims looks at the claims beside copies in other partitions, as Verify and Repair find them.
+// Package claims examines, for Verify and Repair, the claims beside copies in other partitions.
 package claims
 
 import (
@@ -19,7 +19,7 @@ func IsMisplaced(r *engine.StoredRow) bool {
 	return r.Key != engine.ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
-// CopyNamedBy finds the copy, or reserved key, whose claim has this row key; nil for none.
+// CopyNamedBy returns the copy, or reserved key, whose claim has this row key, or nil if there is none.
 func CopyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*engine.StoredRow, error) {
 	for row, err := range engine.StoredRows(engine.Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", engine.ClaimPrefix)).All(ctx)) {
 		if err != nil {

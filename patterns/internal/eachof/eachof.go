@@ -16,7 +16,7 @@ import (
 // Job is a job of several repositories.
 type Job struct {
 	Op     string
-	Names  []string // of the repositories, sorted, so that another process can resume the run
+	Names  []string // names of the repositories, sorted, so that another process can resume the run
 	Resume string
 	// Run runs the job of one repository from the token of an earlier run of it.
 	Run      func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error)
@@ -28,13 +28,13 @@ type token struct {
 	Version    int    `json:"v"`
 	Op         string `json:"o"`
 	Repository string `json:"r"`           // which the run is at
-	Token      string `json:"t,omitempty"` // of its own job, "" for its beginning
+	Token      string `json:"t,omitempty"` // token of the repository's own job, "" at its beginning
 	Done       tables.Report
 }
 
 const version = 1
 
-// All runs the job of each repository. The report is the sum of theirs.
+// All runs the job of each repository. It returns the sum of their reports.
 func (j Job) All(ctx context.Context) (tables.Report, error) {
 	began := time.Now()
 	at := token{Version: version, Op: j.Op}
@@ -89,7 +89,7 @@ func (t *token) parse(text string, names []string) error {
 	return nil
 }
 
-// plus adds the counts of two reports. The second one's counts include what a run that it resumes has counted.
+// plus adds the counts of two reports. The counts of the second report include those of the runs that it resumes.
 func plus(a, b tables.Report) tables.Report {
 	names := slices.DeleteFunc([]string{a.Unmatched, b.Unmatched}, func(s string) bool { return s == "" })
 	return tables.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,

@@ -15,21 +15,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The members of a set often have copies in one partition, such as that of a global index. The copies of several members are
-// written together, and their entities are read again together. What the service refuses together is written one by one.
+// The members of a set often have copies in one partition, such as that of a global index. The copies of several members are written
+// together, and their entities are read again together. If the service refuses a transaction, its copies are written one by one.
 
 // batchRow is one copy of a member, as it is written with others.
 type batchRow struct {
 	target     *target // of a copy to write
 	member     *Work   // of a key to reserve
-	name       string  // of the copy among those of all patterns
+	name       string  // name of the copy among those of all patterns
 	key        tables.Key
 	operations []Operation
-	other      []Operation // if these expect something else than is stored, nil if there is no alternative
+	other      []Operation // the operations to try if the first ones are refused; nil if there are none
 }
 
-// placeTogether writes the copies of several targets, those of one partition in one transaction. A copy that it has written is noted in its
-// target; the others are left to reconcileCopies. An error is one after which nothing may be sent.
+// placeTogether writes the copies of several targets, those of one partition in one transaction. It records each copy that it has written
+// in the target, and leaves the others to reconcileCopies. After an error, the caller must not send anything more.
 func (r *Engine) placeTogether(ctx context.Context, change string, targets []*target) error {
 	if len(targets) < 2 {
 		return nil
@@ -76,7 +76,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 }
 
 // commitTogether writes rows of one table, those of a partition in as few transactions as possible, and calls done for those that are
-// written. What is refused is not an error: whoever writes it alone learns why. The error is ErrUnknownOutcome.
+// written. A refused row is no error here: writing it alone shows the reason. The error is ErrUnknownOutcome.
 func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string
@@ -144,7 +144,7 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 		return nil
 	}
 	rows := map[*tables.Table][]batchRow{}
-	var order []*tables.Table // so that the requests of a change are in the same order each time
+	var order []*tables.Table // sorted, so that the requests of a change are in the same order each time
 	for _, w := range s.members {
 		for _, p := range w.engine.Outside {
 			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
@@ -225,8 +225,8 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	return found, err
 }
 
-// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A row can be one that the engine does not own: it is no
-// entity of the repository, and no proof that the rows which name it belong to nobody. Requests: 1 if the keys lie close together.
+// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may belong to another repository: then it is
+// not an entity of this one, and rows that name it may belong to that other entity. Requests: 1 if the keys lie close together.
 func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
@@ -275,7 +275,7 @@ const (
 	placeAttempts = 8 // limits the attempts of place if concurrent writers change the row
 )
 
-// expects returns what is probably stored under the key of a copy. Whatever it is, the write is refused if that is wrong.
+// expects returns what is probably stored under the key of a copy. If the expectation is wrong, the service refuses the write.
 func (t *target) expects(p *Pattern, name string) expectation {
 	switch {
 	case t.free[name], t.fresh[name] && !Reserves(p):

@@ -34,13 +34,13 @@ func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) e
 	return err
 }
 
-// InSets reports whether patterns add more to a change than the rows of the entity, so that a bulk write writes change sets.
+// InSets reports whether patterns add more to a change than rows of the entity, so that a bulk write must write change sets.
 func (r *Engine) InSets() bool {
 	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
 }
 
-// BulkRows is how many rows of entities a transaction of a bulk write takes. If patterns add lists or other entities, half of it is
-// left to them.
+// BulkRows is how many rows of entities a transaction of a bulk write takes. If patterns add lists or other entities, half of a transaction
+// is reserved for these.
 func (r *Engine) BulkRows() int {
 	if len(r.rows)+len(r.companions) > 0 {
 		return tables.MaxTransactionOperations / 2
@@ -48,7 +48,7 @@ func (r *Engine) BulkRows() int {
 	return tables.MaxTransactionOperations
 }
 
-// Rebases reports whether the own row of an entity has to be read before a change: if it was read through a copy or by another
+// Rebases reports whether a change must first read the entity's own row, because the entity was read through a copy or by another
 // repository. partial includes an entity that was read through a projection.
 func (r *Engine) Rebases(v any, partial bool) bool {
 	s := stateOf(r.Codec.Meta(v))

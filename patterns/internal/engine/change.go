@@ -130,7 +130,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			return &tables.Error{Key: old.Key, Kind: tables.ErrConflict}
 		}
 		own := *old
-		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // a copy outside has that of its own transaction
+		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // a copy outside has the write ID of its own transaction
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
 	var keys []tables.Key

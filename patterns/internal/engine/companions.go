@@ -12,13 +12,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// staged are the changes of entities in a transaction. It makes a Set of them when the transaction is committed.
+// staged holds the changes of entities in a transaction. When the transaction is committed, it makes a Set of them.
 type staged struct {
 	x       *tables.Transaction
 	changes []stagedChange
 
-	set *Set  // of which a pattern stages companions; nil for a transaction of the program
-	err error // of a pattern that has tried to commit it
+	set *Set  // the set for which a pattern stages companions; nil for a transaction of the program
+	err error // set if a pattern has tried to commit the transaction
 }
 
 // stagedChange is a change that is prepared when the transaction is committed, or when the pattern that staged it has returned.
@@ -27,8 +27,8 @@ type stagedChange struct {
 	engine  *Engine
 	prepare func(ctx context.Context) (*Work, error)
 	touches bool            // the entity is staged unchanged, so that its ETag is checked
-	edited  any             // what a pattern stages as the replacement of an entity, which may be one that GetIn has returned
-	context context.Context // with which a pattern has staged it, for the companions of the change; nil for the caller's own
+	edited  any             // the value that a pattern has staged as replacement; GetIn may have returned it
+	context context.Context // context with which a pattern has staged it, for the companions of the change; nil for the caller's own
 }
 
 // Commit implements tables.ChangeSet.
@@ -80,13 +80,13 @@ func (s *Set) admit(w *Work) error {
 			return fmt.Errorf("the entity is in partition %q, and change %d in partition %q; all changes of a transaction must be in one partition",
 				tables.Loggable(pass, w.Change.Key).Partition, o.number, tables.Loggable(pass, o.Change.Key).Partition)
 		case o.Change.Key == w.Change.Key:
-			return fmt.Errorf("changes %d and %d are of the same entity; a transaction may change an entity once", o.number, w.number)
+			return fmt.Errorf("changes %d and %d are of the same entity; a transaction may change an entity only once", o.number, w.number)
 		}
 	}
 	return nil
 }
 
-// Stage adds a change of an entity to a transaction. An error in it is that of the transaction's Commit.
+// Stage adds a change of an entity to a transaction. The transaction's Commit returns an error of the change.
 func (r *Engine) Stage(x *tables.Transaction, prepare func(ctx context.Context, op string) (*Work, error)) *stagedChange {
 	const op = "Commit"
 	set := tables.SetOf(pass, x)
@@ -119,8 +119,8 @@ func (r *Engine) StageUnchanged(ctx context.Context, x *tables.Transaction, v an
 	c.context, c.touches = ctx, true
 }
 
-// accompany has the patterns add companions to the members, to those of the caller first. It drops the companions of an earlier plan,
-// and the edits that their patterns made to the caller's entities.
+// accompany lets the patterns add companions to the members, first to the caller's. It drops the companions of an earlier plan, and the
+// edits that their patterns made to the caller's entities.
 func (s *Set) accompany(ctx context.Context) error {
 	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
 	for _, w := range s.own {
@@ -137,7 +137,7 @@ func (s *Set) accompany(ctx context.Context) error {
 	return nil
 }
 
-// accompanyOne has the patterns of one member add its companions, and their companions.
+// accompanyOne lets the patterns of one member add its companions, and the companions of these.
 func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	for _, p := range w.engine.companions {
 		x := w.engine.Table.NewTransaction()
@@ -164,7 +164,8 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// maxMembers limits the entities of a set: each needs a row at least, and patterns could stage changes of each other without end.
+// maxMembers limits the entities of a set: each needs at least one row, and patterns could stage changes of each other's entities
+// endlessly.
 const maxMembers = tables.MaxTransactionOperations
 
 // addCompanion adds a change that pattern p has staged beside member w, or edits the member that the set has of that entity.
@@ -231,7 +232,7 @@ func (w *Work) edit() error {
 	return nil
 }
 
-// assume gives a change another value of its entity, whose stored form is not computed yet.
+// assume replaces the entity of a change by another value, whose stored form must be computed again.
 func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.merged = v, v, nil, nil }
 
 // GetIn implements Host.GetIn.
@@ -239,7 +240,7 @@ func (r *Engine) GetIn(ctx context.Context, x *tables.Transaction, key tables.Ke
 	const op = "Get"
 	t, _ := (*tables.SetOf(pass, x)).(*staged)
 	if t == nil || t.set == nil {
-		return nil, r.Invalid(op, key, errors.New("the transaction is not one that a pattern's Companions was given; use Get"))
+		return nil, r.Invalid(op, key, errors.New("the transaction was not given to a pattern's Companions, and GetIn works only there; use Get"))
 	}
 	w := t.set.memberOf(r, key)
 	switch {

@@ -19,7 +19,7 @@ func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
 	if len(beside) == 0 {
 		return nil
 	}
-	return r.completeBy(ctx, w, r.completers) // all of them, since each gets the entity as the caller gave it
+	return r.completeBy(ctx, w, r.completers) // all patterns, since each gets the entity as the caller gave it
 }
 
 func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern) error {
@@ -32,7 +32,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	w.Change.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
-	var before tables.Properties // of a merge; other kinds of change send all properties
+	var before tables.Properties // needed for a merge only; other kinds of change send all properties
 	if w.Change.Kind == driver.ChangeMerge {
 		var err error
 		if before, err = r.Codec.Encode(v); err != nil {
@@ -50,7 +50,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	return r.mergeCompleted(w, v, before)
 }
 
-// handBack copies what the patterns have set, and the written Meta, to the caller's value.
+// handBack copies the properties that patterns have set, and the written Meta, to the caller's value.
 func (r *Engine) handBack(w *Work) {
 	if w.given != nil {
 		r.Codec.Assign(w.given, w.Entity)

@@ -38,7 +38,7 @@ func (e EntityCopies) Near(p *Pattern) ([]driver.Copy, error) {
 	return made, err
 }
 
-// Outside returns a pattern's copies outside of the entity's partition, nil for no entity.
+// Outside returns a pattern's copies outside of the entity's partition; without an entity it returns nil.
 func (e EntityCopies) Outside(p *Pattern) ([]driver.OutsideCopy, error) {
 	if e.entity == nil {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package engine plans and writes the changes of one repository. Package patterns gives it the type of its entities, and the surface
-// that users see; Verify, Repair and Rebuild, which are there, use its parts.
+// Package engine plans and writes the changes of one repository. Package patterns adds the type of the entities and the exported methods;
+// Verify, Repair and Rebuild, in that package, use parts of this one.
 //
 // In reading order, a change goes through
 //
@@ -13,5 +13,5 @@
 //	reconcile.go      what is outside of the partition agrees with the entity, after the transaction or in a worker
 //	outsidewrite.go   a copy in another partition, with its claim
 //
-// and a read through row.go and load.go. prior.go is what an entity's Meta remembers of it from one change to the next.
+// and a read through row.go and load.go. prior.go defines the state that an entity's Meta carries from one change to the next.
 package engine

@@ -19,12 +19,12 @@ type draft struct {
 	set    *Set
 	of     []rowOf // what each write belongs to
 	parts  []part  // by member
-	rowsAt int     // index of the first row of the caller
+	rowsAt int     // index of the first row that Apply's caller has added
 
 	removals []removal
 }
 
-// rowOf is what a row of a draft belongs to.
+// rowOf says to which member a row of a draft belongs.
 type rowOf struct {
 	member *Work // nil for a row that belongs to several
 	number int   // of the caller's change
@@ -35,8 +35,8 @@ type part struct {
 	draft  *draft
 	member *Work
 	first  int           // index of the entity's own row
-	etag   azcore.ETag   // of the entity's own row: guards all rows
-	next   *tables.State // of the entity after the commit
+	etag   azcore.ETag   // ETag of the entity's own row: guards all rows
+	next   *tables.State // prior state of the entity after the commit
 }
 
 // removal is a row that an entity no longer has. It is not removed if another member gets it.
@@ -64,7 +64,7 @@ func (d *draft) end(p *part) {
 	}
 }
 
-// accompany makes a row's meaning that of a companion's row.
+// accompany marks a row as that of a companion.
 func (m *Meaning) accompany(pattern string) {
 	m.Pattern = pattern
 	if m.role == roleEntity {
@@ -180,8 +180,8 @@ func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
 	d.add(write, rowOf{number: w.number})
 }
 
-// addRemovals adds the removals of all members. A row that one member gives up and another one gets, as when two entities swap an
-// index key, is overwritten: the transaction holds the ETag of the entity that had it.
+// addRemovals adds the removals of all members. If one member gives up a row and another gets it, as when two entities swap an index key,
+// the row is overwritten and not removed; the own row of the entity that had it guards it by its ETag.
 func (d *draft) addRemovals() {
 	for _, x := range d.removals {
 		at := slices.IndexFunc(d.Writes, func(w tables.RawWrite) bool { return w.Key == x.row.Key })

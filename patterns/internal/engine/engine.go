@@ -23,7 +23,7 @@ type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
 	Codec    *tables.RawCodec
-	Names    []string      // of the properties that the type stores, nil for any
+	Names    []string      // names of the properties that the type stores, nil for any
 	Primary  tables.Source // of the entities' own rows
 	Patterns []*Pattern
 
@@ -37,7 +37,7 @@ type Engine struct {
 	rememberers  []*Pattern
 	Transformers []*Pattern // in order of writing
 	Layout       *Pattern   // nil for none
-	seals        *Pattern   // the pattern whose Transform authenticates, nil for none
+	seals        *Pattern   // the pattern whose Transform authenticates copies, nil for none
 }
 
 // Schema is a Schema whose T is not known at compile time.
@@ -157,13 +157,13 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	}
 	src.System = append(src.System, own.Properties()...)
 	src.Span, src.Where, src.Skips = own.Span, own.Conditions(), own.Span == (compoundkey.Span{}) || own.Mine != nil || r.Layout != nil
-	src.Problems = true // of which those of other rows are nobody's business here
+	src.Problems = true // Load drops the rows with problems that are not the repository's
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !r.Owns(row) {
 			return nil, nil
 		}
 		if selected != nil && len(own.Conditions()) > 0 {
-			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // without what only the condition needed
+			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // without the properties that only the condition needed
 		}
 		return r.load(ctx, r.Table, row, selected, nil)
 	})

@@ -33,7 +33,7 @@ func furtherRowKey(rowKey string, index int) string {
 type spreading struct {
 	layout *Pattern // nil for none
 	stored tables.Properties
-	read   bool            // of rows that are already stored
+	read   bool            // the properties were read from stored rows
 	whole  *driver.LaidOut // the layout of all of stored, computed once for the entity and its whole copies
 }
 
@@ -149,7 +149,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 		return err
 	}
 	if len(further) < len(wanted) {
-		return PatternError(r.Layout, fmt.Errorf("%w: %d of %d further rows exist", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
+		return PatternError(r.Layout, fmt.Errorf("%w: only %d of the entity's %d further rows exist; restore them from a backup", driver.ErrOutdated, len(further), len(wanted)), tables.ErrGarbled)
 	}
 	joined, err := r.Layout.Layout.Join(row.Layout, slices.Clone(row.Properties), further)
 	if err != nil {

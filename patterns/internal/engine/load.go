@@ -14,8 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// load makes an entity from its own row or a copy. selected are the properties that the caller requested, kept those
-// that the row stores, nil for all. It returns nil if the row was deleted since it was read.
+// load makes an entity from its own row or a copy. selected names the properties that the caller requested, kept those that the row stores;
+// nil means all. It returns nil if the row was deleted since it was read.
 func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, _, err := r.LoadStored(ctx, table, row, selected, kept)
 	return v, err

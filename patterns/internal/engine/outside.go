@@ -19,7 +19,7 @@ type outsideFacts struct {
 	Partition string        // partition key of the entity
 	Version   string        // on a copy: the ETag of the entity's own row from which it was made
 	Reserved  string        // ID of the change that reserved the key and has not filled it yet
-	Term      time.Duration // of the reservation, whole seconds; 0 if unknown, which never expires
+	Term      time.Duration // term of the reservation in whole seconds; 0 if unknown, which never expires
 	IsClaim   bool
 	Claim     string // on a claim: the row key of the copy
 }
@@ -48,8 +48,8 @@ func (f *outsideFacts) append(row tables.Properties) tables.Properties {
 // it, and all index keys sort before it.
 const ClaimPrefix = "\uFFFC"
 
-// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and the
-// reservation, so the service checks in the same transaction who may write the copy.
+// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and the reservation, so a
+// transaction on the copy and its claim succeeds only for the owner.
 func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, entity.Partition, entity.Row, reserved)}
 }

@@ -105,8 +105,8 @@ func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key
 	return now.copies.has(p, key)
 }
 
-// place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a
-// reservation, or claims a free key. It first tries what is expected.
+// place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a reservation, or claims a
+// free key. It first tries the write that fits the expected row.
 func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool, expected expectation) error {
 	update, claim, fill := o.first(row, expectOwn), o.first(row, expectFree), o.first(row, expectReserved)
 

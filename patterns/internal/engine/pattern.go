@@ -75,7 +75,7 @@ type Reconciliation struct {
 // compile checks a pattern, and sorts it into the lists of what it contributes.
 func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.Contains(p.Name, copyNameSeparator) {
-		return fmt.Errorf("pattern %d is named %q; a name is not empty, has no comma and does not begin with %s", len(others)+1, p.Name, rows.Prefix)
+		return fmt.Errorf("pattern %d is named %q; a name must not be empty, contain a comma or begin with %s", len(others)+1, p.Name, rows.Prefix)
 	}
 	if slices.ContainsFunc(others, func(o *Pattern) bool { return o.Name == p.Name }) {
 		return fmt.Errorf("two patterns are named %q; give each a name of its own", p.Name)
@@ -115,7 +115,7 @@ func (p *Pattern) check() error {
 	case (p.OutsideKeys == nil) != (p.Reconcile == nil):
 		return errors.New("its Implementation has one of OutsideKeys and Reconcile; set both")
 	case p.Complete != nil && p.OutsideKeys == nil && p.Companions == nil:
-		return errors.New("its Implementation has Complete, and neither OutsideKeys nor Companions; set one, so that what Complete has read is looked at again")
+		return errors.New("its Implementation has Complete but neither OutsideKeys nor Companions; set one of them, which checks again what Complete has read")
 	case p.Outside != nil && p.Outside.Copies == nil:
 		return errors.New("its Outside has no Copies; set it")
 	case p.Transform != nil && (p.Transform.Store == nil || p.Transform.Load == nil):
@@ -128,9 +128,9 @@ func (p *Pattern) check() error {
 	return nil
 }
 
-// PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library,
-// the service or the transport: ErrInvalid on writing, ErrGarbled on reading. On writing, what the pattern does not find is
-// ErrMissingReference, so that ErrNotFound is about the entity alone.
+// PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library, the service or the
+// transport: ErrInvalid on writing, ErrGarbled on reading. On writing, a pattern's ErrNotFound becomes ErrMissingReference, so that
+// ErrNotFound always concerns the entity itself.
 func PatternError(p *Pattern, err, objection error) error {
 	e := tables.FailureOf(pass, err)
 	of, ours := err.(*tables.Error)
@@ -140,7 +140,7 @@ func PatternError(p *Pattern, err, objection error) error {
 	e.Pattern = cmp.Or(e.Pattern, p.Name)
 	switch e.Kind = cmp.Or(e.Kind, tables.KindOf(err)); {
 	case errors.Is(e.Kind, tables.ErrNotFound) && errors.Is(objection, tables.ErrInvalid):
-		e.Kind = tables.ErrMissingReference // the pattern looked for another row than the entity's own
+		e.Kind = tables.ErrMissingReference // the pattern looked for a row other than the entity's own
 	case e.Kind == nil && !ours && e.Code == "" && !isTransport(err):
 		e.Kind = objection
 	}

@@ -43,8 +43,8 @@ func (s *snapshot) shows(row *StoredRow) bool {
 	return s.row.ETag == row.ETag
 }
 
-// Reconcile makes everything that the intent names agree with the entities as they are now. It is for the holder of the intent's
-// message only: an eventual.Queue calls it for intents whose writer died.
+// Reconcile makes everything that the intent names consistent with the current entities. It is for the holder of the intent's message only:
+// an eventual.Queue calls it for intents whose writer died.
 //
 // Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
 //
@@ -83,8 +83,9 @@ type target struct {
 	err    error           // any other failure, after which the target is left to a worker
 }
 
-// apply applies the effects of a set whose writer is alive, but for those that are left to workers. named are the members as the
-// intent names them; a later plan can have lost companions among them. Nobody need wait for the rest if the first round went well.
+// apply applies the effects of a set for its writer, except those that are left to workers. named holds the members that the intent names;
+// the current plan may no longer have some companions among them. If the first round succeeds, the change returns and does not wait for the
+// rest.
 func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) (rest intents.Rest, err error) {
 	parts := intent.ByRepository()
 	failures, clean := make([]error, len(parts)), true
@@ -96,7 +97,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			t := &target{Member: m}
-			if s.committed { // else what the change has reserved is freed, whoever would have filled it
+			if s.committed { // the change was not made: free the keys that it has reserved, also those of patterns that are left to workers
 				var left bool
 				t.Outside, left = r.atOnce(m.Outside)
 				rest.Workers = rest.Workers || left
@@ -152,7 +153,7 @@ func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, l
 type convergence struct {
 	engine   *Engine
 	change   string // ID of the message's change
-	received bool   // the names are from a message
+	received bool   // the names come from a message
 	refused  bool   // the writer knows that its change is not committed
 	targets  []*target
 	open     []*target // not done, and not failed
@@ -167,8 +168,8 @@ func (r *Engine) converge(ctx context.Context, change string, received bool, tar
 	return c.close(ctx)
 }
 
-// apply is the first round. It continues after a failure, since the other targets need not wait for what failed: close returns it. An
-// error is one after which nothing may be sent.
+// apply is the first round. It continues after a failure, since the other targets need not wait for what failed: close returns it. After an
+// error, the caller must not send anything more.
 func (c *convergence) apply(ctx context.Context) error {
 	c.engine.readTargets(ctx, opReconcile, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
 	for _, t := range c.targets {
@@ -191,7 +192,7 @@ func (c *convergence) round(ctx context.Context) error {
 	return nil
 }
 
-// close reads the entities again, and goes round for those that have changed.
+// close reads the entities again, and reconciles those that have changed once more.
 func (c *convergence) close(ctx context.Context) error {
 	r, stuck := c.engine, len(c.targets)
 	for attempt := range r.Schema.MaxAttempts {
@@ -306,7 +307,7 @@ func (c *convergence) reconcileOnce(ctx context.Context, op string) {
 	}
 }
 
-// failed notes why a pattern could not reconcile a target, if there is an error.
+// failed records why a pattern could not reconcile a target, if there is an error.
 func (t *target) failed(op string, table *tables.Table, p *Pattern, err error) {
 	switch {
 	case err == nil:
@@ -386,14 +387,14 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 	return row, nil
 }
 
-// refuseUnowned refuses to take the row of another type for a deleted entity: what is outside of the partition would be removed. An intent
-// names such a row if the schema of the build that wrote it has other Rows, Mine or Where.
+// refuseUnowned returns an error for a row of another type: if it counted as a deleted entity, what is outside of the partition would be
+// removed. An intent names such a row if the schema of the build that wrote it has other Rows, Mine or Where.
 func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error {
 	if row == nil || r.Owns(row) {
 		return nil
 	}
 	return &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
-		Err: errors.New("the row is no entity by Schema.Rows, Mine and Where of this program's repository; run workers of the build that has it")}
+		Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 }
 
 // LoadOwn makes an entity of its own row, nil for none and for a row that is not the repository's.

@@ -20,11 +20,12 @@ import (
 //     since before the first attempt of 2, by the writer's clock; renewals of the message do not move that;
 //  4. the row is filled under the claim of 2, and the intent forgotten.
 //
-// A crash before 3, or one that comes too late to it, leaves the reservation and the intent, whose next holder frees the key: a
-// holder frees the reservation of its own message's change, and no other. Where the intent was lost, Repair reads the row. Until
-// the term and a grace have passed since its Timestamp it leaves the reservation alone. Then it reads the entity: after the row,
-// since what it reads then is what became of the change. It frees the key under the row's ETag if the entity does not ask for it.
-// If the entity does, the change was committed, and at any age Repair has an intent of its id fill the key.
+// A crash before 3, or one that comes too late to it, leaves the reservation and the intent, whose next holder frees the key: a holder
+// frees the reservation of its own message's change, and no other. If the intent was lost, Repair reads the reservation. Until the term and
+// a grace period have passed since its Timestamp, Repair leaves the reservation alone. Then it reads the entity, after the reservation, so
+// that the entity shows the outcome of the change. If the entity does not require the key, Repair frees it under the ETag of the
+// reservation. If the entity requires it, the change was committed, and Repair fills the key, whatever its age, under an intent with the ID
+// of that change.
 
 // Reserves reports whether a pattern reserves its keys.
 func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
@@ -109,7 +110,7 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 	return nil
 }
 
-// reservation names a key that the member reserves among those of the set.
+// reservation returns the name of a member's reserved key among those of the set.
 func (w *Work) reservation(held string) string {
 	return w.engine.Name() + "\t" + w.Change.Key.Row + "\t" + held
 }
@@ -136,7 +137,7 @@ func (s *Set) reservesAll() bool {
 }
 
 // errOwnCopy: the key to reserve already has a copy of the same entity.
-var errOwnCopy = errors.New("the entity has the key already, or gives it up in a change whose intent is under way")
+var errOwnCopy = errors.New("the entity already has the key, or an unfinished change of the entity is releasing it; read the entity again and repeat the change")
 
 // ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the change is
 // based on an outdated version of the entity. Otherwise the entity is releasing the key, and the intent of that change

@@ -42,8 +42,8 @@ type Again struct {
 	Value any                 // to write; with Row
 	Row   *StoredRow          // as it was read
 	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
-	Named map[string][]string // what to reconcile, by pattern, if the entity is not written
-	// Orphans says that no copy of the entity can be trusted: each is read before it is overwritten.
+	Named map[string][]string // keys to reconcile, by pattern, if the entity is not written
+	// Orphans means that no copy of the entity can be trusted: each is read before it is overwritten.
 	Orphans bool
 	Err     error // why RunReconcile could not reconcile it
 }
@@ -84,9 +84,9 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 // ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent with its ID may do so. It sets Again.Err
 // of each entity that it could not reconcile; the error that it returns is of all.
 //
-// An intent that fails is left to the workers: what it has written may be of an entity that has changed since, and could not be read
-// again. But that of several is forgotten if all that failed is keys of other entities, whose own were read again and have not
-// changed: the job repeats these one by one, and reports them.
+// An intent that fails is left to the workers, since the entity may have changed after its copies were written. An exception is the intent
+// of several entities that failed only at keys of other entities, if the entities were read again and have not changed: it is deleted, and
+// the job repeats these entities one by one and reports them.
 func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
@@ -122,8 +122,8 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
 }
 
-// Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository. Of a row with a value that
-// cannot be read, the key alone decides: the value may be what Where compares.
+// Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository. For a row with a value
+// that cannot be read, only the key decides, since Where may compare that value.
 func (r *Engine) Owns(row *StoredRow) bool {
 	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && (row.Problem != nil || r.Schema.Own.Meets(row.Key, row.Properties))
 }

@@ -26,8 +26,8 @@ type Set struct {
 	table   *tables.Table
 	own     []*Work           // the caller's members, in order
 	members []*Work           // own, and then the companions that patterns have added to the present plan
-	rows    []tables.RawWrite // of the caller, beside its entities
-	numbers []int             // of rows: the number of the caller's change
+	rows    []tables.RawWrite // the caller's rows, beside its entities
+	numbers []int             // by row: the number of the caller's change
 
 	companionRows []companionRow         // of the present plan
 	gone          map[string]azcore.ETag // copies that were missing when they were to be deleted, with the ETag of the entity that had them
@@ -40,7 +40,7 @@ type Set struct {
 // companionRow is a row that a pattern has added beside companions.
 type companionRow struct {
 	write  tables.RawWrite
-	number int // of the change that it belongs to
+	number int // number of the change to which it belongs
 }
 
 // NewSet returns the set of changes of entities of one partition. If there are several, Error.Change counts them.
@@ -83,7 +83,7 @@ func (s *Set) Run(ctx context.Context) error {
 	return err
 }
 
-// startAgain forgets what was prepared under an intent that was given up: its holder has removed the blobs and reservations.
+// startAgain discards what was prepared under an intent that was given up, whose blobs and reservations its holder has removed.
 func (s *Set) startAgain() {
 	s.prepared, s.reserved = false, nil
 	for _, w := range s.own {
@@ -261,7 +261,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
-// stillNamed is errReplanned if the present plan has effects that the intent does not name.
+// stillNamed returns errReplanned if the present plan has effects that the intent does not name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if !s.reachesOut() {
 		return nil
@@ -270,7 +270,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if err != nil {
 		return err
 	}
-	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // a blob that was written for the earlier plan has the name that the next one would have
+	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give its blob the same name as the blob that was written for this plan
 		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) || !s.reservesAll() {
@@ -279,7 +279,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	return nil
 }
 
-// Finish updates what the caller and the patterns have of the entities after the commit.
+// Finish updates, after the commit, the entities that the caller and the patterns hold.
 func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	s.committed = true
 	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
@@ -308,7 +308,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 // located adds the operation, the key and the number of the change to the library's own errors.
 func (w *Work) located(err error) error { return w.engine.Located(w, err) }
 
-// located adds the operation to an error that is of no single member.
+// located adds the operation to an error that concerns no single member.
 func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
 		return s.own[0].located(err)
@@ -316,7 +316,7 @@ func (s *Set) located(err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
 
-// locate is located for an error of the transaction, whose Change counts its rows.
+// locate is located for an error of the transaction, whose Change is the number of a row.
 //
 // Only the entity's own row is ErrNotFound or ErrExists: a row of a pattern that has come or gone is an ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
@@ -341,7 +341,7 @@ func (s *Set) locate(d *draft, err error) error {
 	})
 }
 
-// startsOver reports whether a new plan can succeed: only if it knows more than the failed plan d.
+// startsOver reports whether a new plan can succeed, which it can only with more information than the failed plan d had.
 func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {

@@ -33,7 +33,7 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 // projection.
 func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	if v == nil {
-		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
+		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	key := r.Schema.Key(v)
 	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
@@ -68,7 +68,7 @@ var errKeyChanged = errors.New("the entity's key has changed; insert it under th
 // Known returns the Meta of an entity that was read or written before.
 func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
 	if v == nil {
-		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil"))
+		return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
 	}
 	meta := r.Codec.Meta(v)
 	if stateOf(meta) == nil || meta.ETag == "" {
@@ -105,7 +105,7 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 			return nil, err
 		}
 		if insert && row != nil && !r.Owns(row) {
-			return nil, r.Invalid(op, key, errors.New("the key has a row that Schema.Rows, Mine or Where leaves out; choose another key, or correct the schema"))
+			return nil, r.Invalid(op, key, errors.New("a row with this key exists that, by Schema.Rows, Mine and Where, is not an entity of the repository; choose another key, or correct the schema"))
 		}
 		old, _, err := r.LoadOwn(ctx, op, key, row)
 		if err != nil {
@@ -128,8 +128,8 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	return w
 }
 
-// verb is one operation for telemetry: it reads and prepares a change, carries it out, and repeats this after each conflict, with jitter,
-// in at most so many attempts.
+// verb runs one operation for telemetry: it reads and prepares a change and makes it, and repeats this after each conflict, with jitter, up
+// to a maximum number of attempts.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
 	inner, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
@@ -207,7 +207,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 	})
 }
 
-// whole reads an entity completely that was read in part. It is ErrConflict if the entity has changed since.
+// whole reads all of an entity that was read in part. It is ErrConflict if the entity has changed since.
 func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
 	row, known := fetched[old.Key]
 	var err error

@@ -17,12 +17,12 @@ type Work struct {
 	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
 	merged tables.Properties // of a merge: the given properties are already in stored form
 
-	merges   tables.Properties // of a merge: State.Given before patterns have completed the entity
-	Fetched  Fetched           // rows that rebase need not read: the entity's own, or those of orphaned copies
+	merges   tables.Properties // for a merge: State.Given before patterns have completed the entity
+	Fetched  Fetched           // rows that were read already, so that rebase need not read them: the entity's own, or possible orphaned copies
 	engine   *Engine
-	number   int             // of the change in the caller's transaction, from 1; 0 for a single verb
+	number   int             // number of the change in the caller's transaction, from 1; 0 for a single verb
 	Fresh    map[string]bool // outside keys that the change adds, by pattern and key
-	free     map[string]bool // outside keys under which a job has found nothing, in the same way
+	free     map[string]bool // outside keys under which a job has found nothing, by pattern and key
 	asStored bool            // the entity is written again as it is stored: Change.Stored is given
 	given    any             // the caller's value, if patterns complete or edit a copy of it
 	after    *snapshot       // the state that the transaction stored, nil if unknown
@@ -49,7 +49,7 @@ type Change struct {
 	Rewritten bool // a job writes the entity in a new form
 
 	standIn     bool           // Key is a substitute for one that is still unknown
-	incarnation string         // given by the caller, else ""
+	incarnation string         // the caller's, "" for a new one
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
 	copies  EntityCopies // copies of Entity, cached at first use

@@ -1,5 +1,5 @@
-// Package ownrows tells which rows of a table are the entities of a repository, as its schema says: by a span of row keys, by the key,
-// and by a condition on properties. Rows that the library has added beside entities are recognized by their own properties, not here.
+// Package ownrows decides which rows of a table are entities of a repository, by its schema: a span of row keys, a function of the key, and
+// a condition on properties. Rows that the library has added beside entities are recognized by their own properties, not here.
 package ownrows
 
 import (
@@ -28,8 +28,8 @@ type Rows struct {
 	where odata.Expr
 }
 
-// Compile checks the span and the condition. names are the properties that the type stores, nil for any; filterable refuses
-// a property that is not stored as it is.
+// Compile checks the span and the condition. names are the properties that the type stores, nil for any; filterable returns an error for a
+// property that is not stored unchanged.
 func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(property string) error) (err error) {
 	if err := r.Span.Err(); err != nil {
 		return fmt.Errorf("Schema.Rows: %w", err)
@@ -62,16 +62,16 @@ func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(p
 	return nil
 }
 
-// Declared reports whether the schema tells the entities from other rows at all.
+// Declared reports whether the schema distinguishes the entities from other rows at all.
 func (r *Rows) Declared() bool { return r.Keyed() || r.where != nil }
 
-// Keyed reports whether keys tell the entities from other rows.
+// Keyed reports whether the schema distinguishes the entities from other rows by their keys.
 func (r *Rows) Keyed() bool { return r.Span != compoundkey.Span{} || r.Mine != nil }
 
-// Chosen reports whether more than the span tells the entities from other rows.
+// Chosen reports whether the schema distinguishes the entities from other rows by more than the span.
 func (r *Rows) Chosen() bool { return r.Mine != nil || r.where != nil }
 
-// Equal reports whether two schemas say the same of rows, as far as can be told: functions cannot be compared.
+// Equal reports whether two schemas select the same rows, except that it cannot compare functions.
 func (r *Rows) Equal(o *Rows) bool {
 	return r.Span == o.Span && (r.Mine == nil) == (o.Mine == nil) && reflect.DeepEqual(r.where, o.where)
 }
@@ -94,12 +94,12 @@ func (r *Rows) Meets(key tables.Key, p tables.Properties) bool {
 	})
 }
 
-// Check refuses an entity that no query of the repository would find.
+// Check returns an error for an entity that no query of the repository would find.
 func (r *Rows) Check(key tables.Key, p tables.Properties) error {
 	switch {
 	case !r.Span.Contains(key.Row):
 		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
-			return tables.Invalid("", err) // the key is illegal, which says more than that it is outside
+			return tables.Invalid("", err) // report the illegal key, which is more specific than a key outside of the span
 		}
 		return tables.Invalidf("", "the row key from Schema.Key is not in Schema.Rows, so no query would find the entity; correct Key or Rows")
 	case r.Mine != nil && !r.Mine(key):
@@ -110,7 +110,7 @@ func (r *Rows) Check(key tables.Key, p tables.Properties) error {
 	return nil
 }
 
-// Conditions are sent with queries of the entities' own rows.
+// Conditions returns the conditions to send with queries of the entities' own rows.
 func (r *Rows) Conditions() []tables.Condition {
 	if r.where == nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *Rows) Conditions() []tables.Condition {
 	return []tables.Condition{r.Where}
 }
 
-// Properties are those that the condition compares, without the keys.
+// Properties returns the properties that the condition compares, without the keys.
 func (r *Rows) Properties() []string {
 	if r.where == nil {
 		return nil

@@ -30,17 +30,17 @@ func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(attached, func(p *engine.Pattern) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("no pattern is named %q", name)
+			return nil, fmt.Errorf("JobOptions.Patterns names %q, but no attached pattern has this name; give the names of attached patterns", name)
 		}
 	}
 	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
 }
 
-// Heavy reports whether an entity of a repository can take much more memory than its own row: with large values in blobs, or more rows. A
-// job holds few of these at once.
+// Heavy reports whether an entity of a repository can take much more memory than its own row, because it has large values in blobs or
+// further rows. A job holds only a few such entities at once.
 func Heavy(r *engine.Engine) bool {
 	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
 }
 
-// MostHeavy is how many heavy entities a reader, or a set, holds at once.
+// MostHeavy is the maximum number of heavy entities that a reader, or a set, holds at once.
 const MostHeavy = 50

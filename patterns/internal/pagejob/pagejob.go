@@ -37,7 +37,7 @@ type Problem struct {
 	Undecodable bool // it cannot be read
 	Pattern     string
 	Table       string
-	Location    string // of a row; "" for a whole entity
+	Location    string // location of a row; "" for a whole entity
 	Entity      tables.Key
 	Err         error
 	Removed     bool // the job has removed the row
@@ -48,7 +48,7 @@ type Problem struct {
 type Job struct {
 	Op      string
 	Engine  *engine.Engine
-	Options string // the fingerprint of what must be the same in a run that resumes this one
+	Options string // fingerprint of the options that a run must share to resume this one
 	Parts   []Part
 	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
 
@@ -56,7 +56,7 @@ type Job struct {
 	Readers       int
 	Resume        string
 	RowsPerSecond int
-	Found         func(Problem) error // nil if the caller wants none
+	Found         func(Problem) error // nil if the caller has set none
 	Progress      func(tables.Report)
 
 	mu       sync.Mutex
@@ -95,7 +95,7 @@ func (p *Part) scan(readers int) tablescan.Scan[*content] {
 	}
 }
 
-// Run reads the parts and processes each page of rows. Report.Resume is the position behind the last page that is done.
+// Run reads the parts and processes each page of rows. Report.Resume is the position after the last page that is done.
 func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	j.began = time.Now()
 	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
@@ -130,7 +130,7 @@ func (p *position) parse(op, token string, parts []Part) error {
 	return nil
 }
 
-// next goes on to the beginning of the next part.
+// next moves the position to the beginning of the next part.
 func (p *position) next() { p.Part, p.Scan = p.Part+1, tablescan.State{} }
 
 func (j *Job) run(ctx context.Context, at *position) error {
@@ -158,7 +158,7 @@ func (j *Job) run(ctx context.Context, at *position) error {
 	return nil
 }
 
-// checkpoint sets what the report says of a position.
+// checkpoint puts a position into the report.
 func (j *Job) checkpoint(at position) {
 	if at.Scan.Over(len(tablescan.Partitions(j.Parts[at.Part].Partitions))) {
 		at.next()
@@ -184,7 +184,7 @@ func (j *Job) count(at *position) {
 	}
 }
 
-// tell gives the problems of the page to the caller.
+// tell passes the problems of the page to the caller.
 func (j *Job) tell() error {
 	problems := j.problems
 	j.problems = nil

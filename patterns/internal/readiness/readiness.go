@@ -48,10 +48,10 @@ func OfContainer(c *container.Client, url string) resource.Resource {
 	}}
 }
 
-// atOnce is how many functions All calls at once.
+// atOnce limits how many functions All calls concurrently.
 const atOnce = 8
 
-// All calls functions, some at once, and joins their errors.
+// All calls functions, several concurrently, and joins their errors.
 func All(ctx context.Context, all []func(context.Context) error) error {
 	failures := make([]error, len(all))
 	var group errgroup.Group
@@ -66,7 +66,7 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 	return errors.Join(failures...)
 }
 
-// ID tells resources of one name in several accounts apart; Account is nil if the name has the address.
+// ID distinguishes resources of one name in several accounts; Account is nil if the name contains the address.
 type ID struct {
 	Account *tables.Account
 	Name    string // its kind and name
@@ -76,18 +76,18 @@ type ID struct {
 type Entry struct {
 	ID
 	Create func(context.Context) error
-	Late   bool                // it is created when all others are
+	Late   bool                // it is created after all others
 	Parts  []resource.Resource // what there is then
 }
 
-// Register has what a store uses, each once. The zero value is empty. It is safe for concurrent use.
+// Register holds the resources that a store uses, each once. The zero value is empty. It is safe for concurrent use.
 type Register struct {
 	mu      sync.Mutex
 	entries []Entry
 	known   map[ID]bool
 }
 
-// Add adds an entry that is not there yet.
+// Add adds an entry unless it exists.
 func (r *Register) Add(e Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

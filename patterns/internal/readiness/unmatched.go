@@ -12,9 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Unmatched reports whether a table has rows and none is an entity of the repository, as if Rows, Mine or Where of its schema were
-// wrong. It is false if the service has not looked at the whole table for one request. Requests: 0 if the schema has none of the three,
-// else at most 2.
+// Unmatched reports whether a table has rows and none is an entity of the repository, as if Rows, Mine or Where of its schema were wrong.
+// It returns false if one request did not read the whole table. Requests: 0 if the schema has none of the three, else at most 2.
 func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	own := &r.Schema.Own
 	if !own.Declared() {
@@ -46,7 +45,7 @@ func NameUnmatched(ctx context.Context, r *engine.Engine) string {
 	return r.Name()
 }
 
-// pageOf is how many rows to look at: one, unless Mine has to be asked about each.
+// pageOf is the number of rows to read: one, or more if Mine must decide about each row.
 func pageOf(own *ownrows.Rows) int {
 	if own.Mine != nil {
 		return tables.MaxPageSize
@@ -54,8 +53,8 @@ func pageOf(own *ownrows.Rows) int {
 	return 1
 }
 
-// Warn logs the repositories that are Unmatched. It looks at each once, whether that succeeds or not: the caller asks whether resources
-// are there, and this is only advice.
+// Warn logs the repositories that are Unmatched. It checks each repository once, even if the check fails: the caller asks whether resources
+// exist, and this is only advice.
 func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 	for _, e := range all {
 		if r.Has(matchOf(e)) {

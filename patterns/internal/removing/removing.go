@@ -1,11 +1,11 @@
 // Package removing removes the rows of patterns that are no longer attached to a repository.
 //
-// Each step of a run leaves a state from which another run goes on. It first writes the entities whose own rows list a pattern, which
-// takes the name off the list, and then deletes the rows: an entity never lists copies that were removed, so a pattern that is
-// attached again finds with Rebuild what it lacks. Each row is deleted under the ETag with which it was read, before its entity: a
-// change that gives the row to an attached pattern, or writes it again, has changed its ETag. A run that ends between the two leaves
-// rows that no list names, and the next run finds them by the row keys. A copy outside and its claim are deleted by themselves, in any
-// order; the one that is left is found by its own content.
+// After each step of a run, another run can continue. It first writes the entities whose own rows list a pattern, which removes the name
+// from the list, and then deletes the rows. So an entity never lists copies that were removed, and if the pattern is attached again,
+// Rebuild finds what is missing. Each row is deleted under the ETag with which it was read, before its entity: a change that gives the row
+// to an attached pattern, or writes it again, has changed its ETag. If a run ends between the two, rows remain that no list names; the next
+// run finds them by their row keys. A copy outside and its claim are deleted separately, in any order; a later run finds the remaining one
+// by its own content.
 package removing
 
 import (
@@ -31,7 +31,7 @@ import (
 // Unattached is a pattern that is no longer attached.
 type Unattached struct {
 	*engine.Pattern
-	Tables []*tables.Table // that the pattern uses beside the repository's and Outside.Table
+	Tables []*tables.Table // tables that the pattern uses beside the repository's and Outside.Table
 }
 
 // Removal is one run.
@@ -54,7 +54,7 @@ type found struct {
 	done    bool            // it is deleted
 }
 
-// Tables are the tables with rows of the patterns, beside the repository's own.
+// Tables returns the tables with rows of the patterns, except the repository's own.
 func (r *Removal) Tables() []*tables.Table {
 	var all []*tables.Table
 	add := func(t *tables.Table) {
@@ -78,7 +78,7 @@ func (r *Removal) Elsewhere() bool {
 	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
 }
 
-// Keep reports whether a run looks at a row of a table. outside leaves out the rows in their entities' own partitions.
+// Keep reports whether a run examines a row of a table. With outside it omits the rows in their entities' own partitions.
 func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow) bool {
 	return func(row *engine.StoredRow) bool {
 		if !row.IsCopy {
@@ -94,7 +94,7 @@ func (r *Removal) lists(row *engine.StoredRow) bool {
 	return slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return engine.NamesCopies(row.Copies, p.Name) })
 }
 
-// findingOf returns a row that may be one of a pattern's, judging by the row alone; nil for any other.
+// findingOf returns a row if, by its own content, it may belong to one of the patterns, and nil for any other row.
 func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	f := &found{row: row, table: table}
 	switch {
@@ -139,10 +139,10 @@ func (r *Removal) mine(entity tables.Key) bool {
 	return (r.Partitions == nil || slices.Contains(r.Partitions, entity.Partition)) && r.Engine.Schema.Own.Keeps(entity)
 }
 
-// named reports whether a key is that of an index package: the index's name, alone or with "_" and parts behind it.
+// named reports whether a key has the form of an index's key: the index's name, alone or with "_" and parts behind it.
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
-// owns reports whether a copy outside is a pattern's, judging by its key.
+// owns reports whether, by its key, a copy outside belongs to a pattern.
 func owns(p *engine.Pattern, copied tables.Key) bool {
 	if p.Outside.Owns != nil {
 		return p.Outside.Owns(copied)
@@ -150,7 +150,7 @@ func owns(p *engine.Pattern, copied tables.Key) bool {
 	return named(p.Name, copied.Partition)
 }
 
-// copiedKey is the key of a copy outside, or of the copy that a claim is of.
+// copiedKey returns the key of a copy outside; for a claim, the key of its copy.
 func copiedKey(row *engine.StoredRow) tables.Key {
 	if row.Outside.IsClaim {
 		return tables.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
@@ -199,7 +199,7 @@ func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.T
 	return nil
 }
 
-// again reads rows again that could not be deleted, without those that are gone or no longer a pattern's.
+// again reads rows again that could not be deleted, and omits those that no longer exist or no longer belong to a pattern.
 func (r *Removal) again(ctx context.Context, table *tables.Table, changed []*found) (page []*engine.StoredRow, err error) {
 	keys := make([]tables.Key, len(changed))
 	for i, f := range changed {
@@ -233,12 +233,12 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 		return strings.Compare(a.Partition+"\x00"+a.Row, b.Partition+"\x00"+b.Row)
 	})
 	owners = slices.Compact(owners)
-	own, err := r.Engine.FetchOwnAll(ctx, r.job.Op, owners) // after their rows, so that a later change has changed the ETags of these
+	own, err := r.Engine.FetchOwnAll(ctx, r.job.Op, owners) // entities are read after their rows, so that a later change of the entity makes the rows' ETags outdated
 	if err != nil {
 		return nil, err
 	}
 	stored := map[tables.Key]*engine.StoredRow{}
-	others := map[tables.Key]bool{} // rows of other types, whose copies are theirs
+	others := map[tables.Key]bool{} // rows of other types own their copies
 	for i, row := range own {
 		switch {
 		case row == nil:
@@ -268,8 +268,8 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	return r.remove(ctx, table, remove)
 }
 
-// unlist writes the entities that list a pattern again, as a touch: a write lists only the attached patterns. It returns those that it
-// could not write, whose rows stay.
+// unlist writes the entities that list a pattern again, as a touch: a write lists only the attached patterns. It returns the entities that
+// it could not write; their rows stay.
 func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
 	kept = map[tables.Key]bool{}
 	if r.DryRun || len(listing) == 0 {
@@ -293,7 +293,7 @@ func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.Sto
 	return kept, w.Process(ctx, r.job, page)
 }
 
-// decide returns the rows that are a pattern's and no attached pattern's.
+// decide returns the rows that belong to one of the patterns and to no attached one.
 func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Key]*engine.StoredRow, kept map[tables.Key]bool) (remove []*found, err error) {
 	values := map[tables.Key]any{}
 	for _, f := range all {
@@ -322,7 +322,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 			values[f.owner] = v
 		}
 		if v == nil || r.Engine.Schema.Key(v) != f.owner {
-			continue // deleted meanwhile, which another run finds; or an entity of another type in the same table
+			continue // the entity was deleted meanwhile, which another run finds; or it is of another type in the same table
 		}
 		ours, err := r.ours(f, v)
 		if err != nil {
@@ -344,7 +344,7 @@ func (r *Removal) disputed(f *found) bool {
 	})
 }
 
-// ours reports whether a row is one of the patterns', and none that an attached pattern requires for the entity.
+// ours reports whether a row belongs to one of the patterns, and no attached pattern requires it for the entity.
 func (r *Removal) ours(f *found, v any) (bool, error) {
 	requires := func(p *engine.Pattern) (bool, error) {
 		if f.row.Outside.Is {
@@ -399,7 +399,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 				return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 			},
 		}.Run(chunk)
-		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // all that may be there is read again
+		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // all rows that may exist are read again
 			mu.Lock()
 			defer mu.Unlock()
 			for _, f := range chunk {
@@ -428,7 +428,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 	return changed, err
 }
 
-// refusedAt is the index of the refused row in its transaction, -1 if it is unknown.
+// refusedAt returns the index of the refused row in its transaction, -1 if it is unknown.
 func refusedAt(err error) int {
 	if e := engine.AsError(err); e != nil {
 		return e.Change - 1
@@ -453,12 +453,12 @@ func (r *Removal) delete(ctx context.Context, table *tables.Table, all []*found)
 	return nil
 }
 
-// removed tells the caller of a row that was removed, or that a dry run would remove.
+// removed reports to the caller a row that was removed, or that a dry run would remove.
 func (r *Removal) removed(f *found) {
 	r.job.Report(pagejob.Problem{Spurious: true, Pattern: f.pattern.Name, Table: f.table.Name(), Location: location(f), Entity: f.owner, Removed: !r.DryRun})
 }
 
-// report tells the caller of a row that could not be removed.
+// report reports to the caller a row that could not be removed.
 func (r *Removal) report(f *found, err error) {
 	r.job.Add(func(p *tables.Report) { p.Failed++ })
 	p := pagejob.Problem{Spurious: true, Table: f.table.Name(), Location: location(f), Entity: f.owner, Err: err}
@@ -468,7 +468,7 @@ func (r *Removal) report(f *found, err error) {
 	r.job.Report(p)
 }
 
-// location is the place of a row as findings have it.
+// location returns the location of a row in the form that findings use.
 func location(f *found) string {
 	if f.owner.Partition == f.row.Key.Partition && !f.row.Outside.Is {
 		return f.row.Key.Row

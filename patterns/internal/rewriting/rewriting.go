@@ -1,4 +1,4 @@
-// Package rewriting has the jobs that write entities again: it reads them by page, and writes those of a partition in change sets.
+// Package rewriting has the jobs that write entities again: they read them page by page, and write those of a partition in change sets.
 package rewriting
 
 import (
@@ -22,18 +22,18 @@ import (
 // pass opens the raw surface of package tables.
 const pass = rows.Open
 
-// Rewriting is a job that writes the entities again that are stored in an old form.
+// Rewriting is a job that rewrites entities that are stored in an old form.
 type Rewriting struct {
 	Kind    driver.ChangeKind
-	Pattern string // that the job is for, in reports
-	// Outdated reports whether an entity is stored in the old form, judging by its own row. whole says that the row has all stored
-	// properties; if not, it may be unknown.
+	Pattern string // name of the pattern that the job is for, in reports
+	// Outdated reports whether, by its own row, an entity is stored in the old form. whole is true if the row has all stored properties;
+	// otherwise the result may be unknown.
 	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
 	// AsStored writes the stored properties as they are, and leaves out entities of other types.
 	AsStored bool
-	// Failed is called with each entity that is passed over, nil for none.
+	// Failed is called with each entity that the job skips; nil calls nothing.
 	Failed func(entity tables.Key)
-	// CountsAll counts the entities that need no write as unchanged. Without it, it counts the others as read.
+	// CountsAll counts the entities that need no write as unchanged. Without it, the job counts only the entities in the old form, as read.
 	CountsAll   bool
 	Concurrency int
 
@@ -46,9 +46,9 @@ type old struct {
 	value   any
 	row     *engine.StoredRow // as it was read, with all stored properties
 	key     tables.Key
-	rows    int  // that the entity has in its partition
+	rows    int  // number of rows that the entity has in its partition
 	size    int  // of these, in bytes
-	stale   bool // it must be read again before it is written
+	stale   bool // the entity must be read again before it is written
 	unknown bool // the outcome of a write is unknown
 	done    bool
 }
@@ -102,7 +102,7 @@ func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error
 	return pagejob.Each(ctx, r.Concurrency, alone, r.writeAlone)
 }
 
-// inOrder sorts entities as their rows are on the page.
+// inOrder sorts entities in the order of their rows on the page.
 func inOrder(page []*engine.StoredRow, all []*old) []*old {
 	byKey := make(map[tables.Key]*old, len(all))
 	for _, x := range all {
@@ -171,10 +171,11 @@ func (r *Rewriting) read() {
 	}
 }
 
-// mostBytes limits the rows of a change set, by what the service counts. In JSON they have room in the 4 MiB of a transaction.
+// mostBytes limits the bytes of a change set's rows, by the service's formula. As JSON, rows of this size fit into the 4 MiB of a
+// transaction.
 const mostBytes = 2 << 20
 
-// group makes change sets of entities of one partition. A single entity is a set of one, without a division.
+// group makes change sets of entities of one partition. A single entity is a set of one, which cannot be divided.
 func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
 	type open struct{ at, room, size int }
 	last := map[string]open{} // the last set of a partition, and the rows and bytes for which it has room
@@ -200,7 +201,7 @@ func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
 	return several, alone
 }
 
-// writeSet writes a set, each entity under its own ETag, without those for which it is refused. It marks those that it has written.
+// writeSet writes a set, each entity under its own ETag, and leaves out those that the service refuses. It marks those that it has written.
 func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 	write := func(set []*old) error {
 		err := r.locked(ctx, set, func() error { return r.commit(ctx, set) })
@@ -228,7 +229,7 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 		},
 	}.Run(set)
 	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
-		return nil // each of them is read and written again by itself
+		return nil // each entity of the set is read and written again alone
 	}
 	return err
 }
@@ -270,7 +271,8 @@ func (r *Rewriting) commit(ctx context.Context, set []*old) error {
 	return r.job.Engine.NewSet(changes...).Run(ctx)
 }
 
-// writeAlone writes one entity. It reads the entity again after a conflict, and writes again what may not have been written.
+// writeAlone writes one entity. After a conflict or an unknown outcome it reads the entity again, and writes it if it is still in the old
+// form.
 func (r *Rewriting) writeAlone(ctx context.Context, x *old) error {
 	for attempt := 0; ; attempt++ {
 		if x.stale || x.unknown {

@@ -8,7 +8,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Ends reports whether the error of a set would be that of each smaller set too, so that the job ends.
+// Ends reports whether every smaller set would fail with the same error, so that the job must end.
 func Ends(err error) bool {
 	return errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource)
 }

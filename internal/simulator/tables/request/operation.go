@@ -30,7 +30,7 @@ type Operation struct {
 
 	Prefer    string // return-content, return-no-content or ""
 	Metadata  entity.Metadata
-	ContentID string // of a part of a transaction
+	ContentID string // Content-ID of a part of a transaction
 }
 
 // parseOperation parses a request that changes an entity; format is its $format.
