@@ -63,8 +63,8 @@
 //
 // A copy is one row, with the limits of an entity; 5 of its 252 properties are the library's. An entity that widentities stores
 // in several rows needs Options.Project. Each write of an entity writes two rows in each of its indexes' partitions. The
-// service's target is 2,000 rows a second for a partition, so a global index takes at most 1,000 changes a second. You cannot
-// stage an entity with such an index in a transaction of your own.
+// service's target is 2,000 rows a second for a partition, so a global index takes at most 1,000 changes a second. A
+// transaction of several entities has one intent for all of them; a Unique key cannot pass from one of them to another.
 //
 // # When not to use it
 //

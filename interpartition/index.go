@@ -45,7 +45,8 @@ type Options[T any] struct {
 	Unique bool
 }
 
-// NewIndex makes an index. name is the beginning of its partition keys: ASCII letters, digits, '-' and '.'. key must be
+// NewIndex makes an index. name is its partition key in group Global, and with "_" the beginning
+// of the partition keys of other groups: ASCII letters, digits, '-' and '.'. key must be
 // pure. It returns one key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for
 // an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key belongs to
 // one entity of its group, so if values repeat, such as last names, end the key with the entity's id. NewRepository reports
