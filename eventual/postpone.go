@@ -21,8 +21,8 @@ import (
 // visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
 // MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
 //
-// If an entity changes during every attempt of a delivery, as a hot entity does whose effects take long, the effects are applied and may
-// be stale. A later delivery goes on in the same way.
+// If an entity changes during every attempt of a delivery, as a hot entity does whose effects take long, the effects are applied and may be
+// stale. A later delivery continues in the same way.
 
 // longestPostponement limits the delay of a release, so that an intent is carried out soon after the deployment.
 const longestPostponement = 5 * time.Minute

@@ -93,7 +93,7 @@ func (x *index[T]) checkAll(ctx context.Context, r *driver.Reconciliation[T]) er
 	return nil
 }
 
-// readLists implements Audit.Read: it reads each list once for all entities that are asked for in it. A damaged list is a Fact with an Err.
+// readLists implements Audit.Read: it reads each list once for all entities whose facts are in it. A damaged list is a Fact with an Err.
 // Requests: 1 for each list.
 func (x *index[T]) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
 	found := make([]*driver.Fact, len(asked))

@@ -50,7 +50,7 @@ type SweepReport struct {
 	Failed     int   // their entities could not be read; LastFailure is the last error
 	// LastFailure is the error of the last of the Failed.
 	LastFailure error
-	// Resume is for SweepOptions.Resume, and continues after the last finished page; "" at the end.
+	// Resume is the token for SweepOptions.Resume, which continues after the last finished page; "" if the sweep is complete.
 	Resume string
 }
 

@@ -32,7 +32,7 @@ func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	})
 }
 
-// finalMetadata returns the metadata of a finished blob, which replace the others.
+// finalMetadata returns the metadata of a finished blob, which replaces what openMetadata returned.
 func (l *Log) finalMetadata(s *segment) map[string]*string {
 	all := l.openMetadata(s.token, s.first)
 	maps.Copy(all, blobowner.Owner{}.Metadata(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}))

@@ -42,8 +42,8 @@ type JobOptions struct {
 	// Found is called with each finding, one call at a time, which the job waits for. If it returns an error, the job ends
 	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
 	Found func(Finding) error
-	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and
-	// each group of candidates, by the other jobs after each page of rows. Other readers go on meanwhile, as far as memory allows.
+	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and each group of
+	// candidates, by the other jobs after each page of rows. Other readers continue meanwhile, as far as memory allows.
 	Progress func(tables.Report)
 	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
 	// Found again. The token is ErrInvalid with other Partitions or Patterns, or another table.

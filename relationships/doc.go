@@ -32,9 +32,8 @@
 // Members: row and number are written in one transaction, by an intent. They always equal each other, and converge with
 // the children as package eventual says.
 //
-// Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while
-// writers go on. Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the
-// number.
+// Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while writers continue.
+// Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the number.
 //
 // A Cache returns entities that are at most TTL old. While it reads them again, once for all callers, or if the service
 // is down, it returns entities up to TTL plus Stale old. It has one goroutine while it reads, which Close ends.

@@ -74,7 +74,7 @@ type Error struct {
 	Code    string // the service's error code, such as "EntityAlreadyExists"
 	Kind    error  // one of the Err values, or nil for the kind of Err
 	Err     error  // the cause; may be nil
-	// OfRow reports that a stored row does not fit, so that reading goes on behind it; Kind is ErrGarbled.
+	// OfRow reports that a stored row does not fit its type, and that reading continues with the next row; Kind is ErrGarbled.
 	OfRow bool
 }
 

@@ -18,9 +18,9 @@ type Audit[T any] struct {
 	// List yields what the pattern stores for the entities in the scope, in any order. It may make one request per
 	// page. Yield what cannot be read as a Fact with an Err.
 	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
-	// Read reads what the pattern currently stores. Place and Entity of each asked fact are set. It returns for each of them, in
-	// the same order, the fact that is stored for the entity at the place, nil for nothing. It reads together what lies together,
-	// such as a list for all entities that are asked for there. For a pattern that cannot, use ReadEach.
+	// Read reads what the pattern currently stores. Place and Entity of each asked fact are set. It returns for each of them, in the same
+	// order, the fact that is stored for the entity at the place, nil for nothing. It reads facts that are stored together by one request,
+	// such as a list for all entities whose facts are in it. For a pattern that cannot, use ReadEach.
 	Read func(ctx context.Context, asked []Fact) ([]*Fact, error)
 	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again to
 	// restore what is missing, and calls Remove for what no entity requires. Remove reads the place, calls wanted,

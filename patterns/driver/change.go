@@ -30,7 +30,7 @@ func (k ChangeKind) String() string {
 
 // Change is one logical change of an entity, as patterns see it.
 type Change[T any] struct {
-	Kind   ChangeKind // a pattern that treats a change as news tests it for ChangeTouch, which is none
+	Kind   ChangeKind // a pattern that reports changes must ignore ChangeTouch
 	Key    tables.Key
 	ID     string            // unique ID of this change; use it in the names of new objects outside
 	Entity *T                // the new state, or the state that was read for a delete

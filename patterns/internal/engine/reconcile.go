@@ -192,7 +192,7 @@ func (c *convergence) round(ctx context.Context) error {
 	return nil
 }
 
-// close reads the entities again, and reconciles those that have changed once more.
+// close reads the entities again, and reconciles again those that have changed.
 func (c *convergence) close(ctx context.Context) error {
 	r, stuck := c.engine, len(c.targets)
 	for attempt := range r.Schema.MaxAttempts {

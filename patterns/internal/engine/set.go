@@ -241,7 +241,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 			return nil
 		}
 		again, learned := s.startsOver(ctx, d, err)
-		if !learned { // else the loop terminates, since each retry requires new knowledge and there is a limited amount of it
+		if !learned { // with learned set, no attempt counts: the loop still ends, since each new plan needs more information than the last, and there is only a limited amount
 			if attempt++; !again || attempt >= s.maxAttempts() {
 				return s.locate(d, err)
 			}

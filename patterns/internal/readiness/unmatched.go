@@ -37,7 +37,8 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	return err == nil, err
 }
 
-// NameUnmatched names a repository that is Unmatched, for the report of a job, which is done: an error only leaves the name out.
+// NameUnmatched returns the name of a repository that is Unmatched, for the report of a job. Since the job is already done, it omits the
+// name after an error.
 func NameUnmatched(ctx context.Context, r *engine.Engine) string {
 	if none, err := Unmatched(ctx, r); !none || err != nil {
 		return ""
