@@ -116,14 +116,14 @@ func ExampleWorkerOptions_ownedPartitions() {
 		fmt.Println(s.Department, s.Amount)
 	}
 	// Output:
-	// Finance belongs to process 1
-	// Legal belongs to process 0
-	// Marketing belongs to process 1
+	// Finance belongs to process 0
+	// Legal belongs to process 1
+	// Marketing belongs to process 0
 	// Research belongs to process 1
 	// Sales belongs to process 1
 	// Support belongs to process 0
-	// process 0 has handled 10
-	// process 1 has handled 20
+	// process 0 has handled 15
+	// process 1 has handled 15
 	// Finance 3500
 	// Legal 3500
 	// Marketing 3500

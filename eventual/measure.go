@@ -3,6 +3,7 @@ package eventual
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -15,7 +16,8 @@ const (
 
 // measureAlways sets the gauges of the queue until ctx ends, if anybody reads them. Then it removes their values.
 func (s *session) measureAlways() {
-	if !s.signals.Measures() || s.options.QueueMetrics < 0 {
+	// One of the workers that share the shards reads them all for the gauges, not each of them.
+	if !s.signals.Measures() || s.options.QueueMetrics < 0 || !slices.Contains(s.options.Shards, 0) {
 		return
 	}
 	defer s.signals.Forget(s) //nolint:errcheck // the values are gone in any case

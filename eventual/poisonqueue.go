@@ -64,6 +64,9 @@ func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) 
 // or an error, an entry can remain although its message is on the queue already, so a message can be requeued more than once. An entry
 // that cannot be read stays; Requeue returns an error for it after it has handled all others.
 //
+// A message goes back to the shard that it came from. If the queue has another number of shards by then, that need not be the shard of
+// its SendOptions.Partition: any worker may handle it.
+//
 // Requests: 1 for 32 entries, 2 for each one requeued, 4 where its body is in a blob, 1 for each other one; more for entries that are
 // in blobs themselves.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {

@@ -2,7 +2,8 @@ package eventual
 
 import (
 	"cmp"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"sync"
@@ -114,11 +115,11 @@ func (q *Queue) Name() string { return q.name }
 func (q *Queue) Account() *tables.Account { return q.account }
 
 // Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a SendOptions.Partition.
-// Partitions are spread evenly over the shards. It makes no request.
+// Partitions are spread evenly over the shards: the first 8 bytes of their SHA-256, modulo the number of shards. For "" it means
+// nothing, since Send spreads messages without a Partition by their IDs. It makes no request.
 func (q *Queue) Shard(partition string) int {
-	h := fnv.New32a()
-	h.Write([]byte(partition))
-	return int(h.Sum32() % uint32(len(q.shards)))
+	sum := sha256.Sum256([]byte(partition))
+	return int(binary.BigEndian.Uint64(sum[:]) % uint64(len(q.shards)))
 }
 
 // nameOf returns the name of one of the storage queues.

@@ -23,7 +23,8 @@ type SendOptions struct {
 	Delay time.Duration
 	// Partition decides on which storage queue of a queue with several shards the message is put: Queue.Shard of it. Messages of one
 	// Partition, such as the partition key that their handlers write to, then go to the workers that take this shard, see
-	// WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs. It is not part of the message.
+	// WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs: for an empty
+	// partition key, name the partition in another way. It is not part of the message.
 	Partition string
 }
 

@@ -165,3 +165,22 @@ func TestShardsThatAreNone(t *testing.T) {
 		t.Error("the caller's slice was changed")
 	}
 }
+
+// TestPartitionsAreSpread uses keys of one form, whose characters repeat: a hash of low bits alone would leave shards empty.
+func TestPartitionsAreSpread(t *testing.T) {
+	for _, shards := range []int{2, 4, 8} {
+		q := newQueue(t, storagetest.Open(t), &eventual.QueueOptions{Shards: shards})
+		counts := make([]int, shards)
+		for letter := range 26 {
+			for digit := range 10 {
+				part := fmt.Sprintf("%c%d", 'a'+letter, digit)
+				counts[q.Shard(part+"-"+part)]++
+			}
+		}
+		for shard, n := range counts {
+			if even := 260 / shards; n < even/2 || n > 2*even {
+				t.Errorf("%d shards: shard %d has %d of 260 partitions", shards, shard, n)
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -101,5 +102,24 @@ func TestTelemetry(t *testing.T) {
 		if i := slices.IndexFunc(said, func(text string) bool { return strings.Contains(text, secret) }); i >= 0 {
 			t.Errorf("%q is shown: %s", secret, said[i])
 		}
+	}
+}
+
+// TestOneWorkerMeasures: of workers that share the shards of a queue, the one with shard 0 reads all of them for the gauges.
+func TestOneWorkerMeasures(t *testing.T) {
+	for shard, want := range []int{3, 0} { // of three shards, the first reading only
+		storagetest.InBubble(t, func(t *testing.T, s *storagetest.Service) {
+			name := newQueue(t, s, &eventual.QueueOptions{Shards: 3}).Name()
+			var counter storagetest.RequestCounter
+			counted, _ := s.Faulty(&counter)
+			q := must[*eventual.Queue](t)(openQueueWith(counted, name, tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))},
+				&eventual.QueueOptions{Shards: 3}))
+			running, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			defer stop()
+			check(t, newWorker(t, q, map[string]eventual.Handler{}, &eventual.WorkerOptions{Shards: []int{shard}}).Run(running))
+			if got := counter.CountOf(storagetest.PeekMessages); got != want {
+				t.Errorf("the worker of shard %d has peeked %d times, want %d", shard, got, want)
+			}
+		})
 	}
 }

@@ -52,7 +52,7 @@ func htmlPage(r *inspect.Report) ([]byte, error) {
 // quote returns a key or a name in quotes, shortened.
 func quote(text string) string {
 	if runes := []rune(text); len(runes) > 80 {
-		return fmt.Sprintf("%#q...", string(runes[:80]))
+		return fmt.Sprintf("%q...", string(runes[:80]))
 	}
 	return fmt.Sprintf("%q", text)
 }

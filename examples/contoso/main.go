@@ -135,6 +135,11 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 	if err != nil {
 		return err
 	}
+	page, err := newPage(o.report)
+	if err != nil {
+		return err
+	}
+	defer page.Close() // after an error; save has closed it otherwise
 	begin := time.Now()
 	progress := &progress{w: stderr}
 	at, err := find(ctx, o, progress)
@@ -152,7 +157,7 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 	if !o.json {
 		out = stdout
 	}
-	r := &report{Account: c.account.String(), Emulator: at.emulator, Chosen: at.chosen, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep, Chaos: c.chaos()}
+	r := &report{Account: c.account.String(), Emulator: at.emulator, Chosen: at.chosen, Seed: o.seed, Employees: o.employees, Departments: len(departments()), Kept: o.keep, Chaos: c.chaos(), File: page.Name()}
 	r.writeHead(out)
 	if err := c.play(ctx, parts, r, out); err != nil {
 		return err
@@ -165,7 +170,7 @@ func run(ctx context.Context, args []string, find finder, parts []scenario, stdo
 	}
 	r.Resources, r.Requests, r.Milliseconds, r.Chaos = c.resources, c.requests.Count(), milliseconds(time.Since(begin)), c.chaos()
 	r.sumUp()
-	if r.File, err = r.save(o.report); err != nil {
+	if err := r.save(page); err != nil {
 		return err
 	}
 	r.writeEnd(out)

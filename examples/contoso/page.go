@@ -189,16 +189,14 @@ func (r *report) writePage(w io.Writer) error {
 }
 
 // save writes the page to the file, or without a name to a new one among the temporary files, and returns its path.
-func (r *report) save(name string) (_ string, err error) {
-	var f *os.File
+func (r *report) save(f *os.File) error {
+	return errors.Join(r.writePage(f), f.Close())
+}
+
+// newPage creates the file of the page. Before a run, so that a name that cannot be written does not cost the run's result.
+func newPage(name string) (*os.File, error) {
 	if name == "" {
-		f, err = os.CreateTemp("", "contoso-*.html")
-	} else {
-		f, err = os.Create(name)
+		return os.CreateTemp("", "contoso-*.html")
 	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Name(), r.writePage(f)
+	return os.Create(name)
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +39,8 @@ func sample() *report {
 // pageOf is the page of a report, written as the program does.
 func pageOf(t *testing.T, r *report) string {
 	t.Helper()
-	name := harness.Must[string](t)(r.save(filepath.Join(t.TempDir(), "report.html")))
+	name := filepath.Join(t.TempDir(), "report.html")
+	harness.Check(t, r.save(harness.Must[*os.File](t)(newPage(name))))
 	return string(harness.Must[[]byte](t)(os.ReadFile(name)))
 }
 
@@ -194,5 +198,17 @@ addEventListener("securitypolicyviolation", e => errors.push("refused to load " 
 				t.Errorf("at %d pixels, %s is %d wide in %d, drawn: %v", width, c.ID, c.Width, c.Space, c.Drawn)
 			}
 		}
+	}
+}
+
+// TestPageThatCannotBeWritten: a wrong name ends the run before it begins, so nothing of its result is lost.
+func TestPageThatCannotBeWritten(t *testing.T) {
+	find := func(context.Context, options, *progress) (*place, error) {
+		t.Error("a storage service was looked for")
+		return nil, errors.New("none")
+	}
+	err := run(t.Context(), []string{"-report", filepath.Join(t.TempDir(), "none", "report.html")}, find, nil, io.Discard, io.Discard)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -32,13 +32,13 @@ func main() {
 
 // declare says what is stored: employees by department and ID, and a copy under the email, which only one employee can have.
 func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Employee], *interpartition.Index[Employee], error) {
-	store, err := patterns.NewStore(account, "contoso", nil)
+	store, err := patterns.NewStore(account, "staff", nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
 		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
-	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
+	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
 		},

@@ -57,6 +57,11 @@ func TestNewcomer(t *testing.T) {
 		programs = append(programs, p)
 		outputs[p.name] = example.Output
 	}
+	for name, text := range map[string]string{"README.md": read(t, "README.md"), pages[0]: read(t, "docs/tutorial/"+filepath.Base(pages[0]))} {
+		if commands := strings.Join(codeBlocks(text, "sh"), ""); !strings.Contains(commands, "go mod init ") || !strings.Contains(commands, "go mod tidy") {
+			t.Errorf("%s must say go mod init and go mod tidy: go get alone does not add the checksums of what the library imports", name)
+		}
+	}
 	runner, top := build(t, programs)
 
 	for name, want := range outputs {
@@ -142,8 +147,8 @@ func run(t *testing.T, runner, connection string, arguments ...string) string {
 }
 
 // start starts a program and reads what it prints up to a line with the text, which it returns beside all lines before and itself. The
-// rest of the output is read and dropped.
-func start(t *testing.T, c *exec.Cmd, from func() (io.ReadCloser, error), until string) (line, all string) {
+// rest of the output is read and dropped until wait, which waits for the program's end.
+func start(t *testing.T, c *exec.Cmd, from func() (io.ReadCloser, error), until string) (line, all string, wait func() error) {
 	t.Helper()
 	pipe, err := from()
 	if err != nil {
@@ -156,20 +161,25 @@ func start(t *testing.T, c *exec.Cmd, from func() (io.ReadCloser, error), until 
 	for lines.Scan() {
 		all += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), until) {
-			return lines.Text(), all
+			dropped := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, pipe) // a full pipe would stop the program
+				dropped <- err
+			}()
+			return lines.Text(), all, func() error { <-dropped; return c.Wait() }
 		}
 	}
 	t.Fatalf("the program ended without %q: %s", until, all)
-	return "", ""
+	return "", "", nil
 }
 
 // startSimulator runs the simulator of the tutorial until the test ends, and returns its connection string.
 func startSimulator(t *testing.T, runner string) string {
 	t.Helper()
 	c, _ := command(t, runner, "", "simulator")
-	line, _ := start(t, c, c.StdoutPipe, "export ")
+	line, _, wait := start(t, c, c.StdoutPipe, "export ")
 	t.Cleanup(func() { // the test's context has just killed it
-		if err := c.Wait(); err == nil {
+		if err := wait(); err == nil {
 			t.Error("the simulator ended by itself")
 		}
 	})
@@ -181,11 +191,11 @@ func startSimulator(t *testing.T, runner string) string {
 func killed(t *testing.T, runner, connection string) string {
 	t.Helper()
 	c, _ := command(t, runner, connection, "step51", "change", "jones@contoso.com")
-	_, all := start(t, c, c.StdoutPipe, "press Ctrl+C")
+	_, all, wait := start(t, c, c.StdoutPipe, "press Ctrl+C")
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err == nil {
+	if err := wait(); err == nil {
 		t.Error("the program ended well, although it was killed")
 	}
 	return all
@@ -198,7 +208,7 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	t.Helper()
 	c, _ := command(t, runner, connection, "step61")
 	c.Stderr = nil
-	line, _ := start(t, c, c.StderrPipe, "serving")
+	line, _, wait := start(t, c, c.StderrPipe, `"address":"`)
 	address := "http://" + serving.FindStringSubmatch(line)[1]
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, target, body string) string {
@@ -229,7 +239,7 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err != nil {
+	if err := wait(); err != nil {
 		t.Error("after SIGTERM:", err)
 	}
 }
