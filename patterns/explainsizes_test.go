@@ -3,6 +3,7 @@ package patterns_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,8 +46,9 @@ func (s *bodySizes) Do(r *policy.Request) (*http.Response, error) {
 func TestExplainSizes(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Open(t)
 	sent := &bodySizes{}
-	s.ClientOptions.PerRetryPolicies = append(s.ClientOptions.PerRetryPolicies, sent)
-	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	options := s.ClientOptions // the service is shared with other tests
+	options.PerRetryPolicies = slices.Concat(options.PerRetryPolicies, []policy.Policy{sent})
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: options}))
 	for name, attached := range map[string][]patterns.Pattern[note]{
 		"one row": nil,
 		"indexes": {byName(), intrapartition.NewIndex("length", func(n *note) compoundkey.Part { return compoundkey.Int(len(n.Name), 4) }, nil)},
