@@ -19,7 +19,8 @@ import (
 
 // The kinds of errors, for errors.Is. The set is closed, and an *Error is of one kind at most: errors.Is is true for one of these and
 // false for all others, whatever the causes are. An *Error without a kind reports that the caller's context has ended or that the
-// transport failed before anything was applied. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
+// transport failed before anything was applied, or that the service refused the request with a status that stands for none of the kinds,
+// such as 406. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
 // Errors that other packages add, such as logtail.ErrOutsideWindow, are causes that refine one of these kinds.
 //
 // context.Canceled and context.DeadlineExceeded are causes, not kinds, and errors.Is finds them beside the kind. A write whose context
