@@ -9,9 +9,9 @@ import (
 
 // The kinds of errors of this package, beside those of package tables. Each is inside a *tables.Error.
 var (
-	// ErrOutside: the token does not reach this key; nothing was sent. It is tables.ErrDenied too.
+	// ErrOutside: the token does not reach this key; nothing was sent. errors.Is finds tables.ErrDenied, too.
 	ErrOutside = errors.New("outside of the token's range")
-	// ErrNotPermitted: the token does not permit the operation; nothing was sent. It is tables.ErrDenied too.
+	// ErrNotPermitted: the token does not permit the operation; nothing was sent. errors.Is finds tables.ErrDenied, too.
 	ErrNotPermitted = errors.New("not permitted by the token")
 	// ErrNoSharedKey: tokens can only be signed with the account's key. The SDK has no user delegation signatures for
 	// tables, so an account with a Microsoft Entra ID credential, or made from a token, cannot issue tokens.

@@ -85,7 +85,7 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 }
 
 // Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
-// accepts tokens with it. It is tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
+// accepts tokens with it. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
 // MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"

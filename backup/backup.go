@@ -28,9 +28,9 @@ import (
 // storers is the number of chunks that are compressed and stored concurrently.
 const storers = 4
 
-// Backup backs up tables under a name that the vault must not have yet: another complete or unfinished backup of the name is
-// tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has returned nil. Backup reads each chunk back after it
-// has stored it. A table on Azure Cosmos DB is tables.ErrWiring.
+// Backup backs up tables under a name that the vault must not have yet: if the vault has a complete or unfinished backup of the name,
+// Backup returns tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has returned nil. Backup reads each
+// chunk back after it has stored it. For a table on Azure Cosmos DB it returns tables.ErrWiring.
 //
 // Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after the recorded chunks, however
 // old the token is; after a crash, Unfinished returns the token. A backup beside live writers is no snapshot: see the package comment.

@@ -22,7 +22,7 @@ import (
 )
 
 // Existing says what Copy and Restore do with a row whose key is taken in the destination by a row with other content. A row with the
-// same content always counts as there, in Report.Unchanged, so that a job can be repeated.
+// same content always counts as copied already, in Report.Unchanged, so that a job can be repeated.
 type Existing uint8
 
 // What to do with an existing row.

@@ -40,8 +40,8 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, options
 // If a response was lost and a concurrent writer has written since, it is unknown whether the delta was added: Add
 // returns tables.ErrUnknownOutcome, and a repeated Add may count twice. AddOnce does not.
 //
-// A sum that V cannot hold is tables.ErrInvalid and ErrOverflow. Floating-point numbers are added in V; an infinite
-// sum of finite numbers overflows. Requests: 2, and 2 for each conflict.
+// It returns tables.ErrInvalid with the cause ErrOverflow for a sum that V cannot hold. Floating-point numbers are
+// added in V; an infinite sum of finite numbers overflows. Requests: 2, and 2 for each conflict.
 func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V) error {
 	const op = "Add"
 	if _, err := c.adding(key, slot, delta); err != nil {
@@ -81,7 +81,7 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 //
 // Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists or
 // ErrUnknownOutcome, stage everything in a new transaction; after ErrUnknownOutcome, StageAddOnce finds out whether
-// the operation was counted. Each row of a series can be staged once in a transaction. A series in blobs is
+// the operation was counted. Each row of a series can be staged once in a transaction. For a series in blobs it returns
 // tables.ErrInvalid. Requests: 2.
 func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, key tables.Key, slot int, delta V, operation string) (staged bool, err error) {
 	const op = "StageAddOnce"

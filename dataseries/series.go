@@ -142,7 +142,7 @@ func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values m
 	return s.failed(op, key, s.shelf.set(ctx, key, encoded))
 }
 
-// Delete removes a series with all its slots, but not its markers, which SweepMarkers removes. It is
+// Delete removes a series with all its slots, but not its markers, which SweepMarkers removes. It returns
 // tables.ErrNotFound if the series does not exist. What a concurrent writer sets may stay. Requests: 1; with several
 // rows 2, and 2 for each conflict.
 func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {

@@ -24,7 +24,7 @@ const intentType = ownTypes + "intent"
 type intentBody struct {
 	ID string `json:"id"`
 	intentMember
-	Members []intentMember `json:"members,omitempty"` // of a change set with several
+	Members []intentMember `json:"members,omitempty"` // only if the change set has several
 }
 
 // intentMember is one member of an intent.

@@ -94,8 +94,8 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	}
 }
 
-// Get reads one entity of any type, as Query.All yields it. It is tables.ErrNotFound if there is none. Requests: 1, or 2 if
-// its repository must read it.
+// Get reads one entity of any type, as Query.All yields it. It returns tables.ErrNotFound if there is none. Requests: 1, or
+// 2 if its repository must read it.
 func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	v, err := r.rows.Get(ctx, key)
 	if err != nil {

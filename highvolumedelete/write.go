@@ -28,10 +28,10 @@ const (
 	creations = 3
 )
 
-// Insert adds an entity to the table of its period, which it creates if needed. It is ErrLate if the period is below
-// the retention mark or ended longer ago than Schema.Late, ErrEarly if it begins later than Schema.Early allows, and
-// tables.ErrExists if the period has an entity with this key. Requests: 1, as Repository.Insert; for an earlier period
-// at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
+// Insert adds an entity to the table of its period, which it creates if needed. It returns ErrLate if the period is
+// below the retention mark or ended longer ago than Schema.Late, ErrEarly if it begins later than Schema.Early allows,
+// and tables.ErrExists if the period has an entity with this key. Requests: 1, as Repository.Insert; for an earlier
+// period at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	// One incarnation for all attempts: an insert that was answered "table not found" may still have an earlier
@@ -63,8 +63,8 @@ func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
 }
 
-// Get reads an entity of the period that contains at. It is tables.ErrNotFound if the entity or the period's table
-// does not exist. Requests: 1.
+// Get reads an entity of the period that contains at. It returns tables.ErrNotFound if the entity or the period's
+// table does not exist. Requests: 1.
 func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, error) {
 	ctx = telemetry.ExpectMissing(ctx)
 	p, err := s.calendar.periodOf(at)

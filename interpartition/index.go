@@ -131,8 +131,8 @@ func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
 }
 
 // Range yields the entities of a group whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
-// order of the index. A row that does not fit is
-// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
+// order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any
+// other error once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		x.Query(span).Partition(x.partition(group)).All(ctx)(yield)

@@ -30,8 +30,8 @@ type SweepOptions struct {
 	// RowsPerSecond limits the rows that the sweep reads in tables, to find out which blobs entities point at, in a second, on average (default 0: no limit), so that it
 	// leaves the throughput of the table to other programs.
 	RowsPerSecond int
-	// Resume continues an earlier run after the page whose SweepReport.Resume was this text. A token of another
-	// property is tables.ErrInvalid.
+	// Resume continues an earlier run after the page whose SweepReport.Resume was this text. The token of another
+	// property causes tables.ErrInvalid.
 	Resume string
 	// Progress is called after each page of at most 5,000 blobs.
 	Progress func(SweepReport)

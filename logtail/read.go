@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Latest returns the n newest entries of a partition, newest first, or all if it has fewer. An n below 1 is
-// tables.ErrInvalid. Requests: 1 for each 1,000 entries returned, whatever the size of the partition.
+// Latest returns the n newest entries of a partition, newest first, or all if it has fewer. It returns
+// tables.ErrInvalid if n is below 1. Requests: 1 for each 1,000 entries returned, whatever the size of the partition.
 func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, error) {
 	if n < 1 {
 		return nil, tables.InvalidIn("Latest", l.Table().Name(), "n is %d; it must be at least 1", n)

@@ -131,13 +131,14 @@ func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 
-// Get reads one entity; it is ErrNotFound if there is none. Requests: 1.
+// Get reads one entity; it returns ErrNotFound if there is none. Requests: 1.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 	return typed[T](r.engine.Get(ctx, "Get", key))
 }
 
-// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. A row that does not fit is
-// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each key.
+// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. For a row that does not fit its type
+// it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1
+// for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
 	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Insert adds an entity with all its rows. It is ErrExists if an entity has this key, and ErrDuplicate, naming the
-// index in Error.Pattern, if another entity owns one of its index keys; then nothing is written. Requests: 1.
+// Insert adds an entity with all its rows. It returns ErrExists if an entity has this key, and ErrDuplicate, naming
+// the index in Error.Pattern, if another entity owns one of its index keys; then nothing is written. Requests: 1.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 	return r.engine.Insert(ctx, untyped(v))
 }
 
-// Replace overwrites the entity under the ETag with which it was read. It is ErrConflict if the entity has changed
-// since. Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through an index.
+// Replace overwrites the entity under the ETag with which it was read. It returns ErrConflict if the entity has
+// changed since. Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through
+// an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
 	return r.engine.Replace(ctx, untyped(v))
 }
 
-// ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It is
+// ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It returns
 // ErrNotFound if there is none. Requests: 2, more on conflict.
 func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.engine.ReplaceUnconditional(ctx, untyped(v))
@@ -46,23 +47,23 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	return typed[T](r.engine.Update(ctx, key, edit))
 }
 
-// Delete removes the entity with all its rows. It is ErrConflict if the entity has changed since it was read.
+// Delete removes the entity with all its rows. It returns ErrConflict if the entity has changed since it was read.
 // Requests: 1, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
 	return r.engine.Delete(ctx, untyped(v))
 }
 
-// DeleteUnconditional removes the entity whatever its version. It is ErrNotFound if there is none. Requests: 2, more
-// on conflict.
+// DeleteUnconditional removes the entity whatever its version. It returns ErrNotFound if there is none. Requests: 2,
+// more on conflict.
 func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	return r.engine.DeleteUnconditional(ctx, key)
 }
 
 // Merge writes the named properties (all of v's if none are named) and does not change the entity's other properties.
-// It is ErrConflict if the entity has changed since it was read. Name the properties if the entity was read through a
-// projection. Merge is ErrInvalid if a pattern, such as encryption, cannot store some properties without the others.
-// Requests: 2, since index copies depend on the whole entity; 1 for an entity that was read whole in a repository
-// without patterns.
+// It returns ErrConflict if the entity has changed since it was read. Name the properties if the entity was read
+// through a projection. Merge returns ErrInvalid if a pattern, such as encryption, cannot store some properties
+// without the others. Requests: 2, since index copies depend on the whole entity; 1 for an entity that was read whole
+// in a repository without patterns.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	return r.engine.Merge(ctx, untyped(v), properties...)
 }
@@ -71,11 +72,11 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // not at all; several of one partition are one transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic, also
 // for Resume, SkipExisting and what is held in memory.
 //
-// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; an entity that was not read is ErrInvalid.
-// BulkUpsert reads the entities of a transaction first. Entities that are refused, such as those that another writer has changed, are
-// given to BulkOptions.Refused, and the others of their transaction are written without them. A taken index key of an entity is an
-// orphaned copy if no entity has it, which the insert claims. Several changes of one entity are made in the order of the sequence;
-// entities that exchange a unique key need a Transaction.
+// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; for an entity that was not read they
+// return ErrInvalid. BulkUpsert reads the entities of a transaction first. Entities that are refused, such as those that another writer
+// has changed, are given to BulkOptions.Refused, and the others of their transaction are written without them. A taken index key of an
+// entity is an orphaned copy if no entity has it, which the insert claims. Several changes of one entity are made in the order of the
+// sequence; entities that exchange a unique key need a Transaction.
 //
 // If patterns have effects outside of the partition, each transaction has one intent, and new copies in one other partition are
 // written together. If the process dies, a worker carries out the intents of the transactions that were committed and removes the
@@ -106,10 +107,10 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // transaction's Commit applies all of them or none, under one intent if patterns have effects outside of the partition,
 // and updates the Meta of each entity. Do not change v before Commit.
 //
-// An error in the change is one of Commit, whose Error.Change is the number of the change. A unique key that one entity of the
-// transaction gives up and another takes is ErrDuplicate if it is outside of the partition: use two transactions. If one of the
-// entities has changed since it was read, nothing is written and Commit is ErrConflict; for a conflict on a list or a companion
-// that a pattern writes with the entities, Commit plans all changes again.
+// An error in the change is one of Commit, whose Error.Change is the number of the change. If one entity of the transaction
+// gives up a unique key outside of the partition and another takes it, Commit returns ErrDuplicate: use two transactions. If
+// one of the entities has changed since it was read, nothing is written and Commit returns ErrConflict; for a conflict on a
+// list or a companion that a pattern writes with the entities, Commit plans all changes again.
 //
 // Requests: 0. Commit sends 1 for the transaction and, for each entity, those of its patterns, as its verb does; 2 for the intent of
 // all; for a replace or delete, 1 for an entity that was read through an index or a projection.
@@ -145,9 +146,9 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 }
 
 // Explain returns the rows and requests of a change, with their sizes, without writing anything: ChangeInsert of a new entity, or
-// ChangeReplace or ChangeDelete of one that was read. It is ErrTooLarge if a row or the request exceeds a limit of the
-// service. Requests: 0, except the reads that patterns need for planning;
-// they are listed too, since the change makes them as well.
+// ChangeReplace or ChangeDelete of one that was read. It returns ErrTooLarge if a row or the request exceeds a limit of the
+// service. Requests: 0, except the reads that patterns need for planning; they are listed too, since the change makes them as
+// well.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
 	return explain(ctx, r.engine, kind, untyped(v))
 }
@@ -239,8 +240,8 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 }
 
 // RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Give the patterns as they were
-// declared, and attach them to no repository. Detach them from all programs that write the entities before you run it: a program
-// that still has a pattern attached goes on to write its rows, and a read through it finds less.
+// declared, and attach them to no repository. Detach them from all programs that write the entities before you run it: a program that
+// still has a pattern attached continues to write its rows, and its reads through the pattern miss entities.
 //
 // It removes copies in the partition, copies in other partitions or tables with their claims, and rows that entities share, such as
 // lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrWiring, and so

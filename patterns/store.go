@@ -193,8 +193,8 @@ func Register(table *tables.Table, name string, create func(context.Context) err
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
 // effects of patterns attached with Async. At least one process must run it. Call Create before, or set StoreOptions.CheckReady:
-// while the queue does not exist, Run logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. A store without repositories that need it is
-// tables.ErrWiring.
+// while the queue does not exist, Run logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. It returns tables.ErrWiring
+// if no repository of the store needs it.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
 		return tables.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")

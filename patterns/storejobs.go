@@ -10,10 +10,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verify is Repository.Verify for all repositories of the store, one after another, with one report: the sum of theirs. Found gets the
-// findings of all; Finding.Table and Finding.Entity say whose. Resume continues an earlier run of the same store. JobOptions.Partitions,
-// Patterns and Rows are ErrWiring, since they belong to one repository. It leaves out repositories on a RunTimeTable. Report.Estimate and
-// ETA are 0.
+// Verify is Repository.Verify for all repositories of the store, one after another; its report is the sum of theirs. Found gets the
+// findings of all repositories; Finding.Table and Finding.Entity name the entity. Resume continues an earlier run of the same store.
+// It returns ErrWiring if JobOptions.Partitions, Patterns or Rows is set, since they belong to one repository. It skips repositories
+// on a RunTimeTable. Report.Estimate and ETA are 0.
 func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
 		return audit(ctx, r, opVerify, o)

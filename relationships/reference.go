@@ -82,8 +82,8 @@ func (r *Reference[C, P]) check(op string) error {
 	return nil
 }
 
-// Get returns the referenced entity. It is tables.ErrNotFound if that does not exist, or if there is no reference.
-// Requests: 1, or 0 from a fresh Cache.
+// Get returns the referenced entity. It returns tables.ErrNotFound if that does not exist, or if there is no
+// reference. Requests: 1, or 0 from a fresh Cache.
 func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	if err := r.check("Get"); err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ type SummaryOptions[C any] struct {
 
 // NewSummary returns a summary. name is the beginning of the row keys of its rows: letters, digits, '-' and '.'. value returns what is
 // added up, such as an amount in cents, and false for an entity that does not count. It must be pure, and use stored properties
-// only. Values are integers, since sums of floating-point numbers depend on their order. A change that makes a sum exceed 64 bits is
-// tables.ErrTooLarge.
+// only. Values are integers, since sums of floating-point numbers depend on their order. A change that makes a sum exceed 64 bits
+// returns tables.ErrTooLarge.
 func NewSummary[C any](name string, value func(*C) (int64, bool), options *SummaryOptions[C]) *Summary[C] {
 	x := &Summary[C]{tally[C]{name: name, value: value, get: aggregateIn, set: setAggregate}}
 	if options != nil {

@@ -89,8 +89,8 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 }
 
 // change writes the record as edit returns it, and retries on conflict. edit gets nil if there is no record, and
-// returns nil to leave the record unchanged. An error of edit is tables.ErrInvalid. After an unknown outcome, change
-// reads the record again: edit sees whether the change was made.
+// returns nil to leave the record unchanged. It returns an error of edit as tables.ErrInvalid. After an unknown
+// outcome, change reads the record again: edit sees whether the change was made.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error
 	for attempt := range s.attempts {

@@ -37,7 +37,7 @@ type Natural[T any] struct {
 }
 
 // NewNatural opens the entities of a table that are spread by a natural key, with their patterns. It makes no
-// request. An inconsistent schema or pattern is tables.ErrWiring.
+// request. It returns tables.ErrWiring for an inconsistent schema or pattern.
 func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Options, attached ...patterns.Pattern[T]) (*Natural[T], error) {
 	const op = "scatter.NewNatural"
 	if table == nil || schema.Partition == nil || schema.Row == nil || schema.Name == "" || schema.Prefix == "" {

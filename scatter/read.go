@@ -95,7 +95,7 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	return err
 }
 
-// Key returns the key of a row, for the Repository's methods. It is tables.ErrNotFound for a row at or above the
+// Key returns the key of a row, for the Repository's methods. It returns tables.ErrNotFound for a row at or above the
 // horizon, where no entity can be stored yet. Requests: 0, and 1 for a row at or above the known horizon.
 func (s *Spread[T]) Key(ctx context.Context, row string) (tables.Key, error) {
 	return s.key(ctx, "Key", row)

@@ -33,8 +33,8 @@ type Options struct {
 	Meter *Meter
 	// Now is the clock for Ahead (default time.Now).
 	Now func() time.Time
-	// Ahead is how far in the future the time of an entity may be (default 15 minutes). An entity further ahead is
-	// tables.ErrInvalid: it would move the horizon, so that no new n could apply before its time.
+	// Ahead is how far in the future the time of an entity may be (default 15 minutes). For an entity further ahead,
+	// a write returns tables.ErrInvalid: it would move the horizon, so that no new n could apply before its time.
 	Ahead time.Duration
 }
 
@@ -60,8 +60,8 @@ type Spread[T any] struct {
 	moving   chan struct{}          // held by the goroutine that moves the horizon
 }
 
-// New opens the spread entities of a table, with their patterns. It makes no request. An inconsistent schema or
-// pattern is tables.ErrWiring.
+// New opens the spread entities of a table, with their patterns. It makes no request. It returns tables.ErrWiring for
+// an inconsistent schema or pattern.
 func New[T any](table *tables.Table, schema Schema[T], options *Options, attached ...patterns.Pattern[T]) (*Spread[T], error) {
 	const op = "scatter.New"
 	if options == nil {

@@ -18,26 +18,26 @@ type Chaos struct {
 	PartitionPages float64
 	// NoNextRowKey is the rate of continuations without a row key, if they lead to the first row of a partition.
 	NoNextRowKey float64
-	// Unordered returns the entities of a query in no order of their keys, as Cosmos DB does.
+	// Unordered makes queries return entities in an order that does not depend on their keys, as Cosmos DB does.
 	Unordered bool
 
 	// Busy is the rate of requests answered 503 ServerBusy, Internal that of 500 InternalError, Limited that of 429
-	// TooManyRequests. Half of the transactions among them get the failure inside an answer with status 202, and half of
-	// these without a code, as Azure does it.
+	// TooManyRequests. Half of the failed transactions get the failure inside a response with status 202, half of these
+	// without a code, as Azure does it.
 	Busy, Internal, Limited float64
 	// Applied is the share of the 503 and 500 responses that are sent after the request was carried out. Such a 503
 	// has no code, as from a gateway: the service itself says ServerBusy before it does anything.
 	Applied float64
 
-	// Latency is how far each request moves the virtual clock, and Jitter the maximum that is added to it at random.
+	// Latency is how far each request moves the virtual clock. A random duration of at most Jitter is added to it.
 	Latency, Jitter time.Duration
-	// Before is called with each request before it is processed, so that a test can make other requests first. Requests that Before itself
-	// makes call it, too.
+	// Before is called with each request before it is processed, so that a test can make other requests first. Before is also called with
+	// the requests that it makes itself.
 	Before func(*http.Request)
 
 	// PartitionLimit answers 503 ServerBusy to requests that exceed 2,000 entities a second in one partition, by the
-	// virtual clock; to a transaction inside a response with status 202, half of the time without a code. Without
-	// Latency that clock hardly moves: the partition recovers only by [Clock.Advance].
+	// virtual clock; for a transaction, the 503 is inside a response with status 202, half of the time without a
+	// code. Without Latency that clock hardly moves: the partition recovers only by [Clock.Advance].
 	PartitionLimit bool
 
 	// QueueOutOfOrder is the rate of queue messages delivered out of order, and QueueTwice that of messages delivered

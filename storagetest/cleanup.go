@@ -16,8 +16,8 @@ import (
 // cleanupTime bounds the deletion of one table, queue or container.
 const cleanupTime = 30 * time.Second
 
-// deleteAtEnd has del delete name when the test ends, on an account that outlives it. A failed deletion is logged and
-// does not fail the test, which has finished its checks.
+// deleteAtEnd calls del with name when the test ends, if the account outlives the test. A failed deletion is logged
+// and does not fail the test, which has finished its checks.
 func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, string) error, name string) {
 	if !s.keep {
 		return // this Azurite ends with the test binary, so there is nothing to delete

@@ -25,7 +25,7 @@ type RequestCounter struct {
 	calls map[counted]int
 }
 
-// counted is what calls are counted by.
+// counted is the key by which calls are counted.
 type counted struct {
 	service StorageService
 	kind    Kind

@@ -13,7 +13,7 @@ type Call struct {
 	Index int
 	// Service is the service that the call is for; empty if neither address nor headers show it.
 	Service StorageService
-	// Kind is what the call asks for.
+	// Kind is the operation that the call requests.
 	Kind Kind
 	// Method is the HTTP method.
 	Method string

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Always injects a fault into every call that the fault applies to: if it is an [Injector] itself, such as [Inside],
-// that decides. Modes and cuts need no Always.
+// Always injects a fault into every call. A fault that is an [Injector] itself, such as [Inside], chooses the calls
+// that it applies to. Modes and cuts need no Always.
 func Always(fault Fault) Injector { return always{fault} }
 
 type always struct{ fault Fault }
@@ -22,8 +22,8 @@ func (a always) Inject(call Call) Fault {
 
 func (a always) String() string { return a.fault.String() }
 
-// OnIndex passes one call to next: the one that reaches OnIndex after i others; i = 0 is the first. For all calls of
-// a client that is the call whose Index is i; behind [On], it is the call of that kind after i others of the kind.
+// OnIndex passes one call to next: the one that reaches OnIndex after i others; i = 0 is the first. Used alone, it is
+// the call whose Index is i; behind [On], it counts only the calls of that kind.
 func OnIndex(i int, next Injector) Injector { return &onIndex{index: i, next: next} }
 
 type onIndex struct {
@@ -129,8 +129,8 @@ func (r *randomly) String() string {
 	return fmt.Sprintf("(Randomly %g seed %d %s)", r.rate, r.seed, r.next)
 }
 
-// First asks one injector after the other until one has a fault for the call. The injectors after that one do not see
-// the call, and do not count it.
+// First asks the injectors in turn until one has a fault for the call. The injectors after that one neither see nor
+// count the call.
 func First(injectors ...Injector) Injector { return first(injectors) }
 
 type first []Injector

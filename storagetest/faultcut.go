@@ -47,7 +47,7 @@ func (c Cut) String() string {
 // Inject injects the cut into every call.
 func (c Cut) Inject(Call) Fault { return c }
 
-// Meet sends the call and cuts its answer.
+// Meet sends the call and cuts its response.
 func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) {
 	resp, err := send()
 	if err != nil {

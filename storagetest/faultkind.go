@@ -10,7 +10,7 @@ const (
 	BlobService  StorageService = "blob"
 )
 
-// Kind is what a call asks of its service.
+// Kind is the operation that a call requests.
 type Kind string
 
 // Kinds of calls to the table service. A Batch is an entity group transaction. ReplaceEntity and MergeEntity without

@@ -111,11 +111,11 @@ func discard(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// Before is a fault that calls do first, for example to make a concurrent write, and then sends the call unchanged.
-// String shows name.
+// Before returns a fault that calls do first, for example to make a concurrent write, and then sends the call
+// unchanged. name is the text of its String method.
 func Before(name string, do func()) Fault { return aside{name: "Before " + name, before: do} }
 
-// After is a fault that calls do once the service has answered, and then returns the response.
+// After returns a fault that calls do after the service has answered, and then returns the response.
 func After(name string, do func()) Fault { return aside{name: "After " + name, after: do} }
 
 type aside struct {

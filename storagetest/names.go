@@ -37,8 +37,8 @@ func (s *Service) ContainerName(t testing.TB) string {
 	return name
 }
 
-// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. They are random and not counted:
-// two test binaries can share an account, and the name of a deleted table stays taken for a while.
+// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. The bits are random, not a
+// counter: two test binaries can share an account, and the name of a deleted table stays taken for a while.
 func uniqueName(name string) string {
 	var random [8]byte
 	rand.Read(random[:]) // never returns an error: it ends the program instead

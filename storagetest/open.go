@@ -53,8 +53,8 @@ func Simulated() (bool, error) {
 	}
 }
 
-// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour, for
-// which no other service can stand in. All other tests call Open.
+// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour. All
+// other tests call Open.
 func AzuriteOnly(t testing.TB) {
 	t.Helper()
 	simulated, err := Simulated()

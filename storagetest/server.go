@@ -138,7 +138,7 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	return s, nil
 }
 
-// addresses is the line that the supervisor prints when Azurite listens, or has failed to.
+// addresses is the line that the supervisor prints when Azurite listens or has failed to start.
 type addresses struct {
 	Blob, Queue, Table string
 	Error              string

@@ -18,9 +18,9 @@ type Service struct {
 	// ConnectionString is for the table, queue and blob services, with the account's key or a shared access
 	// signature.
 	ConnectionString string
-	// AccountName is empty where the connection string holds a shared access signature and no account.
+	// AccountName is empty if the connection string holds a shared access signature and no account.
 	AccountName string
-	// AccountKey is empty where the connection string holds a shared access signature.
+	// AccountKey is empty if the connection string holds a shared access signature.
 	AccountKey string
 
 	// TableEndpoint, QueueEndpoint and BlobEndpoint are the services' addresses, without a trailing slash. One that the
@@ -45,7 +45,7 @@ func (s *Service) String() string {
 	return "storage service at " + s.TableEndpoint
 }
 
-// GoString is String, so that %#v shows no secret either.
+// GoString returns the text of String, so that %#v shows no secret either.
 func (s *Service) GoString() string {
 	return s.String()
 }

@@ -17,8 +17,8 @@ type SimulatorOptions struct {
 	Start time.Time
 	// Seed determines all random choices of Chaos.
 	Seed uint64
-	// TableDeletion is how long the name of a dropped table stays taken; zero means 40 s, a negative value not at
-	// all.
+	// TableDeletion is how long the name of a dropped table stays taken; zero means 40 s, and with a negative value
+	// the name is free at once.
 	TableDeletion time.Duration
 	// Chaos is the initial chaos; [Service.SetChaos] changes it.
 	Chaos Chaos
@@ -37,7 +37,7 @@ func Simulator(t testing.TB, options *SimulatorOptions) *Service {
 	return s
 }
 
-// NewSimulator is [Simulator] for code that has no testing.TB: Example functions, and programs that try something out.
+// NewSimulator is [Simulator] for code that has no testing.TB, such as Example functions and experiments.
 func NewSimulator(options *SimulatorOptions) (*Service, error) {
 	if options == nil {
 		options = &SimulatorOptions{}

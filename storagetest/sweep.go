@@ -15,21 +15,22 @@ import (
 type SweepCase struct {
 	// Name is the sweep's name in the log (default: the test's name).
 	Name string
-	// World sets up one run: its tables, their initial contents, and the hooks that share them. It is called once for
-	// each point, with that point's own t, and once for the run without faults. Clients of s meet no faults.
+	// World sets up one run (its tables and their initial contents) and returns the hooks that share them. It is
+	// called once for each point, with that point's own t, and once for the run without faults. Clients of s meet no
+	// faults.
 	World func(t testing.TB, s *Service) World
 	// Floor is the minimum number of points; set it to the number at the last check. With fewer points the test
 	// fails, because the operation makes fewer calls or the list has fewer faults than it was tested with.
 	Floor int
-	// Every runs only every nth point, if all would take too long; 0 and 1 run all. Floor counts all points, run or
-	// not, and the log says how many were run. Choose a number that has no divisor in common with the number of
-	// points for one call: then every fault and every caller is tested.
+	// Every runs only every nth point, for sweeps that would take too long; 0 and 1 run all. Floor counts all points,
+	// run or not, and the log says how many were run. Choose a number that has no divisor in common with the number
+	// of points for one call: then every fault and every caller is tested.
 	Every int
 	// Service returns the service of a run; nil means a fresh [Simulator] for each. For Azurite, or an account, it is
 	// func(t testing.TB) *Service { return Azurite(t) }.
 	Service func(t testing.TB) *Service
-	// Faults are the faults to inject (default [SweepFaults]). The deaths of processes are not listed here: Callers
-	// has them.
+	// Faults are the faults to inject (default [SweepFaults]). The death of a process is not a fault here: choose it
+	// with Callers.
 	Faults []Fault
 	// Callers are the ways to continue after a fault (default: all of them).
 	Callers []Caller
@@ -46,7 +47,8 @@ type World struct {
 	// Recover does what the system does by itself in time: workers drain their queues, a sweeper sweeps. nil does
 	// nothing.
 	Recover func(ctx context.Context, s *Service) error
-	// Check returns an error if something that must hold does not, whatever the operation returned.
+	// Check returns an error if a condition that must hold after every run is violated, whatever the operation
+	// returned.
 	Check func(ctx context.Context, s *Service, end Ending) error
 }
 
@@ -93,7 +95,7 @@ type Point struct {
 	Call Call
 	// Fault is the fault that the call gets.
 	Fault Fault
-	// Caller is how the run continues then.
+	// Caller is how the run continues after the fault.
 	Caller Caller
 	// Retries is how often the SDK retries a failed request.
 	Retries int32
@@ -115,7 +117,7 @@ func (p Point) String() string {
 // SweepFaults returns the default faults of a sweep: every fault that does not end the process.
 func SweepFaults() []Fault { return FaultsOf(Batch) }
 
-// FaultsOf returns those of [SweepFaults] that a call of this kind can meet: only a transaction can fail [Inside] its response.
+// FaultsOf returns those of [SweepFaults] that a call of this kind can meet: [Inside] applies only to a transaction.
 func FaultsOf(kind Kind) []Fault {
 	faults := []Fault{NotSent, LostAnswer, Applied500, Before500, Throttled, CutAnswerAt(0.5), CutSilentlyAt(0.5)}
 	if kind == Batch {

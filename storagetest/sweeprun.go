@@ -149,8 +149,8 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	return all
 }
 
-// strike injects the point's fault into its call: into the one that comes after as many of its kind as in the run
-// without faults. The index would not do, since concurrent calls come in any order.
+// strike injects the point's fault into its call. It finds the call by its number among those of its kind, not by its
+// index: concurrent calls come in any order.
 func strike(calls []Call, p Point) Injector {
 	before := 0
 	for _, call := range calls[:p.Call.Index] {

@@ -20,7 +20,7 @@ import (
 )
 
 // Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is required; Queue and
-// Blob only for patterns that use queues or blobs.
+// Blob are needed only for patterns that use queues or blobs.
 type Endpoints struct {
 	Table, Queue, Blob string
 }
@@ -39,10 +39,10 @@ type AccountOptions struct {
 	// Logger gets the failures that no caller sees, such as an effect in another partition that failed after its change was
 	// committed, and what workers log. Lines hold tables, patterns, ids and the texts of errors, without values and secrets, and
 	// without keys unless LogKeys is set. Lines of one kind about one table or queue are limited to 20 at once and 1 a second;
-	// the next one says how many were suppressed. The default is slog.Default(); use slog.DiscardHandler for no log.
+	// the next line says how many were suppressed. The default is slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
-	// LogKeys leaves the keys of entities in the texts of errors that are logged. By default all that is in double quotes is left
-	// out, since keys are often personal data.
+	// LogKeys keeps the keys of entities in logged error texts. By default the library removes everything in double quotes, since
+	// keys are often personal data.
 	LogKeys bool
 	// MeterProvider gets the metrics of operations, of requests to tables, queues and blobs, and of workers; nil means none.
 	// docs/reference/observability.md lists them.
@@ -143,7 +143,7 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	return &a, nil
 }
 
-// Name returns the account's name, "" if the account was made without it, as from a token credential.
+// Name returns the account's name, "" if the account was made without a name, for example from a token credential.
 func (a *Account) Name() string { return a.name }
 
 // Source says what the account was made from, without secrets: "shared key", "AZURE_STORAGE_CONNECTION_STRING ...".
@@ -191,5 +191,5 @@ func (a *Account) Container(name string) *container.Client {
 // String names account and endpoint, never a credential.
 func (a *Account) String() string { return fmt.Sprintf("%s (%s)", a.endpoints.Table, a.source) }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (a *Account) LogValue() slog.Value { return slog.StringValue(a.String()) }

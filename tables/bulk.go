@@ -26,7 +26,7 @@ type BulkVerb uint8
 
 // The verbs of BulkNonAtomic.
 const (
-	// BulkInsert adds entities that must not exist; with SkipExisting it passes over those that do.
+	// BulkInsert adds entities that must not exist; with SkipExisting it skips those that do.
 	BulkInsert BulkVerb = iota
 	// BulkReplace overwrites entities that were read, each under its ETag.
 	BulkReplace
@@ -34,8 +34,8 @@ const (
 	BulkMerge
 	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads them first.
 	BulkUpsert
-	// BulkUpsertMerge inserts rows, or merges into them whatever their version. Only Rows has it: what patterns write
-	// depends on the whole entity.
+	// BulkUpsertMerge inserts rows, or merges into them whatever their version. Only Rows supports it, since what
+	// patterns write depends on the whole entity.
 	BulkUpsertMerge
 	// BulkDelete deletes entities that were read, each under its ETag.
 	BulkDelete
@@ -59,10 +59,10 @@ type BulkOptions struct {
 	// SkipExisting makes BulkInsert count an entity that already exists as done, whoever inserted it. A run that resumes an earlier
 	// one needs it: the earlier run may have written entities after its Resume. The other verbs ignore it.
 	SkipExisting bool
-	// Refused is called with the error of each entity that cannot be written: Error.Change is its place in the sequence, from 1, and
-	// Error.Key names it. Calls do not overlap, and transactions wait for them. If Refused returns nil, the entity counts in
-	// Report.Failed and the run goes on; if Refused returns an error, the run ends with that error. A nil Refused ends the
-	// run with the first such error. The other entities of its transaction are written in each case.
+	// Refused is called with the error for each entity that cannot be written: Error.Change is its position in the sequence, from
+	// 1, and Error.Key names it. Calls do not overlap, and transactions wait for them. If Refused returns nil, the entity counts in
+	// Report.Failed and the run continues; if Refused returns an error, the run ends with that error. A nil Refused ends the run
+	// with the first such error. The other entities of its transaction are written in each case.
 	Refused func(*Error) error
 	// Progress is called after each transaction, one call at a time. Transactions wait for it.
 	Progress func(Report)
@@ -86,8 +86,8 @@ func (o *BulkOptions) check() (skip int64, err error) {
 	return skip, pace.Check("BulkOptions", o.RowsPerSecond)
 }
 
-// Report counts what a long job has done. Every job that goes through entities or rows returns one, beside an error too, and passes one
-// to its Progress. A count that a job does not have is 0.
+// Report counts what a long job has done. Every job over entities or rows returns one, even together with an error, and passes one to
+// its Progress. A count that a job does not have is 0.
 type Report struct {
 	Read         int64 // entities read
 	Rows         int64 // rows that the scans of Verify and Repair have read, or that a bulk write has written, including those of indexes
@@ -102,8 +102,8 @@ type Report struct {
 	Findings   int64 // given to the job's Found
 	Repaired   int64 // of Findings, by Repair
 
-	// Unmatched names the repositories, separated by ", ", whose table has rows of which none is an entity, as if Rows, Mine or Where of
-	// the schema were wrong. Verify, Repair and Rebuild of whole tables set it.
+	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of the schema may
+	// be wrong. Verify, Repair and Rebuild of whole tables set it.
 	Unmatched string
 
 	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
@@ -150,7 +150,7 @@ func (r Report) String() string {
 // runs that it resumes.
 //
 // If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without it and gives it to
-// BulkOptions.Refused: a row that another writer has changed, or one that is too large, does not keep the others from being written. A
+// BulkOptions.Refused: one row that is too large, or that another writer has changed, does not prevent the others from being written. A
 // failure of the service, or an unknown outcome, ends the run. Several values of one row are written in the order of the sequence, in
 // transactions of their own.
 //
@@ -272,7 +272,7 @@ func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 		}
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
 		if i > 0 && w.Verb == wire.VerbDelete && u.Written == nil {
-			out.More++ // in a change set, another entity may get the row
+			out.More++ // in a change set, another entity may take the row over
 			continue
 		}
 		out.Rows = append(out.Rows, w.Key.Row)

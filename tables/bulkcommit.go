@@ -21,8 +21,9 @@ type bulkDivision struct {
 	refused error // of the first unit that ends the run
 }
 
-// write writes units in one transaction if possible. If the error names a unit, that unit is written after the others, by itself; if it
-// names none, or if there is too much for one transaction, the units are halved. The error is one that ends the run at once.
+// write writes units in one transaction if possible. If the service's error names a unit, write sends the others first, then that unit
+// alone. If it names none, or the units are too large for one transaction, write halves them. It returns only an error that ends the
+// run at once.
 func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
 	if len(units) == 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -57,7 +58,7 @@ func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit])
 	}
 	final := len(units) == 1 && (d.sets || units[0].Value.Together == nil)
 	if at >= 0 && e.Pattern == "" && slices.Contains([]error{ErrConflict, ErrExists, ErrNotFound}, KindOf(err)) && e.Key == units[at].Value.Key && !units[at].Value.Again {
-		final = true // the entity's own row is not as it has to be, so writing the entity by itself would fail in the same way
+		final = true // the entity's own row does not meet the write's condition, so writing the entity by itself would fail in the same way
 	}
 	if final {
 		if err := d.refuse(units[at], located, true); err != nil && d.refused == nil {
@@ -108,8 +109,8 @@ func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) 
 	return err
 }
 
-// located names the entity of an error by its key and its place in the sequence; at is -1 for an error of the whole transaction.
-// ofEntity reports whether the error is about an entity, so that others can be written without it.
+// located adds to an error the key of its entity and its position in the sequence; at is -1 for an error of the whole
+// transaction. ofEntity reports whether the error is about an entity, so that others can be written without it.
 func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (located *Error, ofEntity bool) {
 	located = &Error{Err: err}
 	if e, ok := err.(*Error); ok {
@@ -125,7 +126,8 @@ func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (locate
 	return located, slices.Contains([]error{ErrExists, ErrDuplicate, ErrConflict, ErrNotFound, ErrMissingReference, ErrInvalid, ErrTooLarge, ErrGarbled}, KindOf(err))
 }
 
-// refuse gives an entity that cannot be written to the caller. It returns the error that ends the run.
+// refuse passes the error of an entity that cannot be written to BulkOptions.Refused. It returns the error that ends
+// the run.
 func (b *bulk) refuse(u *lanes.Unit[BulkUnit], e *Error, ofEntity bool) error {
 	if b.options.Refused == nil || !ofEntity {
 		return e

@@ -39,7 +39,7 @@ import (
 // lose. A Codec is immutable and safe for concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
-// NewCodec returns a codec of T. A field that cannot be stored is ErrWiring; the error names the field.
+// NewCodec returns a codec of T. It returns ErrWiring, naming the field, if a field cannot be stored.
 func NewCodec[T any]() (*Codec[T], error) {
 	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *State) { return new(T), nil }}
 	if c.typ == reflect.TypeFor[Entity]() {
@@ -72,7 +72,8 @@ var (
 	errNil       = errors.New("the value is nil; give a pointer to a value")
 	errNoAccount = errors.New("the table has no account; make it with Account.Table")
 	errKeptBag   = errors.New("the row is one of several that a Repository keeps consistent, and the property bag does not have the library's own properties; copy the table with Copy of package backup, insert the entity through a repository, or make a new Entity for a plain row")
-	// errPartial is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
+	// errPartial is the cause of ErrInvalid if a program replaces a row by a value that was read through a
+	// projection.
 	errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
 )
 
@@ -139,7 +140,7 @@ func (c *RawCodec) Copy(v any) any {
 	return copied
 }
 
-// Assign sets what to points to to what from points to.
+// Assign copies *from to *to; both are pointers to T.
 func (c *RawCodec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
 
 // New makes a T.
@@ -208,7 +209,7 @@ func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 	}
 }
 
-// CheckWhole refuses a value that was read with a loss, which a write would store.
+// CheckWhole refuses a value that was read lossily (Meta.Lossy), since a write would make the loss permanent.
 func (c *RawCodec) CheckWhole(v any) error {
 	lossy := false
 	if c.plan == nil {
@@ -230,7 +231,7 @@ func (c *RawCodec) Known() map[string]int {
 	return c.plan.Known()
 }
 
-// etag returns the ETag that the conditional writes send; a value that was never read has none.
+// etag returns the ETag that the conditional writes send. It returns an error for a value that was never read.
 func (c *RawCodec) etag(v any) (azcore.ETag, error) {
 	var etag azcore.ETag
 	if c.plan == nil {

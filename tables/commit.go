@@ -116,7 +116,7 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 }
 
 // resolve finds out the outcome of a write if the response to it, or to an earlier attempt, was lost. A row with this
-// write's ID proves that all of it was applied. That nothing was applied can rarely be proved: a request may still be
+// write's ID proves that all of it was applied. It can rarely prove that nothing was applied: a request may still be
 // on its way, and another writer may have overwritten the rows.
 func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r reply) ([]azcore.ETag, *Error) {
 	if !r.unknown && isFinal(r.err) {
@@ -153,8 +153,8 @@ func isFinal(refusal *Error) bool {
 	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
 }
 
-// unknown returns the error of an unknown outcome. Even a rejection that is true now, such as EntityAlreadyExists, is not its kind:
-// another attempt of this write may have been applied before.
+// unknown returns the error of an unknown outcome. Its kind is never that of a rejection, such as EntityAlreadyExists: an earlier
+// attempt of this write may have been applied.
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome

@@ -36,8 +36,8 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
 //	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
 //
-// More than one of them is ErrWiring, since guessing could write to the wrong account. Account.Source says which one was used.
-// Requests: 0.
+// It returns ErrWiring if more than one of them is set, since a guess could write to the wrong account. Account.Source says which one
+// was used. Requests: 0.
 func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	const op = "NewAccountFromEnv"
 	text, name := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGE_ACCOUNT")

@@ -44,7 +44,7 @@ var (
 	// written. If this package found that, nothing was sent. Correct the input; a repetition fails in the same way.
 	ErrInvalid = kinds.ErrInvalid
 	// ErrWiring: the program or its configuration is wrong, whatever its input: a nil handle, a malformed connection string, an option
-	// out of range, a pattern attached twice. Nothing was sent. Correct the program; its callers cannot help it.
+	// out of range, a pattern attached twice. Nothing was sent. Correct the program; other input cannot avoid the error.
 	ErrWiring = kinds.ErrWiring
 	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
 	ErrTableScan = kinds.ErrTableScan
@@ -60,8 +60,8 @@ var (
 	ErrGarbled = kinds.ErrGarbled
 )
 
-// KindOf returns the one kind of err: one of the Err values of this package, or nil. For joined errors it returns the kind of one of
-// them: ErrUnknownOutcome if any is that.
+// KindOf returns the one kind of err: one of the Err values of this package, or nil. For joined errors it returns ErrUnknownOutcome
+// if one of them has that kind, otherwise the kind of any one of them.
 func KindOf(err error) error { return kinds.Of(err) }
 
 // Error is the error of every operation of this library. errors.Is finds its one kind (one of the Err values) and its
@@ -88,7 +88,7 @@ func (e *Error) Error() string {
 	case e.Table == "":
 	case rows.CheckTableName(e.Table) == nil || resources.CheckName(e.Table) == nil:
 		fmt.Fprintf(&b, " in %s", e.Table)
-	default: // a blob, whose name can have a key in it
+	default: // a blob, whose name can contain a key
 		fmt.Fprintf(&b, " in %q", e.Table)
 	}
 	if e.Key != (Key{}) {
@@ -147,8 +147,8 @@ func (e *Error) Unwrap() []error {
 }
 
 // Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service.
-// If err has a kind, the result has that kind, even ErrNotFound; wrap foreign errors with %v to avoid that. Patterns use Invalid, so
-// that their errors have the form of all others.
+// If err already has a kind, the result has that kind, even ErrNotFound; to get ErrInvalid anyway, wrap err with %v. Patterns use
+// Invalid, so that their errors have the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
@@ -179,7 +179,7 @@ func Wiringf(op, resource, format string, args ...any) *Error {
 }
 
 var (
-	// refusals says which kind the status and the code of a response stand for.
+	// refusals maps the status and the code of a response to a kind.
 	refusals = refusal.Kinds{
 		NotFound: ErrNotFound, Exists: ErrExists, Conflict: ErrConflict, TooLarge: ErrTooLarge, Invalid: ErrInvalid,
 		MissingResource: ErrMissingResource, BeingDeleted: ErrBeingDeleted, Denied: ErrDenied, Unavailable: ErrUnavailable,
@@ -195,7 +195,7 @@ var (
 	}
 )
 
-// explain returns what telemetry says of an error: its kind and where it happened, and nothing of its text.
+// explain returns what telemetry reports about an error: its kind and where it happened, but none of its text.
 func explain(err error) telemetry.Reason {
 	r := telemetry.Reason{Outcome: "error"}
 	if e := asError(err); e != nil {
@@ -214,8 +214,8 @@ func explain(err error) telemetry.Reason {
 	return r
 }
 
-// failure turns the error of an SDK call that cannot have left anything behind (a read, or a write that was
-// answered) into an Error.
+// failure turns the error of an SDK call into an Error. The call must not have an unknown outcome: it is a read, or a
+// write that got a response.
 func failure(op, table string, key Key, err error) error {
 	if err == nil {
 		return nil

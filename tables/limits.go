@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// The limits of the service. Input over one of them is ErrTooLarge before any request.
+// The limits of the service. Input over one of them causes ErrTooLarge before any request.
 const (
 	MaxProperties            = edm.MaxProperties  // 252 properties of an entity, including the library's own
 	MaxEntitySize            = edm.MaxEntitySize  // 1 MiB: the bytes of an entity, by the service's formula

@@ -17,10 +17,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Page is one page of a query. A page without Items can have a Next: go on until Next is "".
+// Page is one page of a query. A page without Items can have a Next: read on until Next is "".
 type Page[T any] struct {
 	Items []*T
-	// Problems are the rows that do not fit, which Items lacks: an ErrGarbled for each, with its key.
+	// Problems has an ErrGarbled, with the key, for each row that does not fit T. Items does not contain these rows.
 	Problems []error
 	Next     string // continuation token for the next page, "" at the end
 
@@ -28,7 +28,7 @@ type Page[T any] struct {
 }
 
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
-// too, with an equal query of the same table; with another query it is ErrInvalid.
+// too, with an equal query of the same table; Page returns ErrInvalid for the token of another query.
 //
 // Requests: 1.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
@@ -51,7 +51,8 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	return page, nil
 }
 
-// page fetches one page and gives each value, or the problem of a row, to add, which returns how many values it has.
+// page fetches one page and passes each value, or the problem of a row, to add. add returns how many values it has
+// received.
 func (q *query) page(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
 	p, err := q.plan()
 	if err != nil {
@@ -85,7 +86,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any, problem 
 
 func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any, problem error) int) (token string, err error) {
 	size := cmp.Or(q.pageSize, MaxPageSize)
-	if q.top > 0 && !q.src.Skips { // of a source that skips rows, small pages could be skipped whole, again and again
+	if q.top > 0 && !q.src.Skips { // if the source skips rows, it could skip all rows of many small pages in a row
 		size = min(size, c.Left)
 	}
 	if err := pace.Rows(ctx, 1); err != nil {
@@ -115,7 +116,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		}
 		if err != nil {
 			err = q.src.DecodeError("Query", row.Key, err)
-			if e := asError(err); e == nil || !e.OfRow { // else it is the row's, and no reason to withhold the others
+			if e := asError(err); e == nil || !e.OfRow { // a problem of one row does not keep the other rows from the caller
 				return err
 			}
 		}

@@ -37,8 +37,8 @@ type ParallelOptions[T any] struct {
 
 // AllParallel yields the entities that All yields, read by several readers: they share the table, or the one partition that the
 // query names, by ranges of keys. A reader that has nothing to do takes over a part of another one's range, so it does not matter
-// how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. A row
-// that does not fit is ErrGarbled, as with All; any other error is yielded once, as the last element.
+// how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. For a
+// row that does not fit T it yields ErrGarbled, as All does. It yields any other error once, as the last element.
 //
 // Unordered is the mode for large tables. In order, readers can share only the pages that are due next: with 8 readers, the longest chain of
 // dependent requests was 1/3.8 of one reader's in a table of 100 equal partitions, and 1/2 with 90 % of the rows in one of them; Unordered
@@ -46,8 +46,8 @@ type ParallelOptions[T any] struct {
 //
 // On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.
 //
-// Requests: 1 for each page; one for each bad guess of where rows are, fewer than 8 for each reader and a quarter of the pages; and up to 2 for each
-// part that a reader has taken over. In memory are at most 8 pages for each reader, with Unordered 2.
+// Requests: 1 for each page; 1 for each bad guess of where rows are, in all fewer than 8 for each reader plus a quarter of the pages; and up to 2
+// for each part that a reader has taken over. It holds at most 8 pages in memory for each reader, 2 with Unordered.
 func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	const op = "AllParallel"
 	p, err := q.plan()
@@ -77,7 +77,8 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 
 // AllPartitions runs the query in each of the partitions, several at once, and yields their entities in order. Several readers
 // share a partition that has many more pages than the others. The query must not name a partition itself; its Top counts over all
-// partitions. A row that does not fit is ErrGarbled, as with All; any other error is yielded once, as the last element.
+// partitions. For a row that does not fit T it yields ErrGarbled, as All does. It yields any other error once, as the last
+// element.
 //
 // Requests: those of one query for each partition, and those of AllParallel for the parts of a large one. At most 2 pages for each request
 // in flight are read ahead of the caller; with Order, 2 pages of each partition.
@@ -118,7 +119,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	return q.scan(ctx, op, ranges, 2*concurrency, o)
 }
 
-// scan is read as one operation.
+// scan runs read as one operation for telemetry.
 func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
 	if !TelemetryOf(rows.Open, q.src.Table.account).On() {
 		return q.read(ctx, op, initial, buffer, o)
@@ -132,7 +133,7 @@ func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range
 // read reads ranges of keys with several readers, and holds at most buffer pages, 0 for the default.
 func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		planned, _ := q.plan() // without error, as the caller has found
+		planned, _ := q.plan() // the caller has checked that plan returns no error
 		expr, _ := q.expr()
 		began, report := time.Now(), Report{Resume: o.Resume}
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
@@ -192,8 +193,8 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 }
 
 // GetMany reads rows by their keys, several at once, and yields those that exist in the order of keys. Use it in place of the
-// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. A row that does not fit is ErrGarbled, as with All; any
-// other error is yielded once, as the last element.
+// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. For a row that does not fit T it yields ErrGarbled, as
+// All does. It yields any other error once, as the last element.
 //
 // Requests: 1 for each key, at most Concurrency of them ahead of the caller.
 func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {

@@ -94,7 +94,7 @@ type Plan struct {
 	Class  QueryClass
 	Filter string   // as sent, "" for none; a point read sends its keys in the address
 	Select []string // as sent; nil for all
-	Reason string   // why the class is what it is
+	Reason string   // the reason for the class
 	// Keys are set if the filter only lists row keys of one partition, joined by or: GetMany answers it with parallel
 	// point reads instead of a partition scan.
 	Keys []Key
@@ -200,9 +200,9 @@ func (q *query) refuseScan(p Plan) error {
 	return nil
 }
 
-// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). A row that does not fit is
-// an ErrGarbled with Error.OfRow and its key in place of an entity, and the loop can go on. Any other error is yielded once, as the last
-// element, and so is a response that was cut off, which is ErrGarbled without OfRow.
+// All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). In place of a row that does not fit T
+// it yields ErrGarbled with Error.OfRow and the row's key, and the loop may continue. It yields any other error once, as the last
+// element; a response that was cut off is such an error: ErrGarbled without OfRow.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {

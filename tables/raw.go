@@ -23,10 +23,11 @@ type Raw struct{ table *Table }
 // RawOf opens the raw surface of a table.
 func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
 
-// OwnerOf is where a handle has what made it, nil for Account.Table: the handle of a Store leads a repository to the Store.
+// OwnerOf returns a pointer to the handle's owner, nil for a handle of Account.Table. From the handle of a Store, a
+// repository finds the Store.
 func OwnerOf(_ rows.Pass, table *Table) *any { return &table.owner }
 
-// TelemetryOf is what emits the signals of an account, nil for a nil account.
+// TelemetryOf returns the emitter of an account's telemetry, nil for a nil account.
 func TelemetryOf(_ rows.Pass, account *Account) *telemetry.Telemetry {
 	if account == nil {
 		return nil
@@ -37,14 +38,14 @@ func TelemetryOf(_ rows.Pass, account *Account) *telemetry.Telemetry {
 // Usable returns an error if no request can be made for the table: it has no account, or an illegal name.
 func (r Raw) Usable() error { return r.table.usable() }
 
-// Commit is the one write path: one write is a single request, several are one entity group transaction. writeID is one that no write
-// had before. See Transaction.Commit for errors. Requests: 1, and 1 for each row that is read if an answer was lost.
+// Commit is the one write path: one write is a single request, several are one entity group transaction. writeID must not have been
+// used by an earlier write. See Transaction.Commit for errors. Requests: 1; after a lost response, 1 more for each row that is read.
 func (r Raw) Commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
 	return r.table.commit(ctx, op, writes, writeID)
 }
 
-// Measure returns the number of bytes of the request's body that makes the writes, and which rows carry the write ID. It is ErrTooLarge
-// if the body has too many bytes for one transaction. Requests: 0.
+// Measure returns the number of bytes of the request's body that makes the writes, and which rows carry the write ID. It returns
+// ErrTooLarge if the body has too many bytes for one transaction. Requests: 0.
 func (r Raw) Measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	return r.table.measure(writes)
 }
@@ -54,7 +55,7 @@ func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) 
 	return r.table.fetch(ctx, op, key, known)
 }
 
-// ErrPartialOf is the cause of ErrInvalid if a value that was read through a projection is to replace its row.
+// ErrPartialOf is the cause of ErrInvalid if a program replaces a row by a value that was read through a projection.
 func ErrPartialOf(_ rows.Pass) error { return errPartial }
 
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
@@ -79,7 +80,8 @@ func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
 // QueryOf returns a query of a source, whose values are pointers to T.
 func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return Query[T]{query{src: source}} }
 
-// GetOf makes the point read of one value of a source. A row that is not of the source is ErrNotFound. Requests: 1.
+// GetOf makes the point read of one value of a source. It returns ErrNotFound for a row that does not belong to the
+// source. Requests: 1.
 func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (*T, error) {
 	return as[T](source.get(ctx, op, key))
 }
@@ -115,10 +117,11 @@ func ConditionOf(_ rows.Pass, c Condition, codec *RawCodec) (odata.Expr, error) 
 // CodecOf returns the codec of T.
 func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
 
-// StateOf is where a Meta has what a repository stores in it, nil for nothing.
+// StateOf returns a pointer to the State that a repository stores in a Meta; the State is nil if there is none.
 func StateOf(_ rows.Pass, m *Meta) **State { return &m.state }
 
-// SetOf is where a transaction has the entities that repositories have staged, nil for none.
+// SetOf returns a pointer to the ChangeSet of the entities that repositories have staged; the ChangeSet is nil if
+// there is none.
 func SetOf(_ rows.Pass, x *Transaction) *ChangeSet { return &x.set }
 
 // NextChange counts a change of an entity, and returns its index.
@@ -139,12 +142,13 @@ func WritesOf(_ rows.Pass, x *Transaction) ([]RawWrite, []int, error) {
 // BulkUnit is the change of one entity in a bulk write. Its rows stay in one transaction.
 type BulkUnit struct {
 	Key    Key
-	Writes []RawWrite // with a nil Written only an estimate; the first is the entity's own row
+	Writes []RawWrite // the first is the entity's own row; only an estimate if Written is nil
 	More   int        // rows that the entity may write or remove besides Writes
 	// Written updates the entity after a commit of Writes; nil if only Together can write it.
 	Written func(etags []azcore.ETag, writeID string)
-	// Together writes units as one change set of their repository, which may need more than Writes, and a single unit by all means
-	// of the repository; nil without a repository. Error.Change counts the units, and ErrTooLarge is about all of them.
+	// Together writes units as one change set of their repository, which may write more rows than Writes. It writes a single unit
+	// as any other change of the repository. It is nil without a repository. Error.Change is the number of the failed unit;
+	// ErrTooLarge concerns all of them together.
 	Together func(ctx context.Context, units []BulkUnit) error
 	Entity   any  // for Together
 	Single   bool // no other unit may be in its transaction

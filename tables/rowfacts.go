@@ -35,7 +35,7 @@ func (r *RawRow) facts(partial bool) rowFacts {
 	return f
 }
 
-// none reports whether there is nothing to keep.
+// none reports whether f has no facts.
 func (f *rowFacts) none() bool {
 	return !f.partial && !f.kept && f.incarnation == "" && len(f.carried) == 0
 }
@@ -79,7 +79,8 @@ func (f *rowFacts) check(verb wire.Verb, bag bool) error {
 	return nil
 }
 
-// onto adds to a write the properties that a write of the row must keep. Under another key it is another row.
+// onto adds to w the properties that a write of the row must keep. It adds none if w has another key, since that is
+// another row.
 func (f *rowFacts) onto(w *RawWrite) {
 	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
 		return

@@ -14,16 +14,16 @@ import (
 // Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
 //
 // Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
-// embedded Meta. A value of a row that a Repository keeps consistent with others is ErrInvalid in every write, if T is Entity or
-// embeds a Meta. The one exception is Insert of a struct, which makes a plain row. An Entity lacks the library's own properties, so a
-// copy made of Entities would be a broken table: use backup.Copy, or make a new Entity for a plain row.
+// embedded Meta. If T is Entity or embeds a Meta, every write returns ErrInvalid for a value of a row that a Repository keeps
+// consistent with others. The one exception is Insert of a struct, which makes a plain row. An Entity lacks the library's own
+// properties, so a copy made of Entities would be a broken table: use backup.Copy, or make a new Entity for a plain row.
 //
 // Requests: 1 for each operation on one row.
 type Rows[T any] struct {
 	src *Source
 }
 
-// RowsOf returns a view of the table's rows as T. It makes no request. A T that cannot be stored is ErrWiring.
+// RowsOf returns a view of the table's rows as T. It makes no request. It returns ErrWiring if a T cannot be stored.
 func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if table == nil {
 		return nil, Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")
@@ -51,7 +51,7 @@ func (t *Table) Entities() *Rows[Entity] {
 // Table returns the table.
 func (r *Rows[T]) Table() *Table { return r.src.Table }
 
-// Get reads one row. A row that does not exist is ErrNotFound.
+// Get reads one row. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 	return as[T](r.src.get(ctx, "Get", key))
 }
@@ -59,30 +59,30 @@ func (r *Rows[T]) Get(ctx context.Context, key Key) (*T, error) {
 // Query returns a query of the rows. It makes no request.
 func (r *Rows[T]) Query() Query[T] { return QueryOf[T](rows.Open, r.src) }
 
-// Insert adds a row. A row with the same key is ErrExists.
+// Insert adds a row. It returns ErrExists if a row has the same key.
 func (r *Rows[T]) Insert(ctx context.Context, v *T) error {
 	return r.write(ctx, "Insert", wire.VerbInsert, v, "")
 }
 
-// Replace replaces the row that v was read from: properties that v does not have are removed. It is ErrConflict if the row has changed
-// since, and ErrInvalid for a value that was read with Select.
+// Replace replaces the row that v was read from: properties that v does not have are removed. It returns ErrConflict if the row has
+// changed since, and ErrInvalid for a value that was read with Select.
 func (r *Rows[T]) Replace(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Replace", wire.VerbReplace, v)
 }
 
-// ReplaceUnconditional replaces the row without a check of its ETag: changes of other writers are lost. A row that does not exist is
-// ErrNotFound.
+// ReplaceUnconditional replaces the row without a check of its ETag: changes of other writers are lost. It returns ErrNotFound if
+// the row does not exist.
 func (r *Rows[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.write(ctx, "ReplaceUnconditional", wire.VerbReplace, v, azcore.ETagAny)
 }
 
-// Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It is ErrConflict if the row
-// has changed since.
+// Merge sets the properties that v has in the row that v was read from, and keeps the row's other properties. It returns ErrConflict if
+// the row has changed since.
 func (r *Rows[T]) Merge(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Merge", wire.VerbMerge, v)
 }
 
-// MergeUnconditional is Merge without a check of the ETag. A row that does not exist is ErrNotFound.
+// MergeUnconditional is Merge without a check of the ETag. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) MergeUnconditional(ctx context.Context, v *T) error {
 	return r.write(ctx, "MergeUnconditional", wire.VerbMerge, v, azcore.ETagAny)
 }
@@ -97,12 +97,12 @@ func (r *Rows[T]) UpsertMerge(ctx context.Context, v *T) error {
 	return r.write(ctx, "UpsertMerge", wire.VerbMerge, v, "")
 }
 
-// Delete deletes the row that v was read from. It is ErrConflict if the row has changed since.
+// Delete deletes the row that v was read from. It returns ErrConflict if the row has changed since.
 func (r *Rows[T]) Delete(ctx context.Context, v *T) error {
 	return r.conditional(ctx, "Delete", wire.VerbDelete, v)
 }
 
-// DeleteUnconditional deletes the row without a check of its ETag. A row that does not exist is ErrNotFound.
+// DeleteUnconditional deletes the row without a check of its ETag. It returns ErrNotFound if the row does not exist.
 func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
 	_, err := r.src.Table.commit(ctx, "DeleteUnconditional", []RawWrite{{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny}}, rowwriter.NewWriteID())
 	return err
@@ -126,7 +126,8 @@ func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, if
 	return r.src.write(ctx, op, verb, v, ifMatch)
 }
 
-// Entity returns v as a property bag, for a Transaction. A value that was read through a projection is ErrInvalid.
+// Entity returns v as a property bag, for a Transaction. It returns ErrInvalid for a value that was read through a
+// projection.
 func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 	if v == nil {
 		return nil, relabel("Entity", r.src.Table, Invalid("", errNil))

@@ -19,11 +19,11 @@ type Source struct {
 	Codec    *RawCodec
 	Known    map[string]int // properties to keep while reading, nil for all
 	Span     compoundkey.Span
-	Where    []Condition // that the rows meet; Load checks it again, since a point read sends no condition
+	Where    []Condition // conditions of the rows; Load checks them again, since a point read sends none
 	System   []string    // properties that Load needs beyond the caller's selection
 	Guards   []string    // further properties, which mark a row as one that the caller must not write; not part of the continuation token
 	Skips    bool        // Load skips some of the rows in Span
-	Problems bool        // Load gets the rows, too, of which a value could not be read
+	Problems bool        // Load also gets the rows with a value that could not be read
 	Kept     []string    // the properties that the rows hold, nil for all
 	Plain    bool        // rows are read as they are: the library's own properties are among RawRow.Properties
 
@@ -34,7 +34,8 @@ type Source struct {
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.
 	Accept func(Key) bool
 
-	// Err is why there is nothing to read from: every method that would send a query of the source returns it.
+	// Err is the reason why the source cannot be read, nil if it can. Every method that would send a query of the
+	// source returns it.
 	Err error
 
 	// Load makes the value of a row, a pointer to the Codec's type, or nil for a row that is not of this source. selected are the
@@ -42,7 +43,7 @@ type Source struct {
 	Load func(ctx context.Context, row *RawRow, selected []string) (any, error)
 }
 
-// as gives a value its type.
+// as converts v to a *T, and passes err on.
 func as[T any](v any, err error) (*T, error) {
 	if err != nil || v == nil {
 		return nil, err
@@ -50,15 +51,15 @@ func as[T any](v any, err error) (*T, error) {
 	return v.(*T), nil
 }
 
-// begin begins an operation on the source's table, unless ctx is that of another one.
+// begin begins an operation on the source's table, unless ctx already belongs to an operation.
 func (s *Source) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
 	if s == nil || s.Table == nil || s.Table.account == nil || s.Table.nameErr != nil {
-		return ctx, nil // no request is sent, and an illegal name, which may be input, is no attribute
+		return ctx, nil // no request is sent; an illegal name may be input and must not become an attribute
 	}
 	return s.Table.account.telemetry.Begin(ctx, telemetry.Tables, verb, s.Table.name)
 }
 
-// get makes the point read of one row. A row that does not belong to the source is ErrNotFound.
+// get makes the point read of one row. It returns ErrNotFound for a row that does not belong to the source.
 func (s *Source) get(ctx context.Context, op string, key Key) (_ any, err error) {
 	ctx, span := s.begin(ctx, op)
 	err = telemetry.ErrPanicked // until the callbacks have returned
@@ -127,6 +128,6 @@ func (s *Source) DecodeError(op string, key Key, err error) error {
 	if e.Table == "" {
 		located.Op, located.Table, located.Key = op, s.Table.name, key
 	}
-	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, wire.ErrGarbled) // a response that was cut off says nothing of the row
+	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, wire.ErrGarbled) // a response that was cut off is no problem of the row
 	return &located
 }

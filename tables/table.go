@@ -45,7 +45,7 @@ func (t *Table) Account() *Account { return t.account }
 // Client returns the SDK's client for the table.
 func (t *Table) Client() *aztables.Client { return t.client }
 
-// Create creates the table. A table that exists is ErrExists. For about 40 s after a drop it is ErrBeingDeleted, which is also
+// Create creates the table. It returns ErrExists if the table exists. For about 40 s after a drop it returns ErrBeingDeleted, or
 // ErrUnknownOutcome if an earlier attempt had no response and may still create the table. If a response is lost and the repeated request
 // finds the table, Create returns nil, whoever created it.
 //
@@ -76,7 +76,8 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 	return err
 }
 
-// Drop deletes the table with everything in it. Requests: 1. A table that does not exist is ErrMissingResource.
+// Drop deletes the table with everything in it. It returns ErrMissingResource if the table does not exist. Requests:
+// 1.
 func (t *Table) Drop(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
 		return Wiringf("Drop", "", "%w", err)

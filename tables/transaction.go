@@ -14,10 +14,10 @@ import (
 
 // Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A change concerns one
 // row, if a method of Transaction makes it, or an entity with all its rows, if Repository.StageInsert and the like of package patterns make
-// it. A transaction has at most 100 rows and 4 MiB, and each row once. The methods return the index of the change in the ETags that Commit
-// returns, from 0. Commit returns an error before any write if a change is wrong.
+// it. A transaction has at most 100 rows and 4 MiB, and may contain each row only once. The methods return the index of the change in the
+// ETags that Commit returns, from 0. Commit returns an error before any write if a change is wrong.
 //
-// Guide: "Entity Group Transactions". Requests: 1; with entities, those of their patterns too.
+// Guide: "Entity Group Transactions". Requests: 1; with entities, also those of their patterns.
 type Transaction struct {
 	table     *Table
 	writes    []RawWrite
@@ -114,10 +114,10 @@ func (x *Transaction) fail(key Key, err error) {
 	}
 }
 
-// Commit applies the changes, and returns an ETag for each of them, "" for deletes; of an entity, that of its own row. The ETag of
-// another change is "" only if the response was lost and another writer changed the row before it was read back. A failure is an
-// *Error whose Change counts the failed change from 1; nothing was applied, unless it is ErrUnknownOutcome. A transaction can be
-// committed once; after a failure, read again and make a new one.
+// Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the ETag of its own row.
+// The ETag of another change is "" only if the response was lost and another writer changed the row before it was read back. A
+// failure is an *Error whose Change counts the failed change from 1; nothing was applied, unless it is ErrUnknownOutcome. A
+// transaction can be committed once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
 		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")

@@ -151,7 +151,7 @@ func textOfRow(properties tables.Properties) string {
 }
 
 // A directory is kept in the first row: its version, the digest of the names in Options.FirstRow, and for each further row the
-// digest of its text and the name of its first property, or a plus sign where its text goes on with that of the row before.
+// digest of its text and the name of its first property, or a plus sign if its text continues that of the row before.
 const (
 	directoryVersion = "1"
 	goesOn           = "+"

@@ -24,7 +24,7 @@ type Beside struct {
 	Rows []RowOperation
 }
 
-// Write writes the rows, all of one partition of the table, in one transaction. It is ErrConflict, ErrExists or
+// Write writes the rows, all of one partition of the table, in one transaction. It returns ErrConflict, ErrExists or
 // ErrNotFound if a row has changed. Requests: 1.
 func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"

@@ -30,8 +30,9 @@ type Host[T any] interface {
 
 	// Get reads one entity. Requests: 1.
 	Get(ctx context.Context, key tables.Key) (*T, error)
-	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. A row that does not fit is
-	// tables.ErrGarbled with Error.OfRow, and the loop can go on; any other error is yielded once, as the last element. Requests: 1 for each key.
+	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. For a row that does not fit its type
+	// it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1
+	// for each key.
 	GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error]
 	// GetEach reads entities by their keys at once, and returns them in the order of keys, nil for one that does not exist. It reads keys
 	// of a partition that lie close together by a query of their range. Requests: 1 for each partition if its keys lie close together,
@@ -45,7 +46,7 @@ type Host[T any] interface {
 	// GetCopy reads one of these rows. Requests: 1.
 	GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error)
 	// GetPrimary reads the entity that one of these rows belongs to, given the row's key. If a Transform authenticates
-	// copies, it is ErrNotFound if the entity has no copy there. Requests: 2.
+	// copies, it returns ErrNotFound if the entity has no copy there. Requests: 2.
 	GetPrimary(ctx context.Context, copied tables.Key) (*T, error)
 	// OutsideCopies returns a query of the rows of Implementation.Outside in a table, nil for the repository's own, as
 	// entities.
@@ -68,10 +69,12 @@ type Host[T any] interface {
 	// the change that it accompanies.
 	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T)
 	// StageUnchanged is Stage of an entity as it was read, so that the transaction fails if it has changed since. It adds
-	// nothing if the transaction writes that version of the entity already, and is ErrConflict if it writes another one.
+	// nothing if the transaction writes that version of the entity already, and fails with ErrConflict if it writes
+	// another one.
 	StageUnchanged(ctx context.Context, x *tables.Transaction, v *T)
-	// GetIn reads an entity as the transaction that Companions was given will leave it: as staged, else as stored. It is
-	// ErrNotFound if the transaction deletes the entity. Requests: 1 for an entity that the transaction does not change.
+	// GetIn reads an entity as the transaction that Companions was given will leave it: as staged, else as stored. It
+	// returns ErrNotFound if the transaction deletes the entity. Requests: 1 for an entity that the transaction does not
+	// change.
 	GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error)
 	// CheckUnder is Repository.Check for an entity whose key is still unknown, such as one that depends on something
 	// not yet read. The given key is a substitute of the same length. Requests: 0.
@@ -105,8 +108,8 @@ func (a Along) Change(rows.Pass) any { return a.change }
 // ready to use.
 type Binding[T any] struct{ host atomic.Pointer[Host[T]] }
 
-// Host returns the repository. It is ErrWiring before NewRepository has succeeded. op and pattern name the operation
-// and the pattern in the error.
+// Host returns the repository. It returns ErrWiring before NewRepository has succeeded. op and pattern name the
+// operation and the pattern in the error.
 func (b *Binding[T]) Host(op, pattern string) (Host[T], error) {
 	host := b.host.Load()
 	if host == nil {

@@ -77,8 +77,8 @@ type Implementation[T any] struct {
 	// transaction or message, so that what several of them share, such as a list, is read and written once. The writer calls
 	// it after the commit; if the writer died, a worker calls it, possibly several times, in other processes and in any
 	// order. It must be idempotent, and write only the named keys. It sets Reconciliation.Err of an entity that it cannot
-	// reconcile, and goes on with the others; an error that it returns is of all. For a pattern whose entities share nothing,
-	// use ReconcileEach.
+	// reconcile, and continues with the others; an error that it returns concerns all of them. For a pattern whose entities
+	// share nothing, use ReconcileEach.
 	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
 	// Last makes Reconcile run after that of all other patterns, and only for entities that they could reconcile: for a pattern that
 	// calls the program, which then finds the entity by its indexes.

@@ -12,10 +12,10 @@ type Layout struct {
 	// Rows returns which of the further rows hold the named properties; for nil, all rows.
 	Rows func(directory string, names []string) ([]int, error)
 	// Join reverses Split, given the first row and all further rows that Rows has returned, by index. It returns
-	// ErrOutdated if they are not of one version: then all are read again.
+	// ErrOutdated if they belong to different versions; the repository then reads all rows again.
 	Join func(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
-	// Filterable reports whether the first row always contains a property that the entity has. A query condition on
-	// any other property is ErrInvalid, since it would miss entities.
+	// Filterable reports whether the first row always contains a property that the entity has. A query with a
+	// condition on any other property returns ErrInvalid, since it would miss entities.
 	Filterable func(property string) bool
 }
 

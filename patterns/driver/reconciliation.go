@@ -33,7 +33,7 @@ type Reconciliation[T any] struct {
 }
 
 // ReconcileEach returns the Reconcile of a pattern whose entities share nothing outside of the partition: it reconciles each by itself,
-// and goes on after one that fails.
+// and continues with the next if one fails.
 func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[T]) error) func(context.Context, []*Reconciliation[T]) error {
 	return func(ctx context.Context, all []*Reconciliation[T]) error {
 		for _, r := range all {
@@ -57,8 +57,8 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 
 // Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
 // transaction: all rows are of one partition of a table. For rows of several keys or entities, check each by Owns first. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
-// require Row.ETag, so that the service rejects a delayed write. It is ErrConflict if a row has
-// changed, appeared or disappeared: then read the rows again and repeat.
+// require Row.ETag, so that the service rejects a delayed write. It returns ErrConflict if a row has changed, appeared or disappeared: then read
+// the rows again and repeat.
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {

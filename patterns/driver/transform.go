@@ -27,8 +27,8 @@ type Transform[T any] struct {
 	// ErrNotFound also becomes ErrGarbled, since it would mean that the entity does not exist. ErrSkipped makes the
 	// query skip the row.
 	Load func(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error)
-	// Filterable reports whether rows store a property unchanged; nil means every property. A query condition on any
-	// other property is ErrInvalid.
+	// Filterable reports whether rows store a property unchanged; nil means every property. A query with a condition
+	// on any other property returns ErrInvalid.
 	Filterable func(property string) bool
 	// RefusesMerge returns why some properties cannot be stored without the others, nil if they can.
 	RefusesMerge error

@@ -26,7 +26,7 @@ type Writer struct {
 	properties []string
 }
 
-// New returns the Writer of a repository. It is ErrInvalid for a verb that repositories do not have.
+// New returns the Writer of a repository. It returns ErrInvalid for a verb that repositories do not have.
 func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
 	w := &Writer{engine: r}
 	if options != nil {

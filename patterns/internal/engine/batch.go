@@ -76,7 +76,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 }
 
 // commitTogether writes rows of one table, those of a partition in as few transactions as possible, and calls done for those that are
-// written. A refused row is no error here: writing it alone shows the reason. The error is ErrUnknownOutcome.
+// written. A refused row causes no error here: writing it alone shows the reason. The only error is ErrUnknownOutcome.
 func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string

@@ -237,7 +237,7 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
 }
 
-// removeClaimed deletes a copy with one of its claims. It is ErrNotFound if the claim does not exist.
+// removeClaimed deletes a copy with one of its claims. It returns ErrNotFound if the claim does not exist.
 func (o *OutsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
 	claim := o.Claim(wire.VerbDelete, key, reserved)
 	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})

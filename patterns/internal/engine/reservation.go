@@ -64,8 +64,8 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 	return false
 }
 
-// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. A key that another
-// entity owns is ErrDuplicate.
+// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. It returns
+// ErrDuplicate for a key that another entity owns.
 func (s *Set) reserve(ctx context.Context, intent *intents.Intent) error {
 	if err := s.reserveTogether(ctx, intent.ID); err != nil {
 		return err

@@ -207,7 +207,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 	})
 }
 
-// whole reads all of an entity that was read in part. It is ErrConflict if the entity has changed since.
+// whole reads all of an entity that was read in part. It returns ErrConflict if the entity has changed since.
 func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
 	row, known := fetched[old.Key]
 	var err error
