@@ -63,8 +63,8 @@ func (c *Client) Token() Token { return c.token }
 // String returns the token's String, which shows no secret.
 func (c *Client) String() string { return c.token.String() }
 
-// Format is String for every verb.
+// Format writes the text of String for every verb.
 func (c *Client) Format(f fmt.State, verb rune) { format(f, verb, c.String()) }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -25,7 +25,7 @@ type refusal struct {
 	what string
 }
 
-// Error says what was refused. A key in it is one that the caller gave.
+// Error says what was refused. If it contains a key, the caller gave that key.
 func (r *refusal) Error() string {
 	if r.key != nil {
 		return fmt.Sprintf("%v: (%q, %q); use a token whose Grant.Range contains it", r.kind, r.key.Partition, r.key.Row)

@@ -230,8 +230,8 @@ func (i *Issuer) Len() int {
 // String names the account.
 func (i *Issuer) String() string { return "access.Issuer(" + i.signer.String() + ")" }
 
-// Format is String for every verb.
+// Format writes the text of String for every verb.
 func (i *Issuer) Format(f fmt.State, verb rune) { format(f, verb, i.String()) }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (i *Issuer) LogValue() slog.Value { return slog.StringValue(i.String()) }

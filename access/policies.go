@@ -50,8 +50,8 @@ type Policies struct {
 	settle time.Duration
 }
 
-// NewPolicies returns the policies of a table. A nil table, or one with an illegal name, is tables.ErrWiring. It makes
-// no request.
+// NewPolicies returns the policies of a table. It returns tables.ErrWiring for a nil table, or one with an illegal
+// name. It makes no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
 		return nil, tables.Wiringf("NewPolicies", "", "the table is nil; make it with Account.Table")

@@ -121,9 +121,9 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 // developmentKey is the key of the account that UseDevelopmentStorage=true stands for. It is public.
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// Sign makes a token. A grant that the service would refuse, or understand as another one, is tables.ErrInvalid: for
-// example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16 units. It makes no request and
-// does not check that the table and the policy exist.
+// Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse, or understand as another
+// one: for example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16 units. It makes no
+// request and does not check that the table and the policy exist.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
 		return Token{}, tables.InvalidIn("Sign", g.Table, "%w", err)
@@ -222,8 +222,8 @@ func checkPolicyID(id string) error {
 // String names the account.
 func (s *Signer) String() string { return fmt.Sprintf("access.Signer(%v, key REDACTED)", s.account) }
 
-// Format is String for every verb.
+// Format writes the text of String for every verb.
 func (s *Signer) Format(f fmt.State, verb rune) { format(f, verb, s.String()) }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (s *Signer) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -99,10 +99,10 @@ func (t Token) String() string {
 	return b.String()
 }
 
-// Format is String for every verb.
+// Format writes the text of String for every verb.
 func (t Token) Format(f fmt.State, verb rune) { format(f, verb, t.String()) }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalText is String for encoding/json and others. The text cannot be decoded into a token: send RevealAddress to

@@ -162,8 +162,8 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 // unquoted returns an ETag without quotes, as listings have it; the header of a response has quotes.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base, undamaged. It relies on the base's manifest for which content
-// belongs to the ETag.
+// intact reports whether the vault has all parts of a blob of the base, undamaged. It trusts the base's manifest to name the content
+// that belongs to the ETag.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {

@@ -328,8 +328,8 @@ func (c *contents) of(table int) []*entry {
 	return all
 }
 
-// Manifest reads what a complete backup consists of. A backup that does not exist, or is not complete, is tables.ErrNotFound; a damaged
-// manifest is tables.ErrGarbled. Requests: 1.
+// Manifest reads what a complete backup consists of. It returns tables.ErrNotFound for a backup that does not exist or is not complete,
+// and tables.ErrGarbled for a damaged manifest. Requests: 1.
 func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) {
 	c, err := v.read(ctx, "Manifest", backup)
 	if err != nil {

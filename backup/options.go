@@ -41,7 +41,7 @@ type Options struct {
 	// Partitions are the partitions to process; nil is all of them.
 	Partitions []string
 	// From and Before limit the job to the rows at or after From and before Before, in the order of partition key and row key. The zero Key
-	// is no limit. Partitions together with From or Before is tables.ErrWiring.
+	// is no limit. Partitions together with From or Before causes tables.ErrWiring.
 	From, Before tables.Key
 	// Concurrency is the maximum number of requests in flight that read a source, and also of those that write to a table (default 8 each).
 	// On Azure Cosmos DB a table is read by one request at a time.
@@ -58,9 +58,9 @@ type Options struct {
 	Found func(Difference) error
 	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. The token is tables.ErrInvalid with other tables or options
-	// that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the token's
-	// position again. Verify does not use it.
+	// Resume continues an earlier run: give Report.Resume of its last report. A job returns tables.ErrInvalid for the token of a job with
+	// other tables or options that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the
+	// differences after the token's position again. Verify does not use it.
 	Resume string
 	// Base is the name of an earlier backup in the same vault. The backup reads the ranges of its chunks again and stores
 	// only those that differ. Only Backup uses it.

@@ -47,7 +47,8 @@ type Series[V any] struct {
 
 // New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last
 // one needs. There are 1 to MaxSlots slots, and without SlotsPerRow and Container at most MaxSlotsPerRow. V is a type
-// that is stored as one property (see tables.Codec). Inconsistent arguments are tables.ErrWiring. Requests: 0.
+// that is stored as one property (see tables.Codec). It returns tables.ErrWiring for inconsistent arguments.
+// Requests: 0.
 //
 // Guide: "Data series pattern".
 func New[V any](table *tables.Table, prefix string, slots int, options *Options) (*Series[V], error) {
@@ -113,8 +114,8 @@ func (s *Series[V]) Slots() int { return s.layout.slots }
 // Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins, and
 // neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may have the
 // value, now or soon; a Set can be repeated. A request whose response was lost may arrive late, and overwrite a value
-// that was set since. A slot below 0, or of Slots() or more, is tables.ErrInvalid. Requests: 1; in a blob 2, and 2 for
-// each conflict; of a Counter 1 more for each row.
+// that was set since. It returns tables.ErrInvalid for a slot below 0, or of Slots() or more. Requests: 1; in a blob
+// 2, and 2 for each conflict; of a Counter 1 more for each row.
 func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }

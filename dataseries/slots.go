@@ -23,7 +23,7 @@ type layout struct {
 	prefix string
 	slots  int
 	digits int
-	perRow int // all slots are in one row or blob if it is at least slots
+	perRow int // slots per row; if it is at least slots, one row or blob holds all slots
 }
 
 func newLayout(prefix string, slots int, o *Options) (layout, error) {

@@ -38,7 +38,7 @@ type Link[S, H any] struct {
 
 // Options are the options of New and NewInPartition; nil is the same as the zero value.
 type Options struct {
-	// Limit is the maximum number of holders of one source (default 10,000). More are tables.ErrTooLarge.
+	// Limit is the maximum number of holders of one source (default 10,000). More cause tables.ErrTooLarge.
 	Limit int
 	// Concurrency is the number of transactions that New's link writes in parallel (default 8), each of up to 50 holders of one
 	// partition.

@@ -81,8 +81,8 @@ func writeFields(write func([]byte) (int, error), fields ...string) {
 // tableName is the table's name in the form that is authenticated: table names ignore case.
 func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
-// admits refuses rows that may not have been made for this registry by somebody who has the wrapping key. With Trusted,
-// the key's id is proof enough.
+// admits refuses a row unless somebody who has the wrapping key has made it for this registry. With Trusted, the key's
+// id is proof enough.
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:

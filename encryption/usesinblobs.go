@@ -80,7 +80,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 	if closing := answer.Body.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && n < headerSize { // the listing has a longer blob: the response was cut off, and its use would be missed
+	if err == nil && n < headerSize { // the listing says that the blob is longer, so the response was cut off; without an error the use of a key would be missed
 		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob; repeat the operation")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)

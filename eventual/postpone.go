@@ -42,7 +42,7 @@ func (d *delivery) attempts() int {
 	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
 }
 
-// postponable reports whether the delivery is to be postponed, and the line that says so.
+// postponable reports whether the delivery must be postponed, and returns the log line for it.
 func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	if d.awaitsNewerBuild() {
 		return telemetry.LinePostponed, true

@@ -112,7 +112,7 @@ func (s *SigningKeys) String() string {
 // MarshalText is String for JSON and other encoders.
 func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes

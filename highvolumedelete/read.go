@@ -23,7 +23,7 @@ type ReadOptions[T any] struct {
 	// uses), PageSize, AllowTableScan. Its Top would apply to each table separately; break out of the loop instead.
 	Query func(tables.Query[T]) tables.Query[T]
 	// Limit is the maximum number of entities of a period that are held in memory, if it cannot be read in order of
-	// time (default 100,000). More are tables.ErrTooLarge.
+	// time (default 100,000). More cause tables.ErrTooLarge.
 	Limit int
 }
 

@@ -65,7 +65,7 @@ type Tables[T any] struct {
 	known mark // as read last
 }
 
-// New prepares the tables. It makes no request, and creates none. An invalid schema is tables.ErrWiring.
+// New prepares the tables. It makes no request, and creates none. It returns tables.ErrWiring for an invalid schema.
 func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {

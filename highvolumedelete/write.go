@@ -79,8 +79,8 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 	return v, s.gone("Get", p, key, err)
 }
 
-// Replace is Repository.Replace in the entity's period. If the table was dropped it is tables.ErrNotFound. Requests:
-// 1.
+// Replace is Repository.Replace in the entity's period. It returns tables.ErrNotFound if the table was dropped.
+// Requests: 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })

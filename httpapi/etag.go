@@ -77,10 +77,10 @@ type Condition struct {
 	etags []azcore.ETag
 }
 
-// IfMatch returns the condition of the If-Match header. A malformed header is tables.ErrInvalid.
+// IfMatch returns the condition of the If-Match header. It returns tables.ErrInvalid for a malformed header.
 func IfMatch(r *http.Request) (Condition, error) { return condition(r, ifMatch) }
 
-// IfNoneMatch returns the condition of the If-None-Match header. A malformed header is tables.ErrInvalid.
+// IfNoneMatch returns the condition of the If-None-Match header. It returns tables.ErrInvalid for a malformed header.
 func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNoneMatch) }
 
 // RequireIfMatch is IfMatch for requests that must not overwrite what the caller has not seen. It returns ErrPreconditionRequired for a

@@ -50,7 +50,7 @@ type PageTokens struct {
 
 // NewPageTokens returns PageTokens that seal and open the tokens of one purpose, such as "contoso list v1". keys has 1 to 8 random keys of
 // at least 32 bytes, such as those of a secret store: the first seals, and all open. To rotate, give all processes the new key as the last
-// one, then as the first, and remove the old one when its tokens have expired. Inconsistent arguments are tables.ErrWiring.
+// one, then as the first, and remove the old one when its tokens have expired. It returns tables.ErrWiring for inconsistent arguments.
 func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*PageTokens, error) {
 	const op = "NewPageTokens"
 	if options == nil {
@@ -98,7 +98,7 @@ func (p *PageTokens) String() string { return fmt.Sprintf("page tokens with %d k
 // MarshalText is String for JSON and other encoders.
 func (p *PageTokens) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// LogValue is String for log/slog.
+// LogValue returns the text of String, for log/slog.
 func (p *PageTokens) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
 // Seal seals the Next of a page. bound is everything that the query depends on: tenant, route, filter, user. Without it the token opens

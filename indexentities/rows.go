@@ -51,7 +51,7 @@ func (r rowLists) decode(row *tables.Entity) ([]string, error) {
 // readAtOnce limits how many lists are read concurrently if one query cannot read them together.
 const readAtOnce = 8
 
-// readTogether is the number of lists from which one query is tried instead of one request for each.
+// readTogether is the minimum number of lists for which readAll tries one query instead of one request for each list.
 const readTogether = 3
 
 // readAll reads lists of one partition. Requests: 1 if their keys lie close together.

@@ -34,14 +34,14 @@ const (
 type Options struct {
 	// Prefix begins the names of the property's blobs (default: the table's name and the property's name). Repositories
 	// may share a container; repositories of different accounts then need different prefixes. Never change it: blobs
-	// under another prefix do not belong to the property, and pointers to them are tables.ErrGarbled.
+	// under another prefix do not belong to the property, and a read of a pointer to one returns tables.ErrGarbled.
 	Prefix string
 	// Threshold is the largest size in bytes, of a string in UTF-8, of a value that stays in the entity (default 32 KiB, at
 	// most 64 KiB). If it is negative, all values are stored in blobs. A string of more than 32,768 UTF-16 units, which no
 	// property can hold, is stored in a blob in any case; ASCII text reaches that with 32 KiB.
 	Threshold int
 	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory (default 64
-	// MiB). A larger one is tables.ErrTooLarge. It does not limit a Stream.
+	// MiB). A larger one causes tables.ErrTooLarge. It does not limit a Stream.
 	MaxValue int64
 	// ContentType is the content type of the blobs (default application/octet-stream). StreamOptions can set another.
 	ContentType string

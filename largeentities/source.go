@@ -14,7 +14,7 @@ type source struct {
 	once     io.Reader                     // can be read only once
 	used     bool                          // once was read
 	length   int64                         // announced by the caller, 0 for unknown
-	kind     string                        // content type, "" for the property's
+	kind     string                        // content type; "" for that in the options of the property
 	report   func(int64)
 	memory   bool
 	headRead bool   // head is filled

@@ -186,7 +186,7 @@ type DownloadOptions struct {
 	Progress func(written int64)
 }
 
-// The texts in which a Stream passes through tables.Codec, which knows fields, to Property, which knows blobs.
+// The texts as which tables.Codec encodes a Stream; Property reads them and handles the blobs.
 const (
 	newMark    = "new"     // text of a source that only the entity itself holds
 	inlineMark = "inline " // the content in base64

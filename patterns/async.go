@@ -10,8 +10,8 @@ import (
 // Async returns the pattern so that workers apply its effects outside of the partition (see Store.Run): a write does not wait for them, and
 // what the pattern stores is stale until a worker has applied them. Without Async, the writer applies them before it returns. Each pattern
 // of a repository can be attached either way, such as a unique email at once and copied names later. The keys of a Unique index are
-// reserved before the entity is written in either case, so a taken key is ErrDuplicate at once. NewRepository returns ErrWiring for a
-// pattern without such effects. Give what Async returns to NewRepository, and read through the pattern itself.
+// reserved before the entity is written in either case, so a write with a taken key returns ErrDuplicate at once. NewRepository returns
+// ErrWiring for a pattern without such effects. Give what Async returns to NewRepository, and read through the pattern itself.
 func Async[T any](pattern Pattern[T]) Pattern[T] { return asyncPattern[T]{pattern} }
 
 type asyncPattern[T any] struct{ pattern Pattern[T] }

@@ -46,7 +46,7 @@ type JobOptions struct {
 	// candidates, by the other jobs after each page of rows. Other readers continue meanwhile, as far as memory allows.
 	Progress func(tables.Report)
 	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
-	// Found again. The token is ErrInvalid with other Partitions or Patterns, or another table.
+	// Found again. A job with other Partitions or Patterns, or on another table, returns ErrInvalid for the token.
 	Resume string
 
 	runFacts, openFacts int64 // overrides of the constants of the same names, for tests

@@ -53,7 +53,8 @@ type Pattern[T any] interface {
 
 // NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to one
 // repository. If a pattern has effects outside of the entity's partition, table is one that Store.Table has returned: the
-// store's queue carries their intents. An invalid schema, or patterns that cannot be combined, are ErrWiring. Requests: 0.
+// store's queue carries their intents. It returns ErrWiring for an invalid schema, or for patterns that cannot be
+// combined. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil {
@@ -95,7 +96,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	return r, nil
 }
 
-// keyOf returns Key, or what reads the key from an entity's fields.
+// keyOf returns Schema.Key or, without one, a function that reads the key from an entity's fields.
 func (s *Schema[T]) keyOf(codec *tables.RawCodec) (func(any) tables.Key, error) {
 	if s.Key != nil {
 		return func(v any) tables.Key { return s.Key(v.(*T)) }, nil

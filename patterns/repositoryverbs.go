@@ -256,8 +256,8 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // Table.Drop.
 //
 // JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that was passed over, with Err.
-// With DryRun, nothing is written, and Found gets the rows that would be removed. Patterns, Lag and Rows are ErrWiring. The
-// Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
+// With DryRun, nothing is written, and Found gets the rows that would be removed. It returns ErrWiring if Patterns, Lag or Rows is
+// set. The Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
 //
 // Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the patterns; 1 for each
 // page and partition with copies, to read their entities; 1 for each change set of entities that list a pattern; 1 for each 100 rows

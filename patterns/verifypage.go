@@ -37,7 +37,7 @@ type stretch struct {
 	facts     int // noted before
 }
 
-// noted is a fact as it is added to the sums.
+// noted is a fact in the form in which it is added to the sums.
 type noted struct {
 	value  tally.Sum
 	fact   *fact // nil for sums, which do not need it

@@ -20,7 +20,7 @@ type CacheOptions struct {
 	// Stale is for how long after TTL the cache still serves entities while it reads them again, or fails to (default: as
 	// long as TTL; negative: not at all). After that, callers wait for the read.
 	Stale time.Duration
-	// Limit is the maximum number of entities in memory (default 10,000). More are tables.ErrTooLarge.
+	// Limit is the maximum number of entities in memory (default 10,000). More cause tables.ErrTooLarge.
 	Limit int
 	// Timeout limits one read of all entities (default 30 s).
 	Timeout time.Duration

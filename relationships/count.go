@@ -34,8 +34,8 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 
 // Recount counts the entities of a partition again, and returns the number and the previously stored one (-1 for
 // none). Use it for partitions that programs without the count have written. The number is exact: if an entity is
-// inserted or deleted meanwhile, it counts again, and is tables.ErrConflict after ten attempts. Requests: 2, and 1 for
-// each page of entities.
+// inserted or deleted meanwhile, it counts again, and returns tables.ErrConflict after ten attempts. Requests: 2, and
+// 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
 	k, err := x.tally.in("Recount")
 	if err != nil {

@@ -215,8 +215,8 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 
 // Recount counts a parent's members again, and returns the number and the previously stored one (-1 for none). Use it
 // after rows were removed or added by hand: Verify and Repair compare the members with the children, but not with the
-// number. The number is exact: if a member is added or removed meanwhile, it counts again, and is tables.ErrConflict
-// after ten attempts. Requests: 2, and 1 for each page of members.
+// number. The number is exact: if a member is added or removed meanwhile, it counts again, and returns
+// tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of members.
 func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
 	m, err := x.in("Recount")
 	if err != nil {

@@ -71,8 +71,8 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Get reads both concurrently, given the key of the A. One that does not exist is nil; it is tables.ErrNotFound if
-// neither does. The two reads are not atomic. Requests: 2.
+// Get reads both concurrently, given the key of the A. It returns nil for one that does not exist, and
+// tables.ErrNotFound if neither does. The two reads are not atomic. Requests: 2.
 func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

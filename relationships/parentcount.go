@@ -115,10 +115,10 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 // errSame ends an update of a parent whose number is right.
 var errSame = errors.New("the number is already correct")
 
-// Recount counts a parent's children again, and returns the number and the one that the parent had. Use it for parents
-// that were inserted after their children, and for children that programs without the count have written. The number
-// is exact: if a child is added or removed meanwhile, it counts again, at most Schema.MaxAttempts of the parents
-// times. Requests: 2, and 1 for each page of children.
+// Recount counts a parent's children again and stores the number. It returns the new number and the previous one. Use
+// it for parents that were inserted after their children, and for children that programs without the count have
+// written. The number is exact: if a child is added or removed meanwhile, it counts again, at most Schema.MaxAttempts
+// of the parents times. Requests: 2, and 1 for each page of children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
 	host, err := x.repository.Host("Recount", x.name)
 	if err != nil {

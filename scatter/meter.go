@@ -52,7 +52,7 @@ type Load struct {
 	Share     float64 // share of the target in the busiest second
 }
 
-// NewMeter makes a meter. Invalid options are tables.ErrWiring.
+// NewMeter makes a meter. It returns tables.ErrWiring for invalid options.
 func NewMeter(options *MeterOptions) (*Meter, error) {
 	var o MeterOptions
 	if options != nil {

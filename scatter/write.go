@@ -35,7 +35,7 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 // Call Spread.Prepare before you insert with it; it does not count in the Meter.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
-// Insert adds an entity. If an entity with this key exists, it is tables.ErrExists. Requests: 1.
+// Insert adds an entity. It returns tables.ErrExists if an entity has this key. Requests: 1.
 func (w *Writer[T]) Insert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Insert", w.reach, v, w.repository.Insert)
 }

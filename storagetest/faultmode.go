@@ -112,7 +112,7 @@ func discard(resp *http.Response) {
 }
 
 // Before returns a fault that calls do first, for example to make a concurrent write, and then sends the call
-// unchanged. name is the text of its String method.
+// unchanged. Its String method returns "Before " and name.
 func Before(name string, do func()) Fault { return aside{name: "Before " + name, before: do} }
 
 // After returns a fault that calls do after the service has answered, and then returns the response.

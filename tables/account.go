@@ -49,7 +49,7 @@ type AccountOptions struct {
 	MeterProvider metric.MeterProvider
 	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for each delivery
 	// that a worker handles; nil means none. Messages then carry the trace of their sender, to which the worker's span is linked.
-	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: both are ErrWiring.
+	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: setting both causes ErrWiring.
 	TracerProvider trace.TracerProvider
 }
 

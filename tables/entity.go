@@ -49,7 +49,7 @@ func (p *Properties) Delete(name string) {
 	}
 }
 
-// Only returns the named properties, all of them for nil. It shares the values with p, and for nil the array as well.
+// Only returns the named properties, or p itself if names is nil. The result shares the values with p.
 func (p Properties) Only(names []string) Properties {
 	if names == nil {
 		return p
@@ -74,7 +74,7 @@ func (p Properties) index(name string) int {
 
 // Entity is an entity as a property bag, for data without a Go type. It does not show the library's own properties. A row that a
 // Repository keeps consistent with others (an entity with copies, a copy, a row that entities share) can be read as an Entity and
-// inserted elsewhere as a plain row; any other write of this Entity is ErrInvalid.
+// inserted elsewhere as a plain row; any other write of this Entity returns ErrInvalid.
 type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes

@@ -16,8 +16,8 @@ type Meta struct {
 	// Timestamp is the service's time of the last change of the row, as read.
 	Timestamp time.Time `table:"-"`
 	// Lossy reports that a text of the row has half of a surrogate pair, as programs in JavaScript can store it. No Go string can
-	// hold that, so it was read as U+FFFD. Writes of the value, but for Delete, are ErrInvalid until the program has corrected the text and set
-	// Lossy to false.
+	// hold that, so it was read as U+FFFD. Writes of the value, except Delete, return ErrInvalid until the program has corrected the text and
+	// set Lossy to false.
 	Lossy bool `table:"-"`
 
 	state *State

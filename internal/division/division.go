@@ -12,8 +12,8 @@ type Divided[I any] struct {
 }
 
 // Run writes items together. If the service refuses them, it leaves out the refused item or, if it does not know which one that is, writes
-// each half by itself. It returns the items that were not written, in order: write each of them alone. It returns a single item without a
-// write.
+// each half by itself. It returns the items that were not written, in order: write each of them alone. If items has only one item, Run
+// returns it and writes nothing.
 func (d Divided[I]) Run(items []I) (alone []I, err error) {
 	for len(items) > 1 {
 		err := d.Write(items)

@@ -318,7 +318,8 @@ func (s *Set) located(err error) error {
 
 // locate is located for an error of the transaction, whose Change is the number of a row.
 //
-// Only the entity's own row is ErrNotFound or ErrExists: a row of a pattern that has come or gone is an ErrConflict.
+// Only the entity's own row causes ErrNotFound or ErrExists: a pattern's row that was added or deleted meanwhile
+// causes ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
 	err = tables.Amend(pass, err, func(e *tables.Error) {
 		if e.Pattern != "" && sets.Lost(e) {

@@ -26,8 +26,8 @@ const pass = rows.Open
 type Rewriting struct {
 	Kind    driver.ChangeKind
 	Pattern string // name of the pattern that the job is for, in reports
-	// Outdated reports whether, by its own row, an entity is stored in the old form. whole is true if the row has all stored properties;
-	// otherwise the result may be unknown.
+	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is true if the row has all
+	// stored properties; otherwise the result may be unknown.
 	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
 	// AsStored writes the stored properties as they are, and leaves out entities of other types.
 	AsStored bool

@@ -20,7 +20,7 @@ type Part struct {
 	body   []byte
 }
 
-// Batch is the parsed body of a transaction. A query is the only part, outside of a change set.
+// Batch is the parsed body of a transaction. It has either the operations of one change set, or a single query.
 type Batch struct {
 	Parts []Part
 	Query bool
