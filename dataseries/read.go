@@ -9,7 +9,7 @@ import (
 )
 
 // Read returns all slots of a series. A series that does not exist is all gaps. A series of several rows is read row
-// by row, so its rows may be of different moments. Requests: 1.
+// by row, so its rows may have been read at different times. Requests: 1.
 func (s *Series[V]) Read(ctx context.Context, key tables.Key) (*Values[V], error) {
 	const op = "Read"
 	if err := s.checkKey(key); err != nil {

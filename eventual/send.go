@@ -95,7 +95,7 @@ func whereJSON(err error) string {
 // placed describes a message that was put on a shard.
 type placed struct {
 	shard   int
-	id      string // the service's; empty if its response was cut off
+	id      string // the message ID of the service; empty if the response was cut off
 	receipt string
 	text    string
 	since   time.Time // before the request was sent

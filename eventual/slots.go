@@ -18,7 +18,7 @@ type slots struct {
 	mu      sync.Mutex
 	all     int
 	free    int
-	changed chan struct{} // for the holder of the lock
+	changed chan struct{} // signals the holder of the lock
 }
 
 func newSlots(n int) *slots {

@@ -13,8 +13,8 @@ import (
 
 // Page reads the entities of the next size keys in the list of a value: the first keys for an empty token, otherwise the keys after the
 // page that returned the token. It skips entities that are gone or now have another value, so a page may be shorter. A token can be stored
-// and used by another process; with another value, group or index it is tables.ErrInvalid. While the list changes, no key is returned
-// twice, and none that stays in the list is missed. Requests: 1, and 1 for each key of the page, 8 at once.
+// and used by another process; with another value, group or index Page returns tables.ErrInvalid. While the list changes, no key is
+// returned twice, and none that stays in the list is missed. Requests: 1, and 1 for each key of the page, 8 at once.
 func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
 	var page tables.Page[T]

@@ -125,5 +125,5 @@ func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name
 type stored struct {
 	pointer
 	meta  map[string]*string
-	since time.Time // time before the request that made it visible was sent
+	since time.Time // a time just before the request that made the blob visible was sent
 }

@@ -95,7 +95,7 @@ type Writer struct {
 	flushes  []flush
 	closers  []chan error
 	closed   bool
-	err      error // of a flush, not yet returned to any caller
+	err      error // error of a flush that no call has returned yet
 	failures uint64
 	lastErr  error
 	pause    time.Time // after a failure: no flush before this time, unless one is requested

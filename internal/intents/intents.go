@@ -77,9 +77,10 @@ type Rest struct {
 	Workers bool
 }
 
-// RunnerCloser is a Runner whose Run may return before the rest is done.
+// RunnerCloser is a Runner whose Run may return before the Rest of its change is done.
 type RunnerCloser interface {
 	Runner
-	// Close waits until the rest of every change that has returned is done. Later changes do not return before their rest is done.
+	// Close waits until the Rest of every change whose Run has returned is done. A later Run returns only after the Rest of its
+	// change is done.
 	Close(ctx context.Context) error
 }

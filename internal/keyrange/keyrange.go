@@ -25,8 +25,8 @@ type Reader struct {
 	Unordered bool
 }
 
-// together is the number of keys from which a page is read instead of one request for each. A page must also have found this many for the
-// next page to be read.
+// together is the minimum number of keys for which Read reads a page instead of sending one request for each key. A page must also have
+// found this many for the next page to be read.
 const together = 3
 
 // atOnce limits how many requests run concurrently if one page does not have all rows.
