@@ -19,7 +19,8 @@ import (
 // Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged.
 //
 // Requests: 1 for each 1,000 rows that are read, and 1 for each 100 rows of a partition that are written. If rows exist or a response is
-// lost, 2 more for that transaction.
+// lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys: up to 5,
+// and 1 for each row that is not found by these.
 func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Result, err error) {
 	o, err := options.checked(opCopy)
 	if err == nil {

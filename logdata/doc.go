@@ -72,7 +72,8 @@
 // # Limits
 //
 // A record has at most 4 MiB in its stored form (WriterOptions.BlockBytes sets another limit, at most 100 MiB, which
-// the service accepts from version 2022-11-02 on, and so does Azurite). A writer begins another blob after 64 MiB
+// the service accepts from version 2022-11-02 on, and so does Azurite), and never more than WriterOptions.BufferBytes
+// (default 8 MiB): for larger records raise both. A writer begins another blob after 64 MiB
 // (WriterOptions.BlobBytes) or 50,000 appends, the service's limit. Records may be written in any order of time, but a
 // record that is more than two seconds late may need another blob: write records as they happen. Delete only blobs of
 // past periods, for example by a lifecycle rule for the prefix.

@@ -34,7 +34,8 @@ type WriterOptions struct {
 	// before their Interval is over. For an unbuffered writer they limit the Writes that wait at once.
 	BufferBytes, BufferRecords int
 	// BlockBytes is the maximum size of an append, and so of a record (default 4 MiB, at most 100 MiB). Over 4 MiB
-	// the service must support version 2022-11-02.
+	// the service must support version 2022-11-02. A record must also fit into BufferBytes: for records over 8 MiB
+	// raise both.
 	BlockBytes int
 	// BlobBytes is the size at which a new blob is begun (default 64 MiB).
 	BlobBytes int64
