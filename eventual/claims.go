@@ -28,8 +28,8 @@ const (
 	// claimPrefix is the prefix of the names of blobs that hold large bodies. The message ID follows.
 	claimPrefix = "claims/"
 
-	// The names of a claim's metadata identify the message whose body the blob holds, in base64, since metadata must
-	// be ASCII.
+	// The metadata of a claim's blob identify the message whose body the blob holds. The values are in
+	// base64, since metadata must be ASCII.
 	metaMessage = "tpmessage" // id
 	metaType    = "tptype"
 )
@@ -37,9 +37,9 @@ const (
 // claimName matches the IDs that can be part of a blob name.
 var claimName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// claimOwner returns what binds a claim's blob to its message: the blob's name contains the message's ID, and its
-// metadata holds ID and type. Otherwise anybody who can put messages could have another message's body read, handled
-// and deleted.
+// claimOwner returns the facts that bind a claim's blob to its message: the blob's name contains the
+// message's ID, and its metadata holds ID and type. Without this check, a forged message could name the blob
+// of another message, and the worker would handle and delete that blob.
 func claimOwner(e *envelope) blobowner.Owner {
 	return blobowner.Owner{What: "the message", Prefix: claimPrefix, Labels: map[string]string{
 		metaMessage: base64.RawURLEncoding.EncodeToString([]byte(e.ID)),
@@ -63,18 +63,19 @@ var errForeignClaim = errors.New("the message's claim names the body of another 
 // claimsOwn reports whether the claim names the blob that belongs to the message's ID.
 func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.MatchString(e.ID) }
 
-// The body of a large message is in a blob, which is stored before the message is put:
+// The sender of a large message stores the body in a blob before it puts the message:
 //
 //  1. the blob is stored. Its metadata names the storage queue of the message, and a term;
-//  2. the message is put. The sender starts no attempt once the term, less a margin, has passed by its clock since
-//     before the first attempt of step 1;
+//  2. the message is put. The sender measures the term by its own clock from before the first attempt of step
+//    1, and starts no attempt later than a margin before its end;
 //  3. the worker that handles the message deletes the blob, then the message.
 //
-// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: once the term and a grace period are
-// over, by the service's clock, the message is on its queue or on the poison queue, or it will never be put. So if both
-// queues are empty after such a blob was listed, no message names it. SweepClaims checks the queue before the poison
-// queue, because a message is put on the poison queue before it is deleted from the queue. Requeue moves a message the
-// other way, but first rewrites the blob's metadata, which changes the ETag under which SweepClaims deletes.
+// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: after the term and a
+// grace period, by the service's clock, one of three things holds: the message is on its queue, it is on the
+// poison queue, or it will never be put. So if both queues are empty after such a blob was listed, no message
+// names it. SweepClaims checks the queue before the poison queue, because a message is put on the poison
+// queue before it is deleted from the queue. Requeue moves a message the other way, but first rewrites the
+// blob's metadata, which changes the ETag under which SweepClaims deletes.
 
 // claimTerm is how long after its body was stored a message may be put.
 const claimTerm = time.Hour

@@ -28,23 +28,25 @@ type SweepReport struct {
 	Listed  int // bodies in the container
 	Young   int // their message may still be put, or they were rewritten during the sweep
 	Held    int // a message may name them: its queue, or the poison queue, was not empty
-	Foreign int // of other queues that share the container, or stored by an earlier version, which did not record the queue: not removed
+	Foreign int // bodies that were not removed, because they belong to another queue of the container, or to an unknown one: an earlier version did not record the queue
 	Deleted int
 }
 
-// SweepClaims deletes large bodies that no message names. They are left by senders that died between storing a body
-// and putting its message, and by Purge. It is safe at any time, beside senders, workers and Requeue:
+// SweepClaims deletes large bodies that no message names. Such bodies remain after a Purge, and after a
+// sender died between storing a body and putting its message. You can call SweepClaims at any time, while
+// senders, workers and Requeue run:
 //
 //   - a body is considered 70 minutes after it was stored, by the service's clock. Its sender puts the message within 50 minutes, by
 //     its own clock, or not at all;
-//   - it is deleted only if the body's queue, and then the poison queue, hold no message after the body was listed, and under the
-//     ETag with which it was listed. The service's count is never below the number of messages, including hidden ones.
+//   - after listing the body, SweepClaims checks its queue, then the poison queue, and deletes the body only
+//     if both are empty, under the ETag that the listing returned. The service's count is never below the
+//     number of messages, including hidden ones.
 //
 // So bodies are removed only while the queue and the poison queue are empty; SweepReport.Held counts the others. Run
 // it again at a quiet hour.
 //
-// Requests: 1 for 5,000 bodies; for each 5,000 of which some are old enough, 1 for each storage queue; 1 for each
-// body removed.
+// Requests: 1 for 5,000 bodies; for each 5,000 that include an old enough body, 1 for each storage queue; 1
+// for each body removed.
 func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "SweepClaims"
 	var report SweepReport

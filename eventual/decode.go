@@ -15,9 +15,10 @@ import (
 // Decode reads the body into the value that v points to. It matches names of members as encoding/json does: first exactly, then
 // ignoring case; it ignores members without a field.
 //
-// It refuses a body that sets no field of a struct (tables.ErrInvalid): that message was meant for another handler, and a handler that
-// continued with the zero value would have it deleted. WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what
-// Send writes for the zero value. Its errors name the type and the position, never a value.
+// It returns tables.ErrInvalid for a body that sets no field of a struct: such a message was meant for
+// another handler. If the handler continued with the zero value, the worker would delete the message.
+// WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what Send writes for the zero value.
+// Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
 		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// delivery is one message that the worker got, and the state of its handling.
+// delivery is one message that the worker received, and the state of its handling.
 type delivery struct {
 	*session
 	raw     dequeued
@@ -94,7 +94,8 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 	}
 	m.Body, err = d.queue.open(ctx, e)
 	if errors.Is(err, errClaimGone) && d.raw.dequeues > 1 {
-		// A worker deletes the blob just before the message, so an earlier delivery was handled.
+		// A worker deletes the blob just before it deletes the message, so a missing blob means that an
+		// earlier delivery was handled.
 		d.stats.duplicates.Add(1)
 		d.logged(ctx, telemetry.LineDuplicate, d.about()...)
 		return verdict.Verdict{}, nil

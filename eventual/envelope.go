@@ -18,7 +18,7 @@ const (
 
 	// maxText is the service's limit on a message's text.
 	maxText = 64 << 10
-	// maxInline is how much JSON that is in base64.
+	// maxInline is how many bytes of JSON fit into maxText as base64.
 	maxInline = maxText / 4 * 3
 	// maxBody limits a body that is stored in a blob: sender and worker hold it in memory.
 	maxBody = 16 << 20
@@ -49,7 +49,7 @@ type envelope struct {
 	raw []byte // the JSON from which it was read, including the MAC
 }
 
-// claim names the blob of a large body, with the length and hash that it must have.
+// claim names the blob of a large body, and says which length and hash the body must have.
 type claim struct {
 	Blob   string `json:"blob"` // the blob claims/<Blob>
 	Length int    `json:"length"`
@@ -70,7 +70,7 @@ func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bo
 	return base64.StdEncoding.EncodeToString(raw), len(raw) <= maxInline, nil
 }
 
-// Reasons why a message cannot be read. None of them shows any of its text.
+// Reasons why a message cannot be read. None of these errors quotes the message.
 var (
 	errNoEnvelope = errors.New("the message is neither the JSON of an envelope nor base64 of it; send messages with Queue.Send")
 	errNoType     = errors.New("the envelope has no member type; name the type of a handler")

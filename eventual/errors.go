@@ -12,7 +12,8 @@ func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
-// failure makes a tables.Error of a failed request that changes nothing, or whose outcome does not matter.
+// failure makes a tables.Error of a failed request, which must be a read or a write whose outcome does not
+// matter.
 func failure(op, resource string, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +39,8 @@ func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
 	return e
 }
 
-// kindOf returns the kind for service codes that are more specific than their status, nil for others.
+// kindOf returns the kind of a service code that says more than the HTTP status; for other codes it returns
+// nil.
 func kindOf(code string) error {
 	switch code {
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":

@@ -36,7 +36,7 @@ type panicError struct {
 	stack string
 }
 
-// errGoexit: a handler called runtime.Goexit, as testing.T.FailNow does.
+// errGoexit reports that a handler called runtime.Goexit, as testing.T.FailNow does.
 var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit; return an error instead")
 
 // Error shows the panic's value only if it is an error or a string: other values may hold the handler's data.

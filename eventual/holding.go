@@ -18,8 +18,8 @@ import (
 // another process has the message.
 var ErrLeaseLost = lease.ErrLost
 
-// holding is the lease of this process on a message that it put or got. It alone uses the message's pop receipt,
-// which changes with every renewal.
+// holding is the lease of this process on a message that it has put or received. It alone uses the message's
+// pop receipt, which changes with every renewal.
 type holding struct {
 	queue      *azqueue.QueueClient
 	id         string
@@ -41,8 +41,8 @@ type holding struct {
 	renewed chan struct{} // closed when the renewing goroutine has ended; nil before it has begun
 }
 
-// hold starts the lease on a message with this text. A request that was sent after since has hidden the message for
-// visibility.
+// hold starts the lease on a message with this text. The request that hid the message for the duration
+// visibility was sent after since.
 func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text string, since time.Time, visibility time.Duration) *holding {
 	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility, since: since,
 		lease: lease.New(ctx, since, visibility), lock: make(chan struct{}, 1), stopped: make(chan struct{})}
@@ -56,7 +56,7 @@ func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text str
 // hold.
 func (h *holding) context() context.Context { return h.work }
 
-// unsure reports whether a request of the message's work may still be on its way.
+// unsure reports whether a request that the handler of the message sent may still be on its way.
 func (h *holding) unsure() bool { return h.lease.Unsure() }
 
 // keep renews the message's invisibility each time half of it has passed, until stop or the loss of the lease.
@@ -172,8 +172,9 @@ func (h *holding) releaseWith(delay time.Duration, text string) error {
 	return err
 }
 
-// stopAndUnlock ends the lease before it gives the lock back: else a renewal that waits for the lock would be sent for a message
-// that is deleted or released, and the answer would say that the lease was lost.
+// stopAndUnlock ends the lease before it gives the lock back. Otherwise a renewal that waits for the lock
+// would be sent after the message was deleted or released, and the service's answer would look like a lost
+// lease.
 func (h *holding) stopAndUnlock() {
 	h.stop()
 	h.lock <- struct{}{}

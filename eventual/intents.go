@@ -18,9 +18,10 @@ import (
 
 const intentType = ownTypes + "intent"
 
-// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope around it. A single member
-// is in the body itself. Several are a list, and the body names no repository, so that a build that does not know the list leaves the
-// message to others.
+// intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope
+// around it. A single member is stored in the body itself. Several members are stored as a list, and the body
+// then names no repository, so that an older build that does not know lists leaves the message to other
+// workers.
 type intentBody struct {
 	ID string `json:"id"`
 	intentMember
@@ -47,7 +48,7 @@ func bodyOf(i intents.Intent) intentBody {
 	return intentBody{ID: i.ID, Members: members}
 }
 
-// intent returns what a body stores.
+// intent returns the intent that the body stores.
 func (b *intentBody) intent() intents.Intent {
 	i := intents.Intent{ID: b.ID}
 	members := b.Members
@@ -122,12 +123,14 @@ func (r *runner) Register(repository string, reconcile func(context.Context, int
 	return r.repositories.add(repository, reconcile)
 }
 
-// Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it commits the change and
-// applies its effects. Then it closes the intent, in the background if it can: it deletes the message, or makes it visible to the
-// workers if effects are left to them. Requests: 2, and those of the change.
+// Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it
+// commits the change and applies the effects of the change. Then it closes the intent, in the background if
+// it can: it deletes the message, or makes it visible to the workers if effects are left to them. Requests:
+// 2, and those of the change.
 //
-// A change that was certainly not committed may have left reservations, which apply removes. If the outcome is unknown, the message
-// stays hidden: by the time it appears, all requests have arrived.
+// If the change was certainly not committed, apply removes the reservations that it may have left. If the
+// outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests
+// have arrived.
 func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	h, err := r.putIntent(ctx, intent)
 	if err != nil {
@@ -151,8 +154,8 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 	switch {
 	case err == nil:
 		rest, failure := apply(h.context())
-		// Close later only if the message is renewed, which one that may exist twice is not, and not within a handler, whose requests are
-		// sent only while its own message is held.
+		// Close in the background only if the message is renewed; a message that may exist twice is not
+		// renewed. Do not do so within a handler, whose requests are sent only while its own message is held.
 		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
@@ -176,8 +179,9 @@ func (r *runner) Close(ctx context.Context) error {
 	return nil
 }
 
-// closeBehind is closeNow after the change has returned to its caller, whose context may have ended. It takes at most one visibility
-// timeout: then its requests are cancelled, and the message stays for a worker.
+// closeBehind does the work of closeNow after the change has returned to its caller. The caller's context may
+// have ended. It takes at most one visibility timeout: then its requests are cancelled, and the message stays
+// for a worker.
 func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
 	defer h.stop()
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
@@ -222,8 +226,8 @@ func (q *Queue) releaseToWorkers(h *holding, intent *intents.Intent) {
 	q.wake.all()
 }
 
-// putIntent stores an intent. To the caller a failure is definite, even if the message was stored: the change was not
-// begun, and an intent without a change does nothing.
+// putIntent stores an intent. A failure means that the change was not made, even if the message was stored:
+// the change has not begun, and a worker finds nothing to do for such an intent.
 func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, bodyOf(intent))
@@ -268,8 +272,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 		return verdict.Verdict{Delay: q.visibility}, err
 	}
 	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || errors.Is(err, driver.ErrUnknownPattern) {
-		// The owner of the key may be releasing it in a change whose writer has died. That change's message is hidden
-		// for at most one visibility timeout, and this message must not be poisoned before.
+		// The owner of the key may be releasing it in a change whose writer has died. The message of that
+		// change is hidden for at most one visibility timeout, so this message waits as long and is not
+		// poisoned before.
 		return verdict.Verdict{Delay: q.visibility}, err
 	}
 	if err != nil {
@@ -281,8 +286,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	return verdict.Verdict{}, nil
 }
 
-// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all repositories are known,
-// and continues after a failure, since the other members need not wait for what failed.
+// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all
+// repositories are known, and continues after a failure, since the other members do not depend on the one
+// that failed.
 func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	parts := intent.ByRepository()
 	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))

@@ -14,9 +14,10 @@ const (
 	leastQueueMetrics    = 10 * time.Second
 )
 
-// measureAlways sets the gauges of the queue until ctx ends, if anybody reads them. Then it removes their values.
+// measureAlways sets the gauges of the queue until ctx ends, unless the account has no MeterProvider. Then it
+// removes their values.
 func (s *session) measureAlways() {
-	// One of the workers that share the shards reads them all for the gauges, not each of them.
+	// Only the workers that take shard 0 measure the queue, so that not every worker sends the requests.
 	if !s.signals.Measures() || s.options.QueueMetrics < 0 || !slices.Contains(s.options.Shards, 0) {
 		return
 	}

@@ -84,8 +84,8 @@ func (m *Message) note(ctx context.Context, step string) error {
 	if err != nil {
 		return err
 	}
-	// Keep the new text even if the update failed: if the message is poisoned, its entry has the finished step and
-	// the blob that the text may name by now.
+	// Keep the new text even if the update failed: if the message is poisoned, the entry must show the
+	// finished step and name the blob that the update may have stored.
 	*m.envelope, m.text = next, text
 	err = m.holding.update(ctx, text)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -10,13 +10,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// openIntents are intents that are closed in the background: their changes have returned, and their effects are applied. What
-// remains is to read the entities again and to delete the message.
+// openIntents are intents that are closed in the background: their changes have returned, and their effects
+// are applied. It remains to read the entities again and to delete the message.
 //
-// A crash in between leaves the message, and a worker closes the intent. Until it is closed, its holder may find that the entity has
-// changed, and write the outside rows once more. So the next change of the same entity in this process waits for it: else the caller
-// could read an earlier version through an index after the change has returned. Changes by other processes need no such wait, since
-// no caller of this process knows of them.
+// A crash in between leaves the message, and a worker closes the intent. Until the intent is closed, this
+// process may find that the entity has changed, and write its rows in other partitions once more. So the next
+// change of the same entity in this process waits for the intent. Otherwise its caller could read an earlier
+// version through an index after the change has returned. A change by another process does not wait, since no
+// caller of this process knows of it.
 type openIntents struct {
 	mu     sync.Mutex
 	most   int
@@ -24,10 +25,10 @@ type openIntents struct {
 	open   []*openIntent
 }
 
-// openIntent is one of them.
+// openIntent is an intent that is being closed in the background.
 type openIntent struct {
 	members []intents.Member
-	done    chan struct{} // closed when the intent is
+	done    chan struct{} // closed when the intent is closed
 }
 
 // limit sets how many intents may be open.

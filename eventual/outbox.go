@@ -62,19 +62,23 @@ type Commit[T any] struct {
 // handler again, as for a Handler: after WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The other patterns
 // of the repository have done their work before the call.
 //
-// Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity changes during a call, the
-// handler is called again with the same ID and the later state, at most Schema.MaxAttempts times in a delivery. After that a later delivery
-// continues; the delivery does not count as failed. A handler that changes its own entity is called for that change, too. All requests of
-// the handler must have ended when it returns: one that its client abandoned before the context ended can arrive after a later call. So a
-// handler that writes the state to a destination, replacing what is there, leaves the last state there. If a worker finds that another
-// pattern of the repository has work left, as with one of two patterns in patterns.Async, it calls the handler again, too.
+// Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity
+// changes during a call, the handler is called again with the same ID and the later state, at most
+// Schema.MaxAttempts times in a delivery. After that a later delivery continues; the delivery does not count
+// as failed. A handler that changes its own entity is called for that change, too. If every request of the
+// handler has ended when it returns, a handler that overwrites a destination with the state leaves the last
+// state there. A request that the client abandoned can still arrive after a later call and overwrite a newer
+// state. A worker also calls the handler again if another pattern of the repository has work left, for
+// example a pattern with patterns.Async.
 //
-// The handler's context ends as that of a Handler. Send all requests under it.
+// The handler's context ends when the context of a Handler would. Send all requests under it.
 //
-// If a writer dies before its commit, and the entity that it was to change had a write ID, as entities that a repository wrote have, a
-// worker that finds the entity unchanged does not call the handler. If the entity has been written since, was never there, or had no write
-// ID because another program wrote it, the worker cannot know whether the change was committed. It then calls the handler with the current
-// entity or, if there is none and Deletes is set, with nil. So the entity always exists in the state that the handler gets.
+// Every entity that a repository has written has a write ID. If a writer dies before it commits a change of
+// such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the
+// entity has been written since, was never there, or had no write ID because another program wrote it, the
+// worker cannot know whether the change was committed. It then calls the handler with the current entity or,
+// if there is none and Deletes is set, with nil. So the entity always exists in the state that the handler
+// gets.
 //
 // Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
 // 1 to put it, 1 to read the entity again, 1 to delete it.
@@ -98,12 +102,12 @@ func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 		}}, nil
 }
 
-// unknownPrior stands in an intent for a change that cannot be proved uncommitted: an absent entity has no write ID to compare. No write ID
-// looks like it.
+// unknownPrior is stored in an intent in place of a write ID if the entity is absent or has none. Then no
+// worker can prove that the change was not committed. No write ID is equal to it.
 const unknownPrior = "-"
 
-// namePrior puts the write ID of the state that a change replaces into the intent: while the entity has this write ID, the change is not
-// committed.
+// namePrior puts the entity's write ID from before the change into the intent. As long as the entity has this
+// write ID, the change is not committed.
 func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string, error) {
 	switch {
 	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
@@ -237,11 +241,11 @@ func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
 	return &entityLock{key: tables.Key{Partition: key.Partition, Row: lockRow + rows.Hash(o.name, key.Row)}}
 }
 
-// errTurn: another call for the entity is under way. The intent waits for its next delivery.
+// errTurn reports that another call for the entity is under way. The intent waits for its next delivery.
 var errTurn = errors.New("another call for the entity is under way")
 
-// turnWait bounds how long a call waits for an earlier one, which may itself be waiting for this one if two handlers change each other's
-// entities. After that a worker makes the call later.
+// turnWait bounds how long a call waits for an earlier call. Without a bound, two handlers that change each
+// other's entities would wait for each other. After that a worker makes the call later.
 const turnWait = 30 * time.Second
 
 // turnKey marks the context of a handler with the entity whose lock it holds.

@@ -13,11 +13,12 @@ import (
 const (
 	// lockOwner is the value of _tpShared in the lock rows of ordered outboxes.
 	lockOwner = "outbox"
-	// lockRow begins the row keys of these rows.
+	// lockRow is the prefix of the row keys of lock rows.
 	lockRow = "\uFFFCoutboxlock_"
 	// lockHolder is the property of a lock row that holds the Commit.ID of the call that has the lock.
 	lockHolder = "Commit"
-	// lockAttempts limits how often a holder looks for the lock of another before it leaves its message to a later delivery.
+	// lockAttempts limits how often a holder looks for the lock of another change before it leaves its
+	// message to a later delivery.
 	lockAttempts = 10
 )
 
@@ -28,8 +29,8 @@ type entityLock struct {
 	row *tables.Entity // as inserted or read
 }
 
-// acquire inserts the row, unless the change has it already. Requests: 1; if the row exists 2, repeated while another change holds the
-// lock.
+// acquire inserts the lock row, unless the change already holds the lock. Requests: 1; if the row exists 2,
+// repeated while another change holds the lock.
 func (l *entityLock) acquire(ctx context.Context, table *tables.Table, id string) error {
 	return backoff.Retry(ctx, lockAttempts, func() (again bool, err error) {
 		l.row = &tables.Entity{Key: l.key}

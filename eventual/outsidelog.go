@@ -44,7 +44,8 @@ func aboutIntent(q *Queue, intent *intents.Intent) []any {
 	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
 }
 
-// tableIn returns the table of an error, "" if it is of a blob, whose name may have the program's data in it.
+// tableIn returns the table that an error names, or "" if the error names a blob, since the name of a blob
+// may contain the program's data.
 func tableIn(e *tables.Error) string {
 	if rows.CheckTableName(e.Table) != nil {
 		return ""

@@ -29,7 +29,8 @@ func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Con
 	return nil
 }
 
-// SendOwn puts a message of such a type on the queue, for the packages of this module. Programs call Queue.Send, which costs the same.
+// SendOwn puts a message whose type begins with "tablepatterns." on the queue, for the packages of this
+// module. Programs call Queue.Send, which makes the same number of requests.
 func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string, body any) error {
 	e, err := q.newEnvelope(op, messageType, body)
 	if err != nil {
@@ -42,14 +43,15 @@ func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string,
 	return nil
 }
 
-// OpenRepositories sets the function that makes a repository of this name when a message names it and the program has not made it yet,
-// for package patterns. Call it before the queue has workers.
+// OpenRepositories sets the function that makes a repository, for package patterns. The queue calls it if a
+// message names a repository that the program has not made yet. Call it before the queue has workers.
 func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
 	q.repositories.open = open
 }
 
-// RunnerOf returns the queue as what carries the intents of repositories, for package patterns. mostOpen limits how many changes may have
-// returned before their intents are closed; with 0, each change closes its intent before it returns.
+// RunnerOf returns the queue as the runner of intents for repositories, for package patterns. mostOpen limits
+// how many changes may have returned before their intents are closed; with 0, each change closes its intent
+// before it returns.
 func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
 	q.runner.open.limit(mostOpen)
 	return q.runner

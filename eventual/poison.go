@@ -17,7 +17,8 @@ const (
 	poisonSuffix = "-poison"
 	poisonType   = ownTypes + "poison"
 
-	// A longer reason is cut, since the original message must fit beside it.
+	// maxReason limits the reason; a longer one is cut, since the original message must fit into the entry,
+	// too.
 	maxReason = 2 << 10
 	maxStack  = 8 << 10
 )
@@ -41,7 +42,7 @@ func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
 	p := &poisonEntry{Queue: d.queue.name, Shard: d.shard, ID: d.raw.id, Reason: cut(reason, maxReason), Stack: cut(stack, maxStack),
 		Dequeues: d.raw.dequeues, Sent: d.raw.inserted, PoisonedAt: time.Now().UTC(), Original: d.raw.text}
 	if m := d.message; m != nil {
-		// m.text includes the steps that this delivery has finished.
+		// Unlike the text as it was received, m.text includes the steps that this delivery has finished.
 		p.ID, p.Type, p.Sent, p.Original = m.ID, m.Type, m.Sent, m.text
 	}
 	return p
@@ -60,8 +61,8 @@ func cut(text string, most int) string {
 // Without a blob container, the original message goes to the poison queue unchanged, without the reason, which is in
 // the log.
 //
-// hidden is how long the entry stays hidden: a request of the message's work that may still be on its way must arrive
-// before the message can be requeued.
+// hidden is how long the entry stays hidden: a request that the handler sent may still be on its way, and
+// must arrive before the message can be requeued.
 func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
@@ -87,13 +88,13 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 
 // PoisonMessage is one entry of the poison queue.
 type PoisonMessage struct {
-	EntryID    string // the entry's own
-	ID         string // the message's; two entries can have the same ID, if a worker died between putting the entry and deleting the message
+	EntryID    string // id of the entry
+	ID         string // id of the message; two entries can have the same ID, if a worker died between putting the entry and deleting the message
 	Type       string // "" if the message could not be read
 	Queue      string
 	Shard      int
 	Reason     string
-	Stack      string // of a panic
+	Stack      string // the stack if the handler panicked
 	Dequeues   int
 	Sent       time.Time
 	PoisonedAt time.Time

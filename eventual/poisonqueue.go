@@ -64,11 +64,11 @@ func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) 
 // or an error, an entry can remain although its message is on the queue already, so a message can be requeued more than once. An entry
 // that cannot be read stays; Requeue returns an error for it after it has handled all others.
 //
-// A message goes back to the shard that it came from. If the queue has another number of shards by then, that need not be the shard of
-// its SendOptions.Partition: any worker may handle it.
+// A message goes back to the shard that it came from. If the number of shards has changed since, that shard
+// may differ from the one that SendOptions.Partition now selects: any worker may handle the message.
 //
-// Requests: 1 for 32 entries, 2 for each one requeued, 4 where its body is in a blob, 1 for each other one; more for entries that are
-// in blobs themselves.
+// Requests: 1 for 32 entries, 2 for each requeued entry, or 4 if its message's body is in a blob; 1 for each
+// entry that does not match; more for entries that are stored in blobs themselves.
 func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	defer func() {
 		if n > 0 {
@@ -174,7 +174,8 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 		}
 	}()
 	for i, raw := range raws {
-		// An entry put after the round began may be for a message that this round requeued, and that failed again.
+		// This round may have requeued a message that then failed again and was put on the poison queue while
+		// the round runs.
 		late := !r.began.IsZero() && raw.inserted.After(r.began)
 		if r.seen[raw.id] || late {
 			r.kept = append(r.kept, holdings[i])
@@ -201,7 +202,7 @@ func (r *round) one(h *holding, raw dequeued) error {
 		return err
 	}
 	if errors.Is(entry.unreadable, errClaimGone) && raw.dequeues > 1 {
-		return failure(r.op, r.Name(), h.finish()) // handled before; only its deletion had failed
+		return failure(r.op, r.Name(), h.finish()) // the entry was handled before, and only its deletion failed
 	}
 	if r.match != nil && !r.match(*entry) {
 		r.kept = append(r.kept, h)
@@ -216,8 +217,9 @@ func (r *round) one(h *holding, raw dequeued) error {
 		return err
 	}
 	if own != nil && entry.unreadable == nil {
-		// Before the entry, as with every message: in the other order a crash would leave a blob without an entry.
-		// The blob of an entry that cannot be read may belong to another message, so it is left to SweepClaims.
+		// Remove the blob before the entry: in the other order a crash would leave a blob without an entry.
+		// The blob of an entry that cannot be read may belong to another message, so it is left to
+		// SweepClaims.
 		if err := r.queue.removeClaim(h.context(), own); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Two kinds of deliveries of an intent do not count toward MaxDequeues, since a later delivery can do the same work: those of intents for a
-// newer build, and those of entities that change all the time.
+// Two kinds of deliveries of an intent do not count toward MaxDequeues, since a later delivery can do the
+// same work: the intent names patterns that only a newer build knows, or its entity changes all the time.
 //
 // During a deployment, workers of the older build get intents of the newer one, which name patterns and repositories that
 // they do not know. An older worker changes nothing for such an intent. It writes the number of such deliveries into the
@@ -21,18 +21,18 @@ import (
 // visibility timeout is over, and that delivery counts as a failed one. Deliveries in Waits do not count toward
 // MaxDequeues, so that a worker of the newer build handles the intent however often it was released.
 //
-// If an entity changes during every attempt of a delivery, as a hot entity does whose effects take long, the effects are applied and may be
-// stale. A later delivery continues in the same way.
+// If an entity changes during every attempt of a delivery, for example because its effects take long, the
+// effects are applied but may be stale. A later delivery applies them again.
 
 // longestPostponement limits the delay of a release, so that an intent is carried out soon after the deployment.
 const longestPostponement = 5 * time.Minute
 
-// errUnknownRepository: no repository of this name has its intents on the queue in this program.
+// errUnknownRepository reports that this program has made no repository of the intent's name for this queue.
 var errUnknownRepository = errors.New("run workers of the build that makes this repository")
 
-// attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the message
-// is untrusted input: it is limited by the number of releases that can have taken place, so that a message that kills
-// its workers is poisoned in the end.
+// attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the
+// message is untrusted input. So attempts subtracts at most the number of releases that the elapsed time
+// allows, and a message that kills its workers is poisoned in the end.
 func (d *delivery) attempts() int {
 	if d.message == nil || d.message.Type != intentType {
 		return d.raw.dequeues
@@ -50,7 +50,7 @@ func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	return telemetry.LineIntentBusy, d.verdict.Postpone && time.Since(d.message.Sent) < d.options.DeploymentTimeout
 }
 
-// changing reports whether nothing failed but that entities have changed during every attempt.
+// changing reports whether the only failure is that entities have changed during every attempt.
 func changing(err error) bool {
 	if _, one := err.(*tables.Error); !one {
 		if all, several := err.(interface{ Unwrap() []error }); several {
@@ -93,7 +93,7 @@ func (d *delivery) postponement(waits int) time.Duration {
 	return delay - backoff.Jitter(delay/4)
 }
 
-// leastPostponement is the shortest delay that postponement returns.
+// leastPostponement is the lower bound of the delay that postponement returns.
 func (d *delivery) leastPostponement() time.Duration {
 	return max(time.Second, min(longestPostponement, d.queue.visibility)*3/4)
 }

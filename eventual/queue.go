@@ -28,14 +28,16 @@ type QueueOptions struct {
 	// several have "-0", "-1" and so on appended. All programs that use the queue must set the same number. See SendOptions.Partition
 	// and WorkerOptions.Shards for processes that take different shards.
 	Shards int
-	// VisibilityTimeout is how long a message is hidden while a process handles it; the process renews it at half that time. It is in
-	// whole seconds from 1 s to 7 days; 0 means 1 minute. After a crash, another worker gets the message when it is over.
+	// VisibilityTimeout is how long a message is hidden while a process handles it; the process renews it at
+	// half that time. It is in whole seconds from 1 s to 7 days; 0 means 1 minute. After a crash, another
+	// worker gets the message when the timeout is over.
 	VisibilityTimeout time.Duration
 	// ClaimContainer is the blob container for bodies that are too large for a message; "" means the queue's name with "-claims" appended.
 	ClaimContainer string
-	// SigningKeys authenticate messages. Of the messages that act on stored data (intents, moves, messages with a claim or with steps),
-	// workers handle only those that a program with one of the keys has sent; all others go to the poison queue. If SigningKeys is nil,
-	// workers handle every message, whoever sent it, and say so in the log.
+	// SigningKeys authenticate messages. Some messages act on stored data: intents, moves, and messages with
+	// a claim or with steps. Workers handle such a message only if a program with one of the keys has sent
+	// it; otherwise they move it to the poison queue. If SigningKeys is nil, workers handle every message,
+	// whoever sent it, and say so in the log.
 	SigningKeys *SigningKeys
 	// AcceptUnsignedUntil is for the introduction of SigningKeys: until that time, workers also handle unsigned messages. Choose a time
 	// after which all programs have the keys and all older messages have been handled.
@@ -114,9 +116,10 @@ func (q *Queue) Name() string { return q.name }
 // Account returns the account the queue belongs to.
 func (q *Queue) Account() *tables.Account { return q.account }
 
-// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a SendOptions.Partition.
-// Partitions are spread evenly over the shards: the first 8 bytes of their SHA-256, modulo the number of shards. For "" it means
-// nothing, since Send spreads messages without a Partition by their IDs. It makes no request.
+// Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a
+// SendOptions.Partition. Partitions are spread evenly over the shards: the first 8 bytes of their SHA-256,
+// modulo the number of shards. For "" the result has no meaning, since Send spreads messages without a
+// Partition by their IDs. It makes no request.
 func (q *Queue) Shard(partition string) int {
 	sum := sha256.Sum256([]byte(partition))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(len(q.shards)))

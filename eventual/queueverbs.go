@@ -42,7 +42,8 @@ func (q *Queue) Create(ctx context.Context) error {
 	return there
 }
 
-// createQueue reports existed only if that is certain.
+// createQueue creates a storage queue. It reports existed only if the queue certainly existed before the
+// call.
 func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) (existed bool, err error) {
 	var ex wire.Exchange
 	_, err = client.Create(wire.With(ctx, &ex), nil)

@@ -9,7 +9,7 @@ import (
 
 const opReady = "Ready"
 
-// ResourcesOf returns what Create creates for the queue, for package patterns.
+// ResourcesOf returns the resources that Queue.Create creates, for package patterns.
 func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
 	var all []resource.Resource
 	for i, shard := range append(q.shards[:len(q.shards):len(q.shards)], q.poison) {

@@ -21,10 +21,10 @@ import (
 type SendOptions struct {
 	// Delay is how long the message stays hidden at first, rounded up to whole seconds; at most 7 days.
 	Delay time.Duration
-	// Partition decides on which storage queue of a queue with several shards the message is put: Queue.Shard of it. Messages of one
-	// Partition, such as the partition key that their handlers write to, then go to the workers that take this shard, see
-	// WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs: for an empty
-	// partition key, name the partition in another way. It is not part of the message.
+	// Partition decides on which shard the message is put: Queue.Shard returns the number. Messages of one
+	// Partition, such as the partition key that their handlers write to, then go to the workers that take
+	// this shard, see WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs: for an
+	// empty partition key, name the partition in another way. The message does not contain the Partition.
 	Partition string
 }
 
@@ -102,7 +102,7 @@ type placed struct {
 	twice   bool      // the SDK has retried the request, so there may be another message with the same text
 }
 
-// send puts an envelope on a shard, with a large body in a blob.
+// send puts an envelope on a shard; it stores a large body in a blob first.
 func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)

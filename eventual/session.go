@@ -104,8 +104,8 @@ func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 	}
 }
 
-// poll gets up to n messages and handles each in a goroutine of its own. The n slots were taken by the caller: poll
-// returns those that it does not need, and each delivery returns its own.
+// poll gets up to n messages and handles each in a goroutine of its own. The caller has taken n slots: poll
+// gives back those that it does not need, and each delivery gives back its own.
 //
 // The end of the session does not cancel a get in flight: its messages would stay hidden without being handled.
 func (s *session) poll(shard, n int) (got int, err error) {
@@ -180,7 +180,8 @@ func (p *pace) next() time.Duration {
 	return p.last - backoff.Jitter(p.last/4+1)
 }
 
-// wait returns false when ctx has ended. After a wake-up the pace starts from the beginning.
+// wait pauses before the next poll, and returns false if ctx has ended. After a wake-up the pauses start
+// again at the shortest.
 func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()

@@ -23,8 +23,8 @@ import (
 // first the old and the new key, then the new and the old one, then only the new one; take each step only after all programs have
 // taken the one before. fmt, log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type SigningKeys struct {
-	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields, and what
-	// they point to, without calling their methods.
+	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields,
+	// and the values to which these point, without calling their methods.
 	secrets func() [][]byte
 }
 
@@ -59,7 +59,7 @@ func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 }
 
 const (
-	signingPartition = "tpsigning" // and, after it, the name
+	signingPartition = "tpsigning" // the partition key, to which the name is appended
 	signingRow       = "key"
 	signingProperty  = "Key"
 )
@@ -172,9 +172,9 @@ func (q *Queue) warnUnsigned(ctx context.Context) {
 	})
 }
 
-// authenticate refuses a message that was not made by a program with one of the keys. Messages of the program's own
-// types may come from programs that do not use this library, so these need no MAC unless they name the blob of a body
-// or list finished steps. If a MAC is present, it must verify.
+// authenticate refuses a message that was not made by a program with one of the keys. A program that does not
+// use this library may send messages of the user's types, so these need a MAC only if they name the blob of a
+// body or list finished steps. If a MAC is present, it must verify.
 func (q *Queue) authenticate(e *envelope, now time.Time) error {
 	if q.signing == nil {
 		return nil

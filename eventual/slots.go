@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// slotPatience is how long a poll that has a free slot waits until half of the slots are free: a get of many messages costs as much as a
-// get of one.
+// slotPatience is how long a poll that has a free slot waits for half of the slots to become free. Waiting
+// saves requests, since one request can get many messages.
 const slotPatience = 25 * time.Millisecond
 
 // slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it
 // asks: a message without a free slot would only be hidden from other workers.
 type slots struct {
-	lock chan struct{} // one token, to take slots; waiting polls get it in their order, so that no shard starves
+	lock chan struct{} // one token, which a poll holds while it takes slots; waiting polls get it in their order, so that no shard starves
 
 	mu      sync.Mutex
 	all     int

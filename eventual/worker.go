@@ -37,9 +37,10 @@ type WorkerOptions struct {
 	// AllowUnfilled lets Message.Decode accept a body that sets no field of the struct that it is decoded into. The zero
 	// value refuses such a body: a message that the handler does not understand is kept on the poison queue.
 	AllowUnfilled bool
-	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an unknown pattern or repository
-	// to workers of a newer build; 0 means 6 hours. Until then the worker releases the intent with growing delays of at most 5 minutes and
-	// logs each release; afterwards it counts a failure. It does the same with an intent whose entity has changed during every attempt of a
+	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an
+	// unknown pattern or repository to workers of a newer build; 0 means 6 hours. Until then the worker
+	// releases the intent with growing delays of at most 5 minutes and logs each release; afterwards it
+	// counts a failure. The same holds for an intent whose entity has changed during every attempt of a
 	// delivery.
 	DeploymentTimeout time.Duration
 	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and the length of the poison
@@ -67,8 +68,9 @@ const (
 	longestRetry = time.Minute
 )
 
-// Worker gets messages from a queue and calls their handlers. Its log lines, metrics and spans go where the options of the queue's account
-// say; a line has a message's ID, type and number of deliveries, and never its body.
+// Worker gets messages from a queue and calls their handlers. It sends log lines, metrics and spans to the
+// providers in the AccountOptions of the queue's account. A log line has a message's ID, type and number of
+// deliveries, and never its body.
 type Worker struct {
 	queue    *Queue
 	handlers map[string]Handler
@@ -127,7 +129,7 @@ func (o *WorkerOptions) setDefaults(shards int) error {
 	return o.setShards(shards)
 }
 
-// setShards checks the shards of a queue that has so many.
+// setShards checks Shards for a queue with the given number of shards, and sets the default.
 func (o *WorkerOptions) setShards(all int) error {
 	if o.Shards == nil {
 		for shard := range all {
@@ -186,11 +188,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain handles all visible messages of its Shards, including those that become visible meanwhile. Before, it waits until the intents
-// of changes that this process has made are closed. It returns when a poll of each of these storage queues finds nothing and no handler
-// runs. It is for jobs and tests. handled is the number of messages that were handled and deleted; failed
-// ones are delivered again after Drain. If a poll fails, Drain waits for the running handlers and returns the error. If ctx ends, it
-// stops as Run does.
+// Drain handles all visible messages of its Shards, including those that become visible meanwhile. It first
+// waits until the intents of changes that this process has made are closed. It returns when a poll of each of
+// these storage queues finds nothing and no handler runs. It is for jobs and tests. handled is the number of
+// messages that were handled and deleted; failed ones are delivered again after Drain. If a poll fails, Drain
+// waits for the running handlers and returns the error. If ctx ends, it stops as Run does.
 func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	s, err := w.begin(ctx, "Drain")
 	if err != nil {
@@ -229,7 +231,7 @@ type WorkerStats struct {
 	LeasesLost  int64 // deliveries cut short because another process may have the message
 	Duplicates  int64 // redeliveries of handled messages, recognized by their missing large body
 	Polls       int64 // polls that were answered
-	EmptyPolls  int64 // of them, those that found nothing
+	EmptyPolls  int64 // answered polls that found no message
 	FailedPolls int64
 	InFlight    int64 // deliveries under way now
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 )
 
-// Async returns the pattern so that workers apply its effects outside of the partition (see Store.Run): a write does not wait for them, and
-// what the pattern stores is stale until a worker has applied them. Without Async, the writer applies them before it returns. Each pattern
-// of a repository can be attached either way, such as a unique email at once and copied names later. The keys of a Unique index are
-// reserved before the entity is written in either case, so a write with a taken key returns ErrDuplicate at once. NewRepository returns
-// ErrWiring for a pattern without such effects. Give what Async returns to NewRepository, and read through the pattern itself.
+// Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Run): a
+// write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
+// Without Async, the writer applies them before it returns. Each pattern of a repository can be attached
+// either way, such as a unique email at once and copied names later. The keys of a Unique index are reserved
+// before the entity is written in either case, so a write with a taken key returns ErrDuplicate at once.
+// NewRepository returns ErrWiring for a pattern without such effects. Give the result of Async to
+// NewRepository, and read through the original pattern.
 func Async[T any](pattern Pattern[T]) Pattern[T] { return asyncPattern[T]{pattern} }
 
 type asyncPattern[T any] struct{ pattern Pattern[T] }

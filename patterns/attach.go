@@ -144,7 +144,7 @@ func reconcileOf[T any](p *driver.Implementation[T]) func(context.Context, []*en
 	}
 }
 
-// changeOf returns a change as one pattern sees it.
+// changeOf converts a change of the engine to the Change that a pattern gets.
 func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	written := ""
 	if c.Old != nil && !c.Companion {
@@ -156,7 +156,7 @@ func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	})
 }
 
-// changesOf returns changes as one pattern sees them.
+// changesOf converts changes of the engine to the Changes that a pattern gets.
 func changesOf[T any](pattern string, changes []*engine.Change) []*driver.Change[T] {
 	typed := make([]*driver.Change[T], len(changes))
 	for i, c := range changes {

@@ -13,7 +13,7 @@
 //	_tpShared       on a row that several entities share: the name of its pattern
 //	_tpPartition    on copies in other partitions: the partition key of the entity's own row
 //	_tpVersion      on such copies: the ETag of the entity's own row that they were made of
-//	_tpReserved     on a reserved key, and its claim: the ID of the change that will fill it
+//	_tpReserved     on a reserved key and on its claim: the ID of the change that will fill the key
 //	_tpTerm         on a reserved key: the seconds after which that change can no longer be committed
 //	_tpClaim        on a claim: the row key of the copy that it claims
 //

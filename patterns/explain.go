@@ -25,7 +25,7 @@ type Explanation struct {
 	// (tables.MaxTransactionSize), for a single delete 0.
 	Body     int
 	Outside  []string // keys in other partitions, as "pattern: key"; their rows are not among Rows
-	Requests []string // in the order in which they are sent
+	Requests []string // the requests of the change, in the order in which they are sent
 }
 
 // ExplainedRow is one operation of the transaction.
@@ -34,11 +34,11 @@ type ExplainedRow struct {
 	RowKey     string
 	Pattern    string // "" for the entity's own rows; else the pattern's name
 	Condition  string // "must not exist", "unchanged", "must exist", ""
-	Properties int    // the entity's and the library's, without the key; at most 252 (tables.MaxProperties); 0 of a delete
-	Size       int    // bytes of what is sent, as the service counts an entity; at most 1 MiB (tables.MaxEntitySize); 0 of a delete
+	Properties int    // the entity's and the library's, without the key; at most 252 (tables.MaxProperties); 0 for a delete
+	Size       int    // bytes of what is sent, as the service counts an entity; at most 1 MiB (tables.MaxEntitySize); 0 for a delete
 }
 
-// explain is Repository.Explain.
+// explain implements Repository.Explain.
 func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v any) (*Explanation, error) {
 	const op = "Explain"
 	ctx, reads := wire.CountReads(ctx)

@@ -11,8 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// HostOf returns a repository as patterns see it: for a pattern that uses a second repository, and for packages built
-// on repositories. It is nil for a nil repository.
+// HostOf returns the driver.Host of a repository, for a pattern that uses a second repository and for
+// packages that are built on repositories. It is nil for a nil repository.
 func HostOf[T any](r *Repository[T]) driver.Host[T] {
 	if r == nil {
 		return nil

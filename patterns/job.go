@@ -39,14 +39,17 @@ type JobOptions struct {
 	// DryRun makes Repair find what it would repair, and RemoveUnattached what it would remove, without writing anything. Only these
 	// use it.
 	DryRun bool
-	// Found is called with each finding, one call at a time, which the job waits for. If it returns an error, the job ends
-	// and returns that error with the report: Resume continues from there, and may give the last findings once more.
+	// The job calls Found with each finding, one call at a time, and waits for it. If Found returns an error,
+	// the job ends and returns that error with the report. Report.Resume continues from there; Found may get
+	// the last findings once more.
 	Found func(Finding) error
-	// Progress is called one call at a time, which the job waits for: by Verify and Repair after each request of a scan and each group of
-	// candidates, by the other jobs after each page of rows. Other readers continue meanwhile, as far as memory allows.
+	// Verify and Repair call Progress after each request of a scan and after each group of candidates, the
+	// other jobs after each page of rows. There is one call at a time, and the job waits for it, but other
+	// readers continue as far as memory allows.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. Findings after that token are given to
-	// Found again. A job with other Partitions or Patterns, or on another table, returns ErrInvalid for the token.
+	// Resume continues an earlier run: give Report.Resume of its last report. Found gets the findings after
+	// that token again. A job with other Partitions or Patterns, or on another table, returns ErrInvalid for
+	// the token.
 	Resume string
 
 	runFacts, openFacts int64 // overrides of the constants of the same names, for tests

@@ -22,7 +22,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rebuildAll is Repository.Rebuild.
+// rebuildAll implements Repository.Rebuild.
 func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
 	b, err := newRebuild(r, o)
 	if err != nil {
@@ -43,7 +43,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 type rebuild struct {
 	*verifier               // reads entities and compares copies
 	always    bool          // a pattern that cannot report what it stores is always filled
-	slots     chan struct{} // holds as many as entities or sets are written at once
+	slots     chan struct{} // one element for each entity or set that is being written
 
 	state  rebuildState
 	resume string // the token of the last checkpoint
@@ -234,7 +234,7 @@ func (b *rebuildPage) add(count func(*rebuildCounts)) {
 	count(&b.counts)
 }
 
-// fill writes what the patterns lack of one entity.
+// fill writes the rows and facts of one entity that the patterns lack.
 func (b *rebuildPage) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
 		err := b.fillAlone(ctx, x)

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// lack describes what patterns still have to store for one entity.
+// lack describes the rows and facts that patterns still have to store for one entity.
 type lack struct {
 	x        *rebuilt
 	outside  map[string][]string // the locations with wrong content, by pattern
@@ -27,7 +27,7 @@ func (l *lack) again() *engine.Again {
 	return &engine.Again{Key: l.x.row.Key, Value: l.x.value, Row: l.x.row, Free: l.free, Named: l.outside}
 }
 
-// reconcileOne reconciles what is outside of one entity's partition under an intent.
+// reconcileOne reconciles the copies and facts of one entity outside of its partition, under an intent.
 func reconcileOne(ctx context.Context, r *engine.Engine, change string, a *engine.Again) error {
 	return cmp.Or(r.RunReconcile(ctx, change, []*engine.Again{a}), a.Err)
 }
@@ -78,7 +78,8 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	return false, nil
 }
 
-// lackingAll is lacking for a page. If the page cannot be read together, each entity is left to be read alone.
+// lackingAll is lacking for a page. If a read for the whole page fails, the entities are later read one by
+// one.
 func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks, err := b.lacking(ctx, page)
 	if err == nil || ctx.Err() != nil || sets.Ends(err) {
@@ -91,7 +92,8 @@ func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, err
 	return lacks, nil
 }
 
-// lacking reads what patterns store for entities outside of their own rows, and reads rows and lists that lie together by one request.
+// lacking finds out what patterns lack for entities outside of the entities' own rows. It reads rows and
+// lists that lie close together with one request.
 func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks := make([]*lack, len(page))
 	for i, x := range page {
@@ -114,7 +116,8 @@ func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error)
 	return lacks, nil
 }
 
-// lackingHeld reads what a pattern with an Audit stores for entities.
+// lackingHeld reads the facts that a pattern with an Audit stores for entities, and records those that are
+// missing or wrong.
 func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*lack) error {
 	var asked []driver.Fact
 	var of []*lack

@@ -11,8 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// fillPage writes what the patterns lack for a page of entities: by change sets for entities that must be written again, by intents for
-// many entities that lack something only outside of their partitions, and alone for every other entity.
+// fillPage writes the rows and facts that the patterns lack for a page of entities. It writes entities again
+// in change sets, reconciles under shared intents those that lack something only outside of their partitions,
+// and processes the other entities one by one.
 func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	lacks, err := b.lackingAll(ctx, page)
 	if err != nil {
@@ -49,7 +50,8 @@ func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	return eachSlot(ctx, b.slots, alone, b.fill)
 }
 
-// eachSlot is pagejob.Each for the items of one page. All pages together process at most as many items at once as there are slots.
+// eachSlot calls pagejob.Each for the items of one page. All pages together process at most as many items at
+// once as there are slots.
 func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do func(context.Context, I) error) error {
 	return pagejob.Each(ctx, cap(slots), items, func(ctx context.Context, item I) error {
 		select {
@@ -65,10 +67,11 @@ func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do fun
 // mostReconciled limits the entities of one intent, so that its message has room for all of them if keys have usual lengths.
 const mostReconciled = 250
 
-// sets divides what entities lack into change sets of one partition that write them again, and sets that are reconciled under one intent.
+// sets groups the entities: again has change sets of one partition, outside has sets that share an intent,
+// and alone has the entities to process one by one.
 func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) {
 	most := tables.MaxTransactionOperations / (1 + len(b.r.Copies))
-	last := map[string]int{} // the set of a partition that has room
+	last := map[string]int{} // for each partition, the index of the set that has room
 	for _, l := range lacks {
 		partition := l.x.row.Key.Partition
 		switch at, known := last[partition]; {
@@ -90,8 +93,9 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 	return again, outside, alone
 }
 
-// fillSet writes the entities of a set. If the service refuses a set, it is divided, so that an entity that concurrent writers change all
-// the time, or one that is too large, delays only itself. It returns the entities that are to be written alone.
+// fillSet writes the entities of a set. If the service refuses a set, it is divided, so that an entity that
+// concurrent writers change all the time, or one that is too large, delays only itself. It returns the
+// entities that the caller must write one by one.
 func (b *rebuildPage) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
 	return division.Divided[*lack]{
 		Write: func(set []*lack) error { return b.locked(ctx, set, write) },
@@ -113,8 +117,8 @@ func (b *rebuildPage) locked(ctx context.Context, set []*lack, write func(contex
 	return write(ctx, set)
 }
 
-// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the locations that this does not
-// change. It returns those that could not be reconciled.
+// writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the
+// locations that the transaction does not write. It returns the entities that could not be reconciled.
 func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
 	all := make([]*engine.Again, len(set))
 	var intended []*lack
@@ -131,14 +135,14 @@ func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack
 	if len(intended) == 0 {
 		return nil, nil
 	}
-	if failed, err = b.reconcileSet(ctx, intended); err != nil { // they need an intent of their own, since rewriting changes none of these keys
-		return intended, nil // each is read again, and reports it
+	if failed, err = b.reconcileSet(ctx, intended); err != nil { // these locations need an intent of their own, since rewriting the entities does not write them
+		return intended, nil // each entity is then processed alone, which reports the error
 	}
 	return failed, nil
 }
 
-// reconcileSet reconciles what entities lack outside of their partitions under one intent. It returns those that could not be
-// reconciled, with their errors.
+// reconcileSet reconciles the locations of entities outside of their partitions under one intent. It returns
+// the entities that could not be reconciled, with their errors.
 func (b *rebuildPage) reconcileSet(ctx context.Context, set []*lack) (failed []*lack, err error) {
 	all := make([]*engine.Again, len(set))
 	for i, l := range set {

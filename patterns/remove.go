@@ -23,7 +23,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 		}
 		x, err := p.Attach(host[T]{r})
 		if err == nil && x.Binding != nil {
-			err = x.Binding.Bind(pass, nil) // one that is attached here or elsewhere
+			err = x.Binding.Bind(pass, nil) // Bind returns an error for a pattern that is attached to a repository
 		}
 		same := func(name string) bool { return name == x.Name }
 		switch {
@@ -50,7 +50,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 	return all, nil
 }
 
-// removeUnattached is Repository.RemoveUnattached.
+// removeUnattached implements Repository.RemoveUnattached.
 func removeUnattached(ctx context.Context, r *engine.Engine, patterns []removing.Unattached, options *JobOptions) (tables.Report, error) {
 	o, err := options.checked(opRemove, r.Patterns)
 	if err != nil {

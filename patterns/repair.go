@@ -7,8 +7,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 )
 
-// repairAll repairs findings concurrently: spurious rows first, since they may block the rest. What cannot be repaired with others is
-// repaired alone.
+// repairAll repairs findings concurrently: spurious rows first, since they may block the other repairs. It
+// tries to repair findings in groups, and repairs the remaining ones one by one.
 func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 	var spurious, rest []*finding
 	for _, f := range findings {

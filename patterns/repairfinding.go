@@ -60,9 +60,9 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
-// wrongStill checks a finding again, since another process may have repaired it, or Repair itself with another
-// finding. It returns the finding as it is now, or nil if nothing is wrong. This
-// single check is exact for a finding that needs no Lag; any other was exact when confirm reported it.
+// wrongStill checks a finding again, since another process may have repaired it, or Repair itself with
+// another finding. It returns the finding as it is now, or nil if nothing is wrong. For a finding that needs
+// no Lag this one check is exact. For any other finding, confirm has already waited for Lag.
 func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
 	s := &candidate{site: f.site, extraClaims: f.extraClaims}
 	p, err := v.readPlace(ctx, s)
@@ -76,8 +76,8 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 	return v.compare(s, e, p), p, nil
 }
 
-// removeSpurious deletes the wrong rows under the ETags with which they were found wrong. Such a version never becomes
-// right later, so a delayed delete is harmless.
+// removeSpurious deletes the wrong rows under the ETags with which they were found wrong. A row that is wrong
+// under an ETag stays wrong as long as it has that ETag, so a delayed delete is harmless.
 func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
 		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
@@ -107,7 +107,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	return err
 }
 
-// removeHeld makes a pattern remove a fact that no entity requires.
+// removeHeld makes a pattern with an Audit remove a fact that no entity requires.
 func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding) error {
 	return p.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
 		e, err := v.readEntity(ctx, f.Entity)
@@ -115,7 +115,7 @@ func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding
 			return false, err
 		}
 		wanted, refused := wantedHeld(p, e, f.Location)
-		return wanted != nil || refused || !e.known(), nil // unknown, so the fact stays
+		return wanted != nil || refused || !e.known(), nil // if unknown, the fact stays
 	})
 }
 
@@ -134,7 +134,8 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	})
 }
 
-// repairOutside writes an outside copy as its entity requires it, after it has removed spurious rows under the same key.
+// repairOutside removes the spurious rows under the key of an outside copy, then writes the copy that the
+// entity requires.
 func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	is, p, err := v.wrongStill(ctx, f)
 	if err != nil || is == nil {
@@ -163,9 +164,9 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 	return reconcileOne(ctx, v.r, change, &engine.Again{Key: f.Entity, Named: map[string][]string{f.Pattern: {f.Location}}})
 }
 
-// junk returns the rows that block the required copy: claims of reservations, except the claim of the reserved row
-// itself, which is removed when the row is filled. A reserved row stays even without its claim: if the key were free
-// for a moment, another entity could take it.
+// junk returns the rows that block the required copy: claims of reservations. It leaves out the claim of the
+// reserved row itself, since filling the row removes that claim. A reserved row stays even without its claim:
+// if the key were free for a moment, another entity could take it.
 func (p *seenPlace) junk() []rowVersion {
 	var junk []rowVersion
 	for _, extraClaim := range p.extraClaims {

@@ -25,8 +25,9 @@ type repairSet struct {
 	all    []*finding
 }
 
-// repairSets repairs findings together, and marks those that it has repaired: spurious rows of a partition in one transaction, entities of
-// a partition in one change set, and what is outside of partitions under one intent. The others are to be repaired alone.
+// repairSets repairs findings together, and marks those that it has repaired: spurious rows of a partition in
+// one transaction, entities of a partition in one change set, and outside copies and facts under one intent.
+// The caller repairs the unmarked findings one by one.
 func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	var order []string
 	grouped := map[string]*repairSet{}
@@ -63,7 +64,7 @@ func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 		if errors.Is(f.Err, errNoTerm) || len(f.wrongRows) == 0 || slices.ContainsFunc(f.wrongRows, func(e rowVersion) bool { return e.misplaced }) {
 			return "", nil
 		}
-		// A finding outside has at most a copy, its claim and one more.
+		// An outside finding has at most three rows: a copy, its claim and one more claim.
 		return fmt.Sprintf("delete %d\t%s", f.site.area, f.wrongRows[0].key.Partition), &repairSet{repair: v.deleteTogether, most: tables.MaxTransactionOperations / max(len(f.wrongRows), 1)}
 	case f.Kind == Spurious:
 		return "", nil
@@ -94,7 +95,7 @@ func (s *repairSet) run(ctx context.Context) error {
 		Write: func(all []*finding) error {
 			all = slices.DeleteFunc(slices.Clone(all), func(f *finding) bool { return f.Repaired })
 			if len(all) == 0 {
-				return nil // an earlier attempt has found nothing wrong with them
+				return nil // an earlier attempt found that nothing is wrong any more
 			}
 			return s.repair(ctx, all)
 		},
@@ -103,7 +104,7 @@ func (s *repairSet) run(ctx context.Context) error {
 		},
 	}.Run(s.all)
 	if err != nil && ctx.Err() == nil {
-		return fatal(ctx, err) // each is rechecked and repaired alone
+		return fatal(ctx, err) // the caller rechecks and repairs each finding alone
 	}
 	return err
 }
@@ -123,9 +124,9 @@ func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// recheck reads the sites of findings and then their entities again, each together, as wrongStill does for one. It marks the findings at
-// whose sites nothing is wrong any more, and returns those that can be repaired together, with the current content of their sites and
-// entities.
+// recheck reads the sites of findings and then their entities again, in groups; wrongStill does the same for
+// one finding. It marks the findings at whose sites nothing is wrong any more, and returns those that can be
+// repaired together, with the current content of their sites and entities.
 func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*finding, places []*seenPlace, entities map[tables.Key]*seenEntity, err error) {
 	table, near := v.areas[all[0].site.area].table, all[0].site.area == nearArea
 	keysOf := func(f *finding) (copied, claim tables.Key) {
@@ -168,7 +169,7 @@ func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*findin
 		is := v.compare(&candidate{site: f.site}, entities[f.Entity], p)
 		switch e := entities[f.Entity]; {
 		case is == nil:
-			f.Repaired = e.known() // else it is unknown
+			f.Repaired = e.known() // if the entity could not be read, the finding stays open
 		case is.Kind != Spurious && !e.gone() && !p.reserved() && p.occupant() == nil:
 			wrong, places = append(wrong, f), append(places, p)
 		}
@@ -199,7 +200,7 @@ func (v *verifier) rewriteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// reconcileTogether reconciles under one intent what is missing or different outside of the partitions of entities.
+// reconcileTogether reconciles under one intent the outside copies and facts that are missing or different.
 func (v *verifier) reconcileTogether(ctx context.Context, all []*finding) error {
 	var again []*engine.Again
 	var of [][]*finding

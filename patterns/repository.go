@@ -43,8 +43,8 @@ type Repository[T any] struct {
 	patterns []driver.Implementation[T]
 }
 
-// Pattern is what a Repository keeps consistent with its entities, such as an index. Package driver documents how to
-// implement one.
+// Pattern stores something that a Repository keeps consistent with its entities, such as the copies of an
+// index. Package driver documents how to implement one.
 type Pattern[T any] interface {
 	// Attach returns the pattern's Implementation. NewRepository calls it once. It makes no request and does not
 	// modify the pattern.

@@ -68,26 +68,32 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 	return r.engine.Merge(ctx, untyped(v), properties...)
 }
 
-// BulkNonAtomic changes any number of entities with one verb, with all that their patterns write. Each entity is changed completely or
-// not at all; several of one partition are one transaction; the sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic, also
-// for Resume, SkipExisting and what is held in memory.
+// BulkNonAtomic changes any number of entities with one verb, together with all rows that their patterns
+// write. Each entity is changed completely or not at all; several of one partition are one transaction; the
+// sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic, also for Resume, SkipExisting and what is
+// held in memory.
 //
-// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; for an entity that was not read they
-// return ErrInvalid. BulkUpsert reads the entities of a transaction first. Entities that are refused, such as those that another writer
-// has changed, are given to BulkOptions.Refused, and the others of their transaction are written without them. A taken index key of an
-// entity is an orphaned copy if no entity has it, which the insert claims. Several changes of one entity are made in the order of the
-// sequence; entities that exchange a unique key need a Transaction.
+// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; for an entity
+// that was not read they return ErrInvalid. BulkUpsert reads the entities of a transaction first.
+// BulkOptions.Refused gets the entities that cannot be written, for example because another writer has
+// changed them; the others of their transaction are written. If an index key is taken by an orphaned copy,
+// whose entity does not exist or does not have the key, the insert claims the copy. Several changes of one
+// entity are made in the order of the sequence; entities that exchange a unique key need a Transaction.
 //
-// If patterns have effects outside of the partition, each transaction has one intent, and new copies in one other partition are
-// written together. If the process dies, a worker carries out the intents of the transactions that were committed and removes the
-// reservations of the others. Report.Resume continues the run: entities after it may be changed already, so a sequence that edits what
-// it reads must allow an edit to be repeated. If the outcome of a transaction is unknown, the run ends with ErrUnknownOutcome.
+// If patterns have effects outside of the partition, each transaction has one intent, and new copies in one
+// other partition are written together. If the process dies, a worker carries out the intents of the
+// transactions that were committed and removes the reservations of the others. Report.Resume continues the
+// run. Entities after that position may already be changed; if the sequence reads entities and edits them,
+// repeating an edit must be harmless. If the outcome of a transaction is unknown, the run ends with
+// ErrUnknownOutcome.
 //
 // Report.Rows counts the rows of the entities that are known before they are read, without lists and copies in other partitions.
 //
-// Requests: 1 for each 100 rows of a partition at best; with patterns, those of each transaction as StageInsert has them, for 50 rows if
-// they add lists or other entities. BulkUpsert, BulkMerge with patterns, and entities that were read through an index or a projection
-// add 1 for each transaction whose keys lie close together, else 1 for each entity. A refused entity adds those of its transaction.
+// Requests: 1 for each 100 rows of a partition at best; with patterns, the requests that StageInsert lists
+// for each transaction, which has 50 rows if they add lists or other entities. BulkUpsert, BulkMerge with
+// patterns, and entities that were read through an index or a projection add 1 for each transaction whose
+// keys lie close together, else 1 for each entity. A refused entity adds the requests of its transaction once
+// more.
 func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
 	w, err := bulk.New(r.engine, options)
 	if err != nil {
@@ -107,13 +113,15 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // transaction's Commit applies all of them or none, under one intent if patterns have effects outside of the partition,
 // and updates the Meta of each entity. Do not change v before Commit.
 //
-// An error in the change is one of Commit, whose Error.Change is the number of the change. If one entity of the transaction
-// gives up a unique key outside of the partition and another takes it, Commit returns ErrDuplicate: use two transactions. If
-// one of the entities has changed since it was read, nothing is written and Commit returns ErrConflict; for a conflict on a
-// list or a companion that a pattern writes with the entities, Commit plans all changes again.
+// Commit returns an error in the change; its Error.Change is the number of the change. If one entity of the
+// transaction gives up a unique key outside of the partition and another takes it, Commit returns
+// ErrDuplicate: use two transactions. If one of the entities has changed since it was read, nothing is
+// written and Commit returns ErrConflict; for a conflict on a list or a companion that a pattern writes with
+// the entities, Commit plans all changes again.
 //
-// Requests: 0. Commit sends 1 for the transaction and, for each entity, those of its patterns, as its verb does; 2 for the intent of
-// all; for a replace or delete, 1 for an entity that was read through an index or a projection.
+// Requests: 0. Commit sends 1 for the transaction; for each entity the requests of its patterns, as the verb
+// alone would; 2 for one intent, if a pattern needs it; and for a replace or delete 1 more if the entity was
+// read through an index or a projection.
 func (r *Repository[T]) StageInsert(x *tables.Transaction, v *T) {
 	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Inserting(op, untyped(v)) })
 }
@@ -145,49 +153,54 @@ func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 	return r.engine.Check(ctx, untyped(v))
 }
 
-// Explain returns the rows and requests of a change, with their sizes, without writing anything: ChangeInsert of a new entity, or
-// ChangeReplace or ChangeDelete of one that was read. It returns ErrTooLarge if a row or the request exceeds a limit of the
-// service. Requests: 0, except the reads that patterns need for planning; they are listed too, since the change makes them as
-// well.
+// Explain returns the rows and requests of a change, with their sizes, without writing anything: kind is
+// ChangeInsert for a new entity, or ChangeReplace or ChangeDelete for an entity that was read. It returns
+// ErrTooLarge if a row or the request exceeds a limit of the service. Requests: 0, except the reads that
+// patterns need for planning; Explanation.Requests lists these, too, since the change also makes them.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
 	return explain(ctx, r.engine, kind, untyped(v))
 }
 
-// Verify compares what the patterns store with what the entities require, and gives each difference to JobOptions.Found: in
-// rows of the entities' own partitions, in copies and claims outside of them, and in what patterns with an Audit store.
-// It writes nothing. Report.Findings is 0 if nothing is wrong. An error ends the run; the report beside it says how far the
-// run has come, and its Resume continues it. A token has up to 270,000 characters, and up to 12 keys for each page in memory: with 8
-// readers and keys of 20 characters at most 310,000.
+// Verify compares what the patterns store with what the entities require, and gives each difference to
+// JobOptions.Found: in rows of the entities' own partitions, in copies and claims outside of them, and in
+// what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
+// ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
+// has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
+// characters at most 310,000.
 //
 // JobOptions.Concurrency readers share each table by ranges of keys, so one large partition is read by several, too.
 //
-// It works on tables of any size while programs write to them. Its memory is bounded: the scans add up digests of what
-// entities require and subtract digests of what is stored, in 4,096 sums. Only where a sum is not zero are the rows
-// read again and compared one by one, at most about 100,000 at a time (some 30 MiB with keys of usual length). Each reader
-// holds one page. What has no counterpart is a candidate, and Verify rechecks every candidate on its own.
+// It works on tables of any size while programs write to them. Its memory is bounded: the scans add up
+// digests of what entities require and subtract digests of what is stored, in 4,096 sums. Only where a sum is
+// not zero are the rows read again and compared one by one, at most about 100,000 at a time (some 30 MiB with
+// keys of usual length). Each reader holds one page. A required row that is not stored, or a stored row that
+// no entity requires, is a candidate. Verify rechecks every candidate individually.
 //
-// Every finding really existed. In the entity's partition, Verify reads one of the two rows before and
-// after the other and requires the same ETag, so both existed at one moment. Outside, a copy must still have the ETag
-// under which it was wrong after Lag: an ETag never recurs, and every write of the entity rewrites the copy. A missing
-// copy is reported if the entity still has its ETag after Lag. A candidate that keeps changing is dropped after three
-// reads, since its own writes repair it. Verify finds every difference that existed during the whole run.
+// Every finding really existed. In the entity's partition, Verify reads one of the two rows before and after
+// the other and requires the same ETag, so both existed at one moment. In other partitions, a wrong copy must
+// still have the same ETag after Lag; since every write of the entity rewrites the copy with a new ETag, the
+// copy was not rewritten meanwhile. A missing copy is reported if the entity still has its ETag after Lag. A
+// candidate that keeps changing is dropped after three reads, since its own writes repair it. Verify finds
+// every difference that existed during the whole run.
 //
 // The scan skips an entity that a concurrent writer deletes or replaces while its blobs or further rows are read; the
 // entity's copies become candidates instead.
 //
 // A table with several types of entities needs Schema.Rows, Mine or Where to distinguish them.
 //
-// Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for each run
-// of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to 10 for each
-// candidate; 1 more for each entity that a Layout spreads over rows. Each of these scans of more than 2 pages also costs the bad guesses
-// and the parts of Query.AllParallel. A run of partitions has more rows while a larger partition is read.
+// Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for
+// each run of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to
+// 10 for each candidate; 1 more for each entity that a Layout spreads over rows. Each scan of more than 2
+// pages also makes the additional requests of Query.AllParallel. A run of partitions has more rows while a
+// larger partition is read.
 func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opVerify, options)
 }
 
-// Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. It continues after a
-// finding that it cannot repair, with the reason in Finding.NotRepaired. It repairs up to 10,000 findings before it gives
-// them to Found, and repairs nothing more after an error of Found. An error of the service ends the run, as in Verify.
+// Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it
+// cannot repair a finding, it sets Finding.NotRepaired to the reason and continues. It repairs up to 10,000
+// findings before it gives them to Found, and repairs nothing more after an error of Found. An error of the
+// service ends the run, as in Verify.
 //
 // Every repairing write is idempotent and conditional, so a crash, a repeated request or a concurrent writer does no
 // harm, and another Repair finds the rest:
@@ -200,41 +213,49 @@ func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables
 //   - what a pattern with an Audit stores: removed by Audit.Remove, or written by writing the entity again; with
 //     OutsideKeys, reconciled under an intent.
 //
-// Findings of one partition are repaired together, if there are at least 4: entities in change sets of 100 rows, spurious rows in
-// transactions of 100, outside copies under one intent for up to 250 entities. What is refused together is repaired alone.
+// Findings of one partition are repaired together, if there are at least 4: entities in change sets of 100
+// rows, spurious rows in transactions of 100, outside copies under one intent for up to 250 entities. If the
+// service refuses a group, its findings are repaired one by one.
 //
-// What cannot be decoded is only reported. Requests: those of Verify, and for each change set 4, for each transaction of
-// spurious rows 1, for each intent 3 to recheck its findings and those of the intent; for each finding that is repaired alone 2
-// to 5 to recheck it and those of one write of the entity, or 1 delete; for a mismatched claim 1 for each page of its partition.
+// Rows that cannot be decoded are only reported. Requests: those of Verify, and for each change set 4, for
+// each transaction of spurious rows 1, for each intent 3 to recheck its findings and those of the intent; for
+// each finding that is repaired alone 2 to 5 to recheck it and those of one write of the entity, or 1 delete;
+// for a mismatched claim 1 for each page of its partition.
 func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opRepair, options)
 }
 
-// Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If an
-// entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all its rows.
-// It reads outside copies and what auditors hold, and reconciles under an intent whatever is wrong.
+// Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
+// an entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all
+// its rows. It reads outside copies and the facts of patterns with an Audit, and reconciles under an intent
+// those that are wrong.
 //
 // Deploy the pattern to all programs that write the entities before you run Rebuild: it misses entities that a program
 // without the pattern writes later. You can interrupt it at any time and run it again; it writes only what is missing or
 // wrong. Entities that share a row or list, such as those with one value of an indexentities index, are written one after
 // another, so the run does not conflict with itself.
 //
-// Entities that cannot be filled do not end the run. After each page of entities, Rebuild gives them to JobOptions.Found:
-// keys that another entity owns (Missing, with ErrDuplicate), entities that other writers changed, or whose lease was lost,
-// at each of Schema.MaxAttempts attempts (Missing), something that a pattern does not find, such as a parent (Missing, with
-// ErrMissingReference), and entities that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
+// Entities that cannot be filled do not end the run. After each page of entities, Rebuild gives them to
+// JobOptions.Found: keys that another entity owns (Missing, with ErrDuplicate); entities of which all
+// Schema.MaxAttempts attempts failed because of other writers or a lost lease (Missing); references of a
+// pattern to an entity that does not exist, such as a parent (Missing, with ErrMissingReference); and
+// entities that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
 //
-// If all patterns of the run are in the entities' partition, it writes entities that an index does not list in change sets of
-// one partition, 100 rows each, so 50 entities with one index. Each entity is under its own ETag; a set that is refused is
-// halved, so that an entity that is changed all the time delays only itself.
+// If all patterns of the run are in the entities' partition, it writes entities that an index does not list
+// in change sets of one partition, 100 rows each, so 50 entities with one index. Each entity is written under
+// its own ETag. If the service refuses a set, Rebuild halves it, so that an entity that changes all the time
+// delays only itself.
 //
-// JobOptions.Concurrency readers share the table by ranges of keys, and each fills the pages that it has read, and holds one of them.
-// They write at most JobOptions.Concurrency sets or entities at once; what a page lacks outside of its partitions is
-// read with at most 8 requests at once for each reader. A token has at most 4 keys for each page in memory.
+// JobOptions.Concurrency readers share the table by ranges of keys, and each fills the pages that it has
+// read, one at a time. Together they write at most JobOptions.Concurrency sets or entities at once. To
+// compare outside copies, each reader sends at most 8 requests at once. A token has at most 4 keys for each
+// page in memory.
 //
-// Requests: 1 for each page of at most 1,000 rows, or of 50 if entities have large values in blobs or further rows, and with more than 2
-// pages the bad guesses and parts of Query.AllParallel; 1 for each change set; with patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for each
-// outside copy and each fact, and those of an intent for each entity where one of these is wrong.
+// Requests: 1 for each page of at most 1,000 rows, or of 50 if entities have large values in blobs or further
+// rows, and with more than 2 pages the additional requests of Query.AllParallel; 1 for each change set; with
+// patterns outside of the partition 1 for each entity that an index in its partition does not list, 1 for
+// each outside copy and each fact, and the requests of an intent for each entity of which one of these is
+// wrong.
 func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return rebuildAll(ctx, r.engine, options)
 }
@@ -243,25 +264,27 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 // declared, and attach them to no repository. Detach them from all programs that write the entities before you run it: a program that
 // still has a pattern attached continues to write its rows, and its reads through the pattern miss entities.
 //
-// It removes copies in the partition, copies in other partitions or tables with their claims, and rows that entities share, such as
-// lists and counts, which name their pattern. A pattern that stores blobs, or that changes what entities store, is ErrWiring, and so
-// is one whose name is attached. An index of another type under the same name, in the same table, keeps its copies; rows that
-// entities share name no type, so give such a pattern only if no repository on the table has one of that name. If the
-// repository has neither Rows nor Mine nor Where, entities are of its type if Schema.Key returns their keys.
+// It removes copies in the partition, copies in other partitions or tables with their claims, and rows that
+// entities share, such as lists and counts, which name their pattern. It returns ErrWiring for a pattern that
+// stores blobs or changes how entities are stored, and for a pattern whose name is attached. An index of
+// another type under the same name, in the same table, keeps its copies; rows that entities share do not name
+// a type of pattern, so give a pattern with such rows only if no repository on the table has a pattern of
+// that name. If the repository has neither Rows nor Mine nor Where, entities are of its type if Schema.Key
+// returns their keys.
 //
-// Before it deletes copies, it writes the entities whose rows list the pattern, unchanged, in change sets, which takes the name off
-// the list. If you attach the pattern again later, Rebuild fills it. Each row is deleted under its ETag, those of a
-// partition in transactions of 100 rows; a row that changes meanwhile is read again. You can interrupt the job at any time, and run it
-// again or resume it: it leaves nothing that another run does not find. A table that only the pattern uses is faster to delete, with
-// Table.Drop.
+// Before it deletes copies, it removes the pattern's name from the rows that list it: it writes these
+// entities again, unchanged, in change sets. If you attach the pattern again later, Rebuild fills it. Each
+// row is deleted under its ETag, those of a partition in transactions of 100 rows; a row that changes
+// meanwhile is read again. You can interrupt the job at any time, and run it again or resume it: another run
+// finds all remaining rows. A table that only the pattern uses is faster to delete, with Table.Drop.
 //
 // JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that was passed over, with Err.
 // With DryRun, nothing is written, and Found gets the rows that would be removed. It returns ErrWiring if Patterns, Lag or Rows is
 // set. The Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
 //
-// Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the patterns; 1 for each
-// page and partition with copies, to read their entities; 1 for each change set of entities that list a pattern; 1 for each 100 rows
-// of a partition that are deleted.
+// Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the
+// patterns; 1 for each page and partition with copies, to read their entities; 1 for each change set of
+// entities that list a pattern; 1 for each 100 rows that are deleted in a partition.
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
 	patterns, err := r.unattachedIn(unattached)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // RewriteJob is a job that rewrites entities that are stored in an old form, such as encryption.Reencrypt.
 type RewriteJob struct {
 	Op      string
-	Pattern string            // that the job is for, in findings
+	Pattern string            // name of the pattern that the job is for, for findings
 	Kind    driver.ChangeKind // ChangeReplace, or ChangeTouch if the entities do not change
 	// Where are conditions that every entity in the old form meets, nil for none.
 	Where []tables.Condition
@@ -28,12 +28,13 @@ type RewriteJob struct {
 	CountsAll bool
 }
 
-// RewriteAll is for packages of this module. It writes the entities of a repository again that are stored in an old form: it reads them by
-// page, with JobOptions.Concurrency readers, and writes those of a partition in change sets, each entity under its own ETag. If the service
-// refuses a set because of one entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
-// entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change set for each 100 rows of
-// entities in the old form (50 with patterns that add rows or entities), and for each entity that is written alone those of its write, 1
-// more if it is read again.
+// RewriteAll writes again those entities of a repository that are stored in an old form. It is for packages
+// of this module. It reads entities by page, with JobOptions.Concurrency readers, and writes those of a
+// partition in change sets, each entity under its own ETag. If the service refuses a set because of one
+// entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
+// entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
+// set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for
+// each entity that is written alone the requests of its write, plus 1 if the entity is read again.
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(host[T])
 	if !ok {

@@ -21,11 +21,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store has everything that a program keeps in one storage account. The program opens its tables, queues and containers from
-// the Store, so Create can create those that are missing. The Store has a queue on which repositories put the intents of
-// changes with effects outside of their partition; Run is the worker that finishes the changes of processes that died.
-// Open one Store of a name in a process, since a worker postpones intents of repositories that its own Store does not have. A
-// Store is safe for concurrent use.
+// Store gives access to everything that a program stores in one storage account. The program opens its
+// tables, queues and containers from the Store, so Create can create those that are missing. The Store has a
+// queue on which repositories put the intents of changes with effects outside of their partition; Run is the
+// worker that finishes the changes of processes that died. Open only one Store of each name in a process: a
+// worker postpones intents of repositories that belong to another Store. A Store is safe for concurrent use.
 type Store struct {
 	account *tables.Account
 	prefix  string
@@ -48,26 +48,30 @@ type StoreOptions struct {
 	Prefix string
 	// Intents are the options of the queue of intents.
 	Intents eventual.QueueOptions
-	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be closed (default 64):
-	// to read the entities again and to delete the message, 2 requests that nobody needs to wait for. At the limit, with a
-	// negative number, and in the handler of a message, a change closes its intent before it returns. See Close.
+	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be
+	// closed (default 64): to read the entities again and to delete the message, 2 requests for which no
+	// caller needs to wait. At the limit, if the option is negative, and in the handler of a message, a
+	// change closes its intent before it returns. See Close.
 	MaxOpenIntents int
 	// CheckReady makes Run call Ready first, and return its error (default false: Run logs what it cannot poll, and tries again).
 	CheckReady bool
-	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant. Run calls it when a
-	// change has to be finished in a repository that this process has not made yet. name is that repository's Schema.Name, by default
-	// the name of its table. It calls NewRepository with Store.RunTimeTable, as the program does where it opens a tenant, and returns an
-	// error for a name that it does not know: messages are input. Run calls it for one name at a time. A repository stays in
-	// the Store until the process ends. With an error, as without OpenRepository, the change waits for a worker that knows the
-	// repository, up to WorkerOptions.DeploymentTimeout; then its message is poisoned.
+	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant.
+	// Run calls it when a change has to be finished in a repository that this process has not made yet. name
+	// is that repository's Schema.Name, by default the name of its table. It calls NewRepository with
+	// Store.RunTimeTable, in the same way as the program does when it opens a tenant. It must return an error
+	// for a name that it does not know, since names come from messages and may be forged. Run calls it for
+	// one name at a time. A repository stays in the Store until the process ends. If OpenRepository is nil or
+	// returns an error, the change waits for a worker that knows the repository, up to
+	// WorkerOptions.DeploymentTimeout; then its message is poisoned.
 	OpenRepository func(name string) error
 }
 
 // defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
 const defaultOpenIntents = 64
 
-// NewStore opens a store. Its queue of intents is called name with "-intents" appended. Programs that share repositories use the same
-// name, other programs in the account another one; it has the characters of a queue's name. NewStore makes no request.
+// NewStore opens a store. Its queue of intents is called name with "-intents" appended. name consists of the
+// characters of a queue's name. Programs that share repositories must use the same name, and other programs
+// in the account a different one. NewStore makes no request.
 func NewStore(account *tables.Account, name string, options *StoreOptions) (*Store, error) {
 	const op = "NewStore"
 	if options == nil {
@@ -91,7 +95,7 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
 	if options.OpenRepository != nil {
-		s.knowQueue(queue) // needed by repositories that are not made yet
+		s.knowQueue(queue) // repositories that are made later need it
 	}
 	return s, nil
 }
@@ -115,9 +119,10 @@ func (s *Store) Table(name string) *tables.Table {
 	return table
 }
 
-// RunTimeTable returns a handle that makes the table one of the store, for a table that the program itself creates and drops, such as
-// those of package highvolumedelete or one for each tenant; see StoreOptions.OpenRepository. Create creates neither the table nor what patterns on it use. table comes
-// from Account.Table. Requests: 0.
+// RunTimeTable returns a handle for a table that the program itself creates and drops, and makes the store's
+// queue carry its intents. Examples are the tables of package highvolumedelete, and a table for each tenant
+// (see StoreOptions.OpenRepository). Create does not create this table, nor the tables, queues and containers
+// of patterns on it. table comes from Account.Table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 	return ownedBy(table, runTime{s})
 }
@@ -147,8 +152,9 @@ func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Qu
 	return q, err
 }
 
-// Intents returns the queue of intents, for its length, its poison queue and the movers of package archive, whose moves Run handles,
-// too. It is nil if the account has no queue endpoint. Create creates the queue once it was asked for.
+// Intents returns the queue of intents, for its length, for its poison queue, and for the movers of package
+// archive; Run also handles their moves. It is nil if the account has no queue endpoint. Store.Create creates
+// the queue if Intents was called before.
 func (s *Store) Intents() *eventual.Queue {
 	if s.intents != nil {
 		s.knowQueue(s.intents)
@@ -156,11 +162,12 @@ func (s *Store) Intents() *eventual.Queue {
 	return s.intents
 }
 
-// Create creates the tables, queues and containers that do not exist: those opened from the store, those of the patterns of its
-// repositories and, if a pattern needs it, the queue of intents; then what packages keep in them from the start, such as the first data
-// key of an encryption.Registry. Several processes may call it at once. If some cannot be created,
-// Create creates the others and returns the joined errors. Requests: 1 for each table and container; for each queue 3, and 1 more for
-// each shard after the first; for a registry 1, and 3 more for its first data key, of which 1 wraps it.
+// Create creates the tables, queues and containers that do not exist: those opened from the store, those of
+// the patterns of its repositories and, if a pattern needs it, the queue of intents; then the initial
+// contents that packages need, such as the first data key of an encryption.Registry. Several processes may
+// call it at once. If some cannot be created, Create creates the others and returns the joined errors.
+// Requests: 1 for each table and container; for each queue 3, and 1 more for each shard after the first; for
+// a registry 1, and 3 more for its first data key; one of these 3 wraps the key.
 func (s *Store) Create(ctx context.Context) error {
 	entries := s.uses.Entries()
 	var failures []error
@@ -181,20 +188,22 @@ func (s *Store) Create(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Register makes Store.Create, of the store of the table, call create after the tables, queues and containers exist. It is for packages
-// that store something before the first write, as package encryption stores the first data key. create does nothing if it is there already,
-// and several processes may call it at once. name says what it creates, for errors; if several functions have one name, only the first is
-// called. For a table that Store.Table has not returned, Register does nothing. Requests: 0.
+// Register makes Store.Create, of the store of the table, call create after the tables, queues and containers
+// exist. It is for packages that store something before the first write, as package encryption stores the
+// first data key. create must do nothing if that is already stored, and several processes may call create at
+// once. name says what it creates, for errors; if several functions have one name, only the first is called.
+// For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
 	if s, ok := (*tables.OwnerOf(pass, table)).(*Store); ok {
 		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: table.Account(), Name: name}, Create: create, Late: true})
 	}
 }
 
-// Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose writers died, and applies the
-// effects of patterns attached with Async. At least one process must run it. Call Create before, or set StoreOptions.CheckReady:
-// while the queue does not exist, Run logs failed polls. It returns nil when it has stopped; see eventual.Worker.Run. It returns tables.ErrWiring
-// if no repository of the store needs it.
+// Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose
+// writers died, and applies the effects of patterns attached with Async. At least one process must run it.
+// Call Create before, or set StoreOptions.CheckReady: while the queue does not exist, Run logs failed polls.
+// It returns nil when it has stopped; see eventual.Worker.Run. It returns tables.ErrWiring if no repository
+// of the store needs a worker.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
 		return tables.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
@@ -212,10 +221,11 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 	return worker.Run(ctx)
 }
 
-// Close waits until the intents of all changes that have returned are closed. Call it before the program ends. If ctx ends before, or
-// the program ends without Close, workers close them after the queue's visibility timeout, and nothing is lost; then the effects of
-// patterns attached with Async may come that much later. Changes made after Close close their intents before they return. Run is
-// ended by its context.
+// Close waits until the intents of all changes that have returned are closed. Call it before the program
+// ends. If ctx ends before, or the program ends without Close, workers close these intents after the queue's
+// visibility timeout. Nothing is lost, but the effects of patterns attached with Async may be applied that
+// much later. Changes made after Close close their intents before they return. Close does not end Run; the
+// context of Run does.
 func (s *Store) Close(ctx context.Context) error {
 	if s.runner == nil {
 		return nil
@@ -292,7 +302,8 @@ func runnerOf(table *tables.Table) intents.Runner {
 	return runner
 }
 
-// refuseOverlap returns an error if another repository of the store could take the entities of this one, and their index rows, for its own.
+// refuseOverlap returns an error if another repository of the store could treat the entities and index rows
+// of this repository as its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
 	if s == nil {
 		return nil
@@ -305,7 +316,7 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 	}
 	for _, other := range s.engines {
 		if other.Name() == r.Name() && other.Codec.Type() == r.Codec.Type() && own.Equal(&other.Schema.Own) {
-			continue // the same repository once more
+			continue // the program has made the same repository twice
 		}
 		o := &other.Schema.Own
 		if !other.Table.Same(r.Table) || !own.Span.Overlaps(o.Span) {
@@ -323,7 +334,7 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 	return nil
 }
 
-// knowAll registers the tables and containers
+// knowAll registers the resources of the repository and its patterns.
 func (r *Repository[T]) knowAll() {
 	s := storeOf(r.engine.Table)
 	if s == nil {
@@ -333,7 +344,7 @@ func (r *Repository[T]) knowAll() {
 		s.knowQueue(s.intents)
 	}
 	if _, passes := (*tables.OwnerOf(pass, r.engine.Table)).(runTime); passes {
-		return // its patterns may use the table itself
+		return // a pattern may use the repository's own table
 	}
 	s.mu.Lock()
 	s.engines = append(s.engines, r.engine)

@@ -10,24 +10,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verify is Repository.Verify for all repositories of the store, one after another; its report is the sum of theirs. Found gets the
-// findings of all repositories; Finding.Table and Finding.Entity name the entity. Resume continues an earlier run of the same store.
-// It returns ErrWiring if JobOptions.Partitions, Patterns or Rows is set, since they belong to one repository. It skips repositories
-// on a RunTimeTable. Report.Estimate and ETA are 0.
+// Verify runs Repository.Verify for all repositories of the store, one after another, and returns the sum of
+// their reports. Found gets the findings of all repositories; Finding.Table and Finding.Entity name the
+// entity. Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions,
+// Patterns or Rows is set, since they belong to one repository. It skips repositories on a RunTimeTable.
+// Report.Estimate and ETA are 0.
 func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
 		return audit(ctx, r, opVerify, o)
 	})
 }
 
-// Repair is Repository.Repair for all repositories of the store; see Verify.
+// Repair runs Repository.Repair for all repositories of the store; see Verify.
 func (s *Store) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opRepair, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
 		return audit(ctx, r, opRepair, o)
 	})
 }
 
-// Rebuild is Repository.Rebuild for all repositories of the store; see Verify.
+// Rebuild runs Repository.Rebuild for all repositories of the store; see Verify.
 func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opRebuild, options, rebuildAll)
 }

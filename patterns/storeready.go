@@ -10,13 +10,14 @@ import (
 // Resource is a table, queue or container that a store uses.
 type Resource struct {
 	Kind string // "table", "queue" or "container"
-	Name string // with StoreOptions.Prefix; of a container the URL, since it can be in another account
-	Role string // the built-in role that lets a program write to it; a program that only reads needs the Reader of the same name
+	Name string // with StoreOptions.Prefix; for a container its URL, since it can be in another account
+	Role string // the built-in role that lets a program write to it; a program that only reads needs the corresponding Reader role
 }
 
-// Resources lists what the store's repositories and patterns use, and what was opened from the store: what Create creates, in the order in
-// which the program has named it. Infrastructure code creates these and grants the roles. A queue is listed with its shards, its poison
-// queue and the container of its large bodies. Requests: 0.
+// Resources lists everything that Create creates: the resources of the store's repositories and patterns, and
+// those opened from the store, in the order in which the program has named them. Infrastructure code creates
+// these and grants the roles. A queue is listed with its shards, its poison queue and the container of its
+// large bodies. Requests: 0.
 func (s *Store) Resources() []Resource {
 	var all []Resource
 	for _, e := range s.uses.Entries() {
@@ -27,11 +28,13 @@ func (s *Store) Resources() []Resource {
 	return all
 }
 
-// Ready returns nil if everything in Resources exists and the account's credential can read it, for a readiness probe. If not, the error
-// joins one error for each resource, which names it and says what to do: tables.ErrMissingResource, tables.ErrBeingDeleted,
-// tables.ErrDenied or tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of Resources,
-// at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose schema has Rows, Mine or Where, and logs
-// a line (rows_unmatched) if the table has rows and none of them is an entity of the repository.
+// Ready returns nil if everything in Resources exists and the account's credential can read it, for a
+// readiness probe. If not, it returns joined errors, one for each failed resource, which name the resource
+// and say what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
+// tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of
+// Resources, at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose
+// schema has Rows, Mine or Where, and logs a line (rows_unmatched) if the table has rows and none of them is
+// an entity of the repository.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
 	for _, e := range s.uses.Entries() {

@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// audit is Repository.Verify, or Repository.Repair, as op says.
+// audit implements Repository.Verify and Repository.Repair; op is the name of one of them.
 func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tables.Report, error) {
 	v, err := newVerifier(r, op, o)
 	if err == nil {
@@ -59,7 +59,8 @@ func (v *verifier) tell(findings []*finding, given *int64) error {
 	return nil
 }
 
-// progressed makes the run resumable from its current position, unless it is within an auditor's list, and calls the caller's Progress.
+// progressed makes the run resumable from its current position and calls the caller's Progress. Within the
+// list of an auditor (a pattern with an Audit) it keeps the earlier position.
 func (v *verifier) progressed() {
 	if !v.listing {
 		v.checkpoint.set(&v.state)
@@ -93,7 +94,8 @@ func (v *verifier) report() tables.Report {
 	return p
 }
 
-// estimate is the number of rows to read, from an earlier run or extrapolated from the partitions done; 0 if unknown.
+// estimate returns the number of rows to read, from an earlier run or extrapolated from the partitions done;
+// 0 if unknown.
 func (v *verifier) estimate(done int) int64 {
 	switch {
 	case v.options.Rows > 0:

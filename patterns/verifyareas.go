@@ -32,7 +32,7 @@ type verifier struct {
 	locks   sharedlocks.Locks // for Repair and Rebuild
 
 	state    verifyState
-	failures []*finding // failures of the pages since they were last passed to the caller
+	failures []*finding // failures that were not yet passed to the caller
 	began    time.Time
 	rowsHere int64 // rows read by this run
 
@@ -93,7 +93,7 @@ func (v *verifier) lagOf(p *engine.Pattern) time.Duration {
 	return v.options.Lag
 }
 
-// chosen reports whether a pattern is verified. A finding without a pattern always is.
+// chosen reports whether a pattern is verified. For a finding without a pattern it returns true.
 func (v *verifier) chosen(pattern string) bool {
 	return pattern == "" || v.options.Patterns == nil || slices.Contains(v.options.Patterns, pattern)
 }
@@ -103,12 +103,12 @@ func (v *verifier) mine(entity tables.Key) bool {
 	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Schema.Own.Keeps(entity)
 }
 
-// outsideIn returns the index of the area of copies in a table, -1 for none.
+// outsideIn returns the index of the area of copies in a table, or -1 if no area has it.
 func (v *verifier) outsideIn(table *tables.Table) int {
 	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
 
-// far reports whether there is anything outside of the near area.
+// far reports whether the run has other areas than the near one.
 func (v *verifier) far() bool { return len(v.areas) > 1 }
 
 // ownerName returns the name of the pattern that owns an outside row, if the row's key shows it. known is false for a row of another
@@ -129,8 +129,8 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	return prefixOf(key.Partition, a.outside), open > 0
 }
 
-// prefixOf guesses the owner of a key that no entity requires: the keys of index packages are the index's
-// name, alone or with "_" and parts behind it.
+// prefixOf guesses the owner of a key that no entity requires. It uses that the index packages make keys of
+// the index's name, alone or followed by "_" and further parts.
 func prefixOf(key string, candidates []*engine.Pattern) string {
 	for _, p := range candidates {
 		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {

@@ -19,7 +19,7 @@ type seenPlace struct {
 	row         *engine.StoredRow   // under the site's key: a copy, or any other row
 	claim       *engine.StoredRow   // for an outside site: the entity's claim
 	extraClaims []*engine.StoredRow // the entity's further claims
-	held        bool                // for an auditor
+	held        bool                // for an auditor: the fact is stored
 	live        bool                // the row is a reservation whose change may still be committed
 	fact        driver.Fact
 }
@@ -115,7 +115,8 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 	}
 	extraClaims := s.extraClaims
 	if p.reserved() {
-		// A caller's Lag can be too short to distinguish a live writer from a dead one.
+		// The caller's Lag can be too short to distinguish a live writer from a dead one, so the
+		// reservation's own term decides.
 		p.live = p.row.Outside.Term > 0 && !p.row.Expired() && lease.Holds(ctx, lease.Terms)
 		if claim := engine.ClaimKey(key, s.entity, p.row.Outside.Reserved).Row; !slices.Contains(extraClaims, claim) {
 			extraClaims = append(slices.Clip(extraClaims), claim)
@@ -133,7 +134,7 @@ func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *se
 	return nil
 }
 
-// readRow reads a row with all its properties, nil for none.
+// readRow reads a row with all its properties; it returns nil if there is none.
 func (v *verifier) readRow(ctx context.Context, table *tables.Table, key tables.Key) (*engine.StoredRow, error) {
 	row, err := engine.Fetch(ctx, table, v.op, key, nil)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -193,7 +194,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 		}
 		d.Pattern = prefixOf(d.Location, v.r.Copies)
 		if wanted == nil && refusedBy(refusals, d.Pattern) {
-			return false // the pattern may have made it when it did not yet reject the entity
+			return false // the pattern may have written the row before it began to reject the entity
 		}
 	}
 	own := p.own()
@@ -253,7 +254,7 @@ func (v *verifier) compareOutside(a *area, e *seenEntity, p *seenPlace, d *Findi
 
 var (
 	errLeftReserved = errors.New("an orphaned reservation: the change was not completed and its intent is lost; Repair fills or frees the key")
-	// errNoTerm: rows written by an earlier version of the library have no term.
+	// errNoTerm reports a reservation that an earlier version of the library wrote, without a term.
 	errNoTerm   = errors.New("a reservation without _tpTerm, whose writer, of an earlier version, may still be running. Its intent frees it; if the intent was lost, delete the row and its claim when no program of that version runs any more")
 	errLeftOver = errors.New("an orphaned claim: its copy does not exist; Repair deletes it")
 )
@@ -273,7 +274,7 @@ func wantedOutside(a *area, e *seenEntity, key tables.Key) (wanted *driver.Outsi
 	return nil, nil, refused
 }
 
-// compareHeld compares what an auditor has stored with what the entity requires.
+// compareHeld compares the fact that an auditor has stored with the fact that the entity requires.
 func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlace, d *Finding) bool {
 	d.Pattern = p.Name
 	wanted, refused := wantedHeld(p, e, d.Location)

@@ -17,7 +17,7 @@ type candidate struct {
 	extraClaims []string // row keys of claims other than the site's own
 
 	tag  string // tag of the last read
-	live bool   // at the last read it was a reservation that could still be filled, so the entity read then does not show the change's outcome
+	live bool   // at the last read the row was a reservation that could still be filled, so the entity as read at that time does not show the outcome of the change
 	etag string // ETag of the entity at the last read, "" for none
 	done bool   // the candidate is decided: a finding, or nothing is wrong
 	is   *finding
@@ -39,8 +39,8 @@ type rowVersion struct {
 }
 
 const (
-	rounds = 3      // limits how often a candidate that keeps changing is read
-	atOnce = 10_000 // is the number of candidates that share one wait of Lag
+	rounds = 3      // how often a candidate that keeps changing is read
+	atOnce = 10_000 // number of candidates that share one wait of Lag
 )
 
 // confirm reads each candidate individually and reports those at which something is wrong.
@@ -49,7 +49,7 @@ func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 		return func(ctx context.Context, s *candidate) error {
 			err := inspect(ctx, s)
 			if e := engine.AsError(err); e != nil && e.OfRow && v.areas[s.area].auditor == nil {
-				s.done, s.is = true, nil // a row that cannot be read, which the scan has already reported
+				s.done, s.is = true, nil // the scan has already reported the row, which cannot be read
 				return nil
 			}
 			return err
@@ -122,9 +122,10 @@ func (v *verifier) inspectAgain(ctx context.Context, s *candidate) error {
 	return v.decide(ctx, s, e)
 }
 
-// decide reads the place again, after the entity, and decides. Either the entity was read between two reads of the
-// place, or, if nothing with an ETag is stored there, the place between two reads of the entity. If the outer two
-// reads are equal, both states existed at one moment.
+// decide reads the place again, after the entity, and decides. The entity was then read between two reads of
+// the place. If nothing with an ETag is stored at the place, decide instead reads the entity again, so that
+// the place was read between two reads of the entity. If the first and the last of the three reads are equal,
+// both states existed at one moment.
 func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {

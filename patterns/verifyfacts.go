@@ -95,7 +95,7 @@ func outsideMark(row *engine.StoredRow) string {
 // versionMark joins an entity's incarnation and the ETag or write id of its version.
 func versionMark(incarnation, version string) string { return incarnation + " " + version }
 
-// visitEntity processes the facts that an entity requires.
+// visitEntity counts the facts that an entity requires.
 func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 	if !pg.mine(row.Key) {
 		return nil
@@ -105,7 +105,7 @@ func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 		return err
 	}
 	if e.foreign || e.busy != nil || e.gone() {
-		return nil // the entity is skipped here, so what is stored for it has no counterpart and becomes a candidate
+		return nil // without the entity's required facts, every row stored for it differs and becomes a candidate
 	}
 	if pg.first {
 		pg.entities++
@@ -127,7 +127,8 @@ func (pg *page) visitEntity(ctx context.Context, row *engine.StoredRow) error {
 	return nil
 }
 
-// fail records an error of something that cannot be read, each only once; a nil error records nothing.
+// fail records a finding for a row or fact that cannot be read. It records nothing if d.Err is nil, if the
+// run does not verify the pattern, or in a second scan, since the first scan has reported the finding.
 func (pg *page) fail(d Finding) {
 	if d.Err == nil || !pg.first || !pg.chosen(d.Pattern) {
 		return
@@ -146,10 +147,10 @@ type seenEntity struct {
 	incarnation string
 	bad         error // why it cannot be read
 	foreign     bool  // the row belongs to another type
-	busy        error // the ErrConflict of an entity that was replaced during each attempt to read it
+	busy        error // the ErrConflict if a writer replaced the entity during each attempt to read it
 }
 
-// mark is the outsideMark of the entity's copies.
+// mark returns the outsideMark that the entity's copies must have.
 func (e *seenEntity) mark() string { return versionMark(e.incarnation, e.etag) }
 
 // gone reports whether the entity does not exist.
@@ -162,7 +163,7 @@ func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy 
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	switch {
-	case row.Problem != nil: // Where may compare the property that cannot be read
+	case row.Problem != nil: // Schema.Where may compare the property that cannot be read
 		e.bad = &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
 		return e, nil
 	case !v.r.Schema.Own.Meets(row.Key, row.Properties):
@@ -187,7 +188,7 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	case err == nil && v.r.Schema.Key(e.value) == row.Key:
 		return e, nil
 	case err == nil && !v.r.Schema.Own.Declared():
-		e.value, e.foreign = nil, true // in a table of several types, the keys do not show the type
+		e.value, e.foreign = nil, true // in a table of several types, the key need not show the type
 		return e, nil
 	case err == nil:
 		err = errors.New("the entity is stored under another key than Schema.Key returns for it; insert it under that key and delete this row")
@@ -201,8 +202,9 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	return e, nil
 }
 
-// nearMark identifies the version of the entity that a row in its partition belongs to. A merge does not rewrite
-// further rows whose content stays the same; the directory in the first row says which version of each is current.
+// nearMark identifies the version of the entity to which a row in its partition belongs. A merge does not
+// rewrite further rows whose content stays the same; the directory in the first row says which version of
+// each is current.
 func nearMark(layout, writeID, incarnation string) string {
 	if layout == engine.FurtherRow {
 		writeID = ""
@@ -224,8 +226,9 @@ func (pg *page) wantNear(e *seenEntity) {
 	}
 }
 
-// nearRows returns the rows that follow from an entity, except its own first row. If a key function rejects the
-// entity, it never made a copy: then the pattern counts as rejecting the entity.
+// nearRows returns the rows that follow from an entity, except its own first row. If an index's key function
+// rejects the entity, the index has no copy of it, and the result names the index among the patterns that
+// reject the entity.
 func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})
@@ -279,7 +282,7 @@ func (pg *page) wantHeld(at int, e *seenEntity) {
 	}
 }
 
-// visitHeld processes a fact that an auditor holds.
+// visitHeld counts a fact that an auditor has stored.
 func (pg *page) visitHeld(at int, held *driver.Fact) {
 	pg.rows++
 	p := pg.areas[at].auditor

@@ -15,11 +15,11 @@ type aim struct {
 	first   bool       // the rows are read for the first time
 	nearby  bool       // facts of the near area
 	outside bool       // facts of the other areas
-	to      *collector // takes the facts of its buckets; nil for a scan whose facts are added to sums
+	to      *collector // takes the facts that belong to its buckets; nil if the scan adds all facts to the sums
 }
 
-// page holds the facts that a reader collects from one page of rows. The run's state does not change until the page is complete and the run
-// takes it.
+// page holds the facts that a reader collects from one page of rows. The run's state does not change until
+// the page is complete and the run calls take.
 type page struct {
 	*verifier
 	aim
@@ -34,13 +34,13 @@ type page struct {
 // stretch marks where the rows of one partition begin on a page.
 type stretch struct {
 	partition string
-	facts     int // noted before
+	facts     int // number of facts noted before the stretch
 }
 
 // noted is a fact in the form in which it is added to the sums.
 type noted struct {
 	value  tally.Sum
-	fact   *fact // nil for sums, which do not need it
+	fact   *fact // nil if the scan adds facts to the sums
 	bucket uint16
 	near   bool
 	wanted bool

@@ -104,8 +104,9 @@ func (v *verifier) runAt(at rangescan.Point) *partitionRun {
 	return v.runOf(at.Partition)
 }
 
-// runOf returns the run of a partition whose rows were read. A run ends only before a partition that no reader has begun; on Cosmos DB,
-// where rows are unordered, a scan of the table has only one run.
+// runOf returns the run that the rows of a partition belong to, and begins a new run if necessary. A run ends
+// only before a partition that no reader has begun; on Cosmos DB, where rows are unordered, a scan of the
+// table has only one run.
 func (v *verifier) runOf(partition string) *partitionRun {
 	s := &v.state
 	if closing, open := s.Open[partition]; open && closing {
@@ -136,8 +137,9 @@ func (v *verifier) closeRun() {
 	}
 }
 
-// border returns the end of a page, moved to the beginning of the next partition of the run's list, so that the pages of consecutive
-// partitions touch.
+// border returns the end of a page. If that is the end of a partition, and the run has a list of partitions,
+// it returns the beginning of the next listed partition, so that the pages of consecutive partitions have no
+// gap between them.
 func (v *verifier) border(from rangescan.Point, end *rangescan.Point) *rangescan.Point {
 	if v.scope == nil || end == nil || !end.Border() || *end == from { // at Azure Cosmos DB, only the last page of a partition has an extent
 		return end
@@ -272,8 +274,8 @@ func (v *verifier) scanHeld(ctx context.Context) error {
 	return nil
 }
 
-// held lists what one auditor holds. Its facts are added to the sums only when the list is complete, so a token given
-// earlier makes a resumed run start this auditor again.
+// held lists what one auditor holds. Its facts are added to the sums only when the list is complete, so a run
+// that resumes with a token from the middle of the list starts this auditor again.
 func (v *verifier) held(ctx context.Context, at int, a aim) error {
 	p := v.areas[at].auditor
 	if p == nil {
@@ -300,7 +302,7 @@ func (v *verifier) held(ctx context.Context, at int, a aim) error {
 	return v.flush(ctx)
 }
 
-// compareFar compares the sums of everything outside.
+// compareFar compares the sums of all areas except the near one.
 func (v *verifier) compareFar(ctx context.Context) error {
 	return v.compareSums(ctx, &v.state.far, &v.state.Group, func(c *collector) error {
 		again := aim{outside: true, to: c}
@@ -321,7 +323,7 @@ func (v *verifier) compareFar(ctx context.Context) error {
 	})
 }
 
-// afterPage reports what could not be read, and the progress.
+// afterPage reports the rows and facts that could not be read, and the progress.
 func (v *verifier) afterPage(ctx context.Context) error {
 	if err := v.flush(ctx); err != nil {
 		return err
@@ -330,7 +332,7 @@ func (v *verifier) afterPage(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// flush reports what could not be read.
+// flush passes the rows and facts that could not be read to the caller.
 func (v *verifier) flush(ctx context.Context) error {
 	failures := v.failures
 	v.failures = nil

@@ -77,7 +77,7 @@ func (c *collector) candidates() []*candidate {
 type hasher struct {
 	scratch []byte
 	sorted  tables.Properties
-	same    *tables.Property // size and digest of the row that was digested last
+	same    *tables.Property // first property of the properties that were digested last; length is their number, last their digest
 	length  int
 	last    [16]byte
 }
@@ -109,7 +109,7 @@ func (h *hasher) place(f *fact) (bucket uint16, value tally.Sum) {
 	return uint16((n ^ n>>32) % tally.Buckets), tally.Sum{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:])}
 }
 
-// row digests a row's properties in any order, and the mark of the entity's version.
+// row digests a row's properties, in whatever order they come, and the mark of the entity's version.
 func (h *hasher) row(p tables.Properties, mark string) [16]byte {
 	inner := h.properties(p)
 	h.scratch = append(h.scratch[:0], inner[:]...)

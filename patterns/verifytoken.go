@@ -24,12 +24,12 @@ type verifyState struct {
 	Near    *partitionRun
 	Closing *partitionRun   // the run that is compared once all its partitions are read
 	Open    map[string]bool // the partitions that are read in part, and whether they belong to Closing
-	Group   int             // of the sums outside
+	Group   int             // next group of the outside sums
 
 	Entities, Rows, Candidates, Repaired int64
-	Findings                             int64 `json:"Discrepancies"` // as earlier builds name it
+	Findings                             int64 `json:"Discrepancies"` // the name that earlier builds give it
 
-	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums, whose texts follow the JSON
+	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums; the token has the sums after the JSON
 
 	far tally.Sums
 }
@@ -86,7 +86,7 @@ func (s *verifyState) text() string {
 		closing = &s.Closing.sums
 	}
 	c.NearFacts, c.ClosingFacts, c.FarFacts = s.Near.sums.Facts, closing.Facts, s.far.Facts
-	state, _ := json.Marshal(&c) // texts and numbers always encode
+	state, _ := json.Marshal(&c) // a struct of texts and numbers always encodes
 	var parts []string
 	for _, part := range [][]byte{state, s.Near.sums.Bytes(), closing.Bytes(), s.far.Bytes()} {
 		parts = append(parts, base64.RawURLEncoding.EncodeToString(part))

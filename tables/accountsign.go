@@ -12,11 +12,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a shared
-// access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over https
-// only, unless the account's own endpoint is http. It is signed with the account's shared key; if the account was made from a token
-// credential, with a user delegation key, for which the credential needs the role Storage Blob Delegator. An account that was made from
-// a shared access signature cannot sign: ErrWiring.
+// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until
+// expiry: a shared access signature. expiry is at most 7 days from now. The address is a secret: do not log
+// it. It works over https only, unless the account's own endpoint is http. An account with a shared key signs
+// with that key. An account with a token credential signs with a user delegation key; its credential needs
+// the role Storage Blob Delegator. For an account that was made from a shared access signature SignBlob
+// returns ErrWiring, since such an account cannot sign.
 //
 // Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {

@@ -99,8 +99,8 @@ type Report struct {
 	Failed       int64 // entities that could not be read or written, and were passed over
 
 	Candidates int64 // differences that Verify or Repair has rechecked
-	Findings   int64 // given to the job's Found
-	Repaired   int64 // of Findings, by Repair
+	Findings   int64 // differences passed to the option Found
+	Repaired   int64 // findings that Repair has repaired
 
 	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of the schema may
 	// be wrong. Verify, Repair and Rebuild of whole tables set it.
@@ -201,7 +201,8 @@ type bulk struct {
 	calls    sync.Mutex // of options.Refused
 }
 
-// Bulk writes the rows that plan makes of each entity, as BulkNonAtomic writes rows: at most maxRows in one transaction.
+// Bulk calls plan for each entity and writes the rows that plan returns, in the way of BulkNonAtomic. A
+// transaction has at most maxRows rows.
 func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (_ Report, err error) {
 	if entities == nil {
 		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
@@ -272,7 +273,7 @@ func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
 		}
 		out.Bytes += len(b.scratch) + batchOverhead + len(b.table.account.endpoints.Table) + 3*(len(w.Key.Partition)+len(w.Key.Row))
 		if i > 0 && w.Verb == wire.VerbDelete && u.Written == nil {
-			out.More++ // in a change set, another entity may take the row over
+			out.More++ // in a change set, the deleted row may become a row of another entity
 			continue
 		}
 		out.Rows = append(out.Rows, w.Key.Row)

@@ -29,11 +29,12 @@ import (
 //	a pointer to one of these                 nil is absent
 //	anything, tagged `table:"Name,json"`      Edm.String
 //
-// A named type is stored as its underlying type; one whose underlying type is that of time.Time or uuid.UUID must be a TextMarshaler. The tag is
-// `table:"Name,options"`: the name ("" keeps the field's, "-" leaves the field out) and omitempty, omitzero, json or
-// rest. The fields of an embedded struct are stored like fields of T; an outer field hides an inner one of the same name. One field map[string]tables.Value
-// tagged `table:",rest"` holds the properties that T has no field for, so that a Replace by an older build of the program does not lose them. A
-// field named PartitionKey, RowKey or Timestamp is that system property.
+// A named type is stored as its underlying type; one with the underlying type of time.Time or uuid.UUID must
+// be a TextMarshaler. The tag is `table:"Name,options"`: the name ("" keeps the field's, "-" leaves the field
+// out) and omitempty, omitzero, json or rest. The fields of an embedded struct are stored like fields of T;
+// an outer field hides an inner one of the same name. One field map[string]tables.Value tagged
+// `table:",rest"` holds the properties that T has no field for, so that a Replace by an older build of the
+// program does not lose them. A field named PartitionKey, RowKey or Timestamp is that system property.
 //
 // A value that is written reads back equal, or the write is refused. The one exception is the sign of a zero, which the service may
 // lose. A Codec is immutable and safe for concurrent use.
@@ -54,7 +55,7 @@ func NewCodec[T any]() (*Codec[T], error) {
 	}
 	c.plan = plan
 	if plan.HasMeta() {
-		c.room = func() (any, *State) { // one allocation
+		c.room = func() (any, *State) { // allocates the T and its State together
 			both := new(struct {
 				v     T
 				state State
@@ -77,7 +78,7 @@ var (
 	errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
 )
 
-// Encode returns the custom properties of v: neither keys nor the library's own.
+// Encode returns the custom properties of v, without the keys and the library's own properties.
 func (c *Codec[T]) Encode(v *T) (Properties, error) {
 	if v == nil {
 		return nil, Invalid("Encode", errNil)
@@ -85,7 +86,7 @@ func (c *Codec[T]) Encode(v *T) (Properties, error) {
 	return c.raw.Encode(v)
 }
 
-// EncodeOnly is Encode of the named properties only; the other fields of v may hold values that cannot be stored.
+// EncodeOnly encodes only the named properties; the other fields of v may hold values that cannot be stored.
 func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 	if v == nil {
 		return nil, Invalid("EncodeOnly", errNil)
@@ -195,7 +196,7 @@ func (c *RawCodec) SetKey(v any, key Key) {
 	c.plan.SetKey(reflect.ValueOf(v).Elem(), key.Partition, key.Row)
 }
 
-// Finish sets what a row has beside its properties: ETag, timestamp and key; a copy gets its entity's key.
+// Finish sets the ETag, the timestamp and the key of v. For a row that is a copy, key is the entity's key.
 func (c *RawCodec) Finish(row *RawRow, key Key, v any) {
 	if c.plan == nil {
 		e := v.(*Entity)
@@ -263,7 +264,7 @@ func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
 	}
 }
 
-// load makes a value of a row.
+// load decodes a row into a new value.
 func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 	v, s := c.room()
 	if row.Lossy && c.plan != nil && !c.HasMeta() {

@@ -115,9 +115,9 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 	return nil
 }
 
-// resolve finds out the outcome of a write if the response to it, or to an earlier attempt, was lost. A row with this
-// write's ID proves that all of it was applied. It can rarely prove that nothing was applied: a request may still be
-// on its way, and another writer may have overwritten the rows.
+// resolve finds out the outcome of a write if the response to it, or to an earlier attempt, was lost. A row
+// with this write's ID proves that all of it was applied. resolve can rarely prove that nothing was applied:
+// a request may still be on its way, and another writer may have overwritten the rows.
 func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r reply) ([]azcore.ETag, *Error) {
 	if !r.unknown && isFinal(r.err) {
 		return nil, r.err
@@ -173,7 +173,8 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply)
 		}
 	}
 	for i := range writes {
-		// A row that is gone is what a delete asked for, whoever deleted it; a row that still exists proves nothing.
+		// If the row is missing, the delete has reached its aim, whoever deleted the row. A row that still
+		// exists proves nothing: the delete may still be on its way.
 		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
 			return nil, unknown(r.err, err)
 		}

@@ -6,8 +6,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
-// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped, and is sent as the EDM type under
-// which T stores the property; if T has no such field, as ValueOf would store the value.
+// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped. It is
+// sent with the EDM type of T's field of that name; if T has no such field, with the type that ValueOf
+// chooses.
 type Condition struct{ term filter.Term }
 
 // Eq holds where the property equals value.

@@ -122,7 +122,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.Is and errors.As the kind and the cause, whose own kinds it hides.
+// Unwrap returns the kind and the cause, so that errors.Is and errors.As find both. Kinds that the cause
+// contains are hidden.
 func (e *Error) Unwrap() []error {
 	kind := e.Kind
 	if kind == nil {
@@ -133,7 +134,7 @@ func (e *Error) Unwrap() []error {
 		}
 		if _, several := cause.(interface{ Unwrap() []error }); several && !inner {
 			kind = KindOf(e.Err)
-		} // else the cause has at most one kind, which the tree below shows
+		} // otherwise the cause has at most one kind, and errors.Is finds it in the cause
 	}
 	switch {
 	case e.Err == nil && kind == nil:
@@ -146,9 +147,10 @@ func (e *Error) Unwrap() []error {
 	return []error{kind, kinds.Hide(e.Err)}
 }
 
-// Invalid is the error of bad input, before any request: ErrInvalid, or ErrTooLarge if err is over a limit of the service.
-// If err already has a kind, the result has that kind, even ErrNotFound; to get ErrInvalid anyway, wrap err with %v. Patterns use
-// Invalid, so that their errors have the form of all others.
+// Invalid returns the error for bad input that was found before any request: ErrInvalid, or ErrTooLarge if
+// err says that a limit of the service is exceeded. If err already has a kind, the result has that kind, even
+// ErrNotFound; to get ErrInvalid anyway, wrap err with %v. Patterns use Invalid, so that their errors have
+// the form of all others.
 func Invalid(op string, err error) *Error {
 	kind := ErrInvalid
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
@@ -160,20 +162,21 @@ func Invalid(op string, err error) *Error {
 	return &Error{Op: op, Kind: kind, Err: err}
 }
 
-// Invalidf is Invalid with a text of its own.
+// Invalidf formats a text and returns the error that Invalid returns for it.
 func Invalidf(op, format string, args ...any) *Error {
 	return Invalid(op, fmt.Errorf(format, args...))
 }
 
-// InvalidIn is Invalidf about a table, queue, container or blob, named in Error.Table; the name may be "".
+// InvalidIn is Invalidf with Error.Table set to resource: the name of a table, queue, container or blob, or
+// "".
 func InvalidIn(op, resource, format string, args ...any) *Error {
 	e := Invalidf(op, format, args...)
 	e.Table = resource
 	return e
 }
 
-// Wiringf is the error of a wrong program or configuration, before any request: ErrWiring, whatever the cause. resource is a table, queue,
-// container or blob, or "".
+// Wiringf returns the error for a wrong program or configuration that was found before any request. Its kind
+// is ErrWiring, whatever the cause. resource is a table, queue, container or blob, or "".
 func Wiringf(op, resource, format string, args ...any) *Error {
 	return &Error{Op: op, Table: resource, Kind: ErrWiring, Err: fmt.Errorf(format, args...)}
 }

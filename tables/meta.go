@@ -32,7 +32,7 @@ type State struct {
 	WriteID     string      // of the write that left the entity as read
 	Copies      string      // names of the patterns whose copies were written with the row
 	Carried     Properties  // properties of a later version of the library, written back as they are
-	Version     azcore.ETag // read through a copy outside: the ETag of the entity's own row that the copy was made of
+	Version     azcore.ETag // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
 	Partial     bool        // read through a projection: some properties were not asked for
 	Kept        bool        // the row is one of several, so that nothing but the repository may write it
 	Prior       any         // the prior state of the repository's patterns

@@ -71,7 +71,7 @@ func (r Raw) Source(span compoundkey.Span) *Source {
 	return &Source{Table: r.table, Codec: &RawCodec{}, Span: span, Skips: true}
 }
 
-// Visit is a query that shows each row to a function while it is read, and keeps none.
+// Visit returns a query that passes each row to visit as it is read, and that yields no rows.
 func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
 	return QueryOf[RawRow](rows.Open, &Source{Table: r.table, Codec: &RawCodec{}, Skips: true,
 		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})

@@ -21,7 +21,8 @@ type RawRow struct {
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
 	System, Properties Properties
-	// Problem says why a value of a row of a page could not be read, nil for none; Properties lacks it.
+	// Problem says which value of a row in a page could not be read, and why; Properties lacks that value.
+	// Nil means no problem.
 	Problem error
 	// Lossy is Meta.Lossy.
 	Lossy bool

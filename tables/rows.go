@@ -13,10 +13,11 @@ import (
 // Rows reads and writes the rows of a table as values of T, without any pattern: each value is one row. T is
 // Entity for the property bag, or a struct with string fields PartitionKey and RowKey.
 //
-// Replace, Merge and Delete are conditional on the ETag the value was read with: that of the Entity, or of an
-// embedded Meta. If T is Entity or embeds a Meta, every write returns ErrInvalid for a value of a row that a Repository keeps
-// consistent with others. The one exception is Insert of a struct, which makes a plain row. An Entity lacks the library's own
-// properties, so a copy made of Entities would be a broken table: use backup.Copy, or make a new Entity for a plain row.
+// Replace, Merge and Delete are conditional on the ETag with which the value was read: Entity.ETag, or the
+// ETag of an embedded Meta. If T is Entity or embeds a Meta, every write returns ErrInvalid for a value of a
+// row that a Repository keeps consistent with others. The one exception is Insert of a struct, which makes a
+// plain row. An Entity lacks the library's own properties, so a table copied as Entities would lack them and
+// be broken: use backup.Copy, or make a new Entity for a plain row.
 //
 // Requests: 1 for each operation on one row.
 type Rows[T any] struct {

@@ -58,7 +58,7 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	return body, enc.marked, nil
 }
 
-// writeFailure is failure for a write, which was certainly not applied if it was never sent.
+// writeFailure is failure for a write. If the request was never sent, the write was certainly not applied.
 func writeFailure(err error, key Key) *Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return Invalid("", err)

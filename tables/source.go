@@ -27,8 +27,8 @@ type Source struct {
 	Kept     []string    // the properties that the rows hold, nil for all
 	Plain    bool        // rows are read as they are: the library's own properties are among RawRow.Properties
 
-	// Filterable refuses a condition on a property that the rows do not hold in its stored form; nil means that there
-	// is no such property.
+	// Filterable returns an error if a query cannot compare the property, because the rows do not store it
+	// unchanged. Nil means that every property can be compared.
 	Filterable func(property string) error
 
 	// Accept refuses rows that another reader of a parallel scan reads; nil accepts all.

@@ -28,7 +28,8 @@ type Transaction struct {
 	set       ChangeSet
 }
 
-// ChangeSet is what package patterns keeps in a transaction with entities. It commits the rows of the transaction as well.
+// ChangeSet holds the changes of entities that package patterns has added to a transaction. It commits the
+// rows of the transaction as well.
 type ChangeSet interface {
 	// Commit returns the ETag of each change.
 	Commit(ctx context.Context) ([]azcore.ETag, error)

@@ -16,18 +16,21 @@ import (
 type Part[T any] interface {
 	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
 	checkPart(source, destination driver.Host[T]) error
-	// at returns the children of v, in the repository that v is in.
+	// at returns the children of v. If atSource is set, v and the children are at the source, otherwise at
+	// the destination.
 	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
 }
 
-// Along moves the children of an entity with it, in the same two transactions. of restricts a query of all children to those of an entity;
-// it must stay in the entity's partition, and must also find the children at the destination, given the entity's copy. to is the repository
-// that stores the copies of the children, in the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its
-// children, and all rows that their patterns write, has at most 99 rows at either end; otherwise the message goes to the poison queue with
-// tables.ErrTooLarge.
+// Along moves the children of an entity with it, in the same two transactions. of restricts a query of all
+// children to the children of one entity. The query must stay in the entity's partition. Given the entity's
+// copy, of must select the children at the destination. to is the repository that stores the copies of the
+// children, in the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its
+// children, and all rows that their patterns write, has at most 99 rows at either end; otherwise the message
+// goes to the poison queue with tables.ErrTooLarge.
 //
-// A child that is inserted while its entity moves must change the entity, or it stays behind: give children a
-// relationships.ParentCount. Give the children at the destination none: the entity's copy has the number already.
+// The insert of a child must also change the entity; otherwise a child that is inserted during the move stays
+// behind. A relationships.ParentCount on the children's repository does that. Do not use one at the
+// destination: the entity's copy already has the number.
 func Along[T, C any](children *patterns.Repository[C], of func(children tables.Query[C], v *T) tables.Query[C], to *patterns.Repository[C], rekey func(*C)) Part[T] {
 	p := &childrenOf[T, C]{of: of, toRepository: toRepository[C]{rekey: rekey}}
 	if children != nil {
@@ -60,7 +63,8 @@ func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
 	return p.check(p.source)
 }
 
-// mostFollowers bounds the children that are read: a transaction has 100 rows, one of them the mark or the trace, and one the entity's.
+// mostFollowers limits how many children an entity can have: of the 100 rows of a transaction, one is the
+// mark or the trace, and one is the entity's row.
 const mostFollowers = 98
 
 func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follower, error) {
@@ -85,8 +89,8 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 type follower interface {
 	meta() *tables.Meta
 	deletes() driver.Along
-	// copies returns the key of the copy and the change that writes it: a replacement if present has an entity with this key, otherwise an
-	// insert.
+	// copies returns the key of the copy and the change that writes it: a replacement if present contains
+	// this key, otherwise an insert.
 	copies(present map[tables.Key]follower) (tables.Key, driver.Along, error)
 }
 
@@ -166,8 +170,8 @@ func deletesOf(rest []follower) []driver.Along {
 	return changes
 }
 
-// copiesOf returns the changes that make the children at the destination, in there, copies of those at the source: inserts, replacements
-// and deletes.
+// copiesOf returns the inserts, replacements and deletes that turn there, the children at the destination,
+// into copies of source, the children at the source.
 func copiesOf(source, there []follower) ([]driver.Along, error) {
 	present := map[tables.Key]follower{}
 	for _, f := range there {

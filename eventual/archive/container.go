@@ -36,13 +36,16 @@ import (
 //	tpmd5          the MD5 of the content in hexadecimal; if it differs from the blob's Content-MD5, a user has changed the blob
 //	tppending      "1" on a pending blob, which has no content and no tpmd5
 //
-// The blob holds the properties as the program sees them, before patterns transform them. New therefore refuses a source with a
-// pattern that encrypts, because the blob would hold the values in plaintext, and one whose values are in other blobs, such as a largeentities.Stream, because the blob would hold
-// a reference to other blobs, which are deleted with the entity.
+// The blob holds the properties as the program sees them, before patterns transform them. New therefore
+// refuses a source with a pattern that encrypts, because the blob would hold the values in plaintext. It also
+// refuses a source that stores values in other blobs, such as a largeentities.Stream: the move deletes those
+// blobs with the entity, and the archived blob would refer to them.
 //
-// name returns the name of an entity's blob. It must depend only on the entity's key or on properties that never change, and return
-// different names for different entities. Use a client of Account.Container: it sends no request after the worker's lease has ended, and reports which
-// of them got no response. With another client, each request without a response makes the message wait for its visibility timeout.
+// name returns the name of an entity's blob. It must depend only on the entity's key or on properties that
+// never change, and return different names for different entities. Use a client of Account.Container: this
+// client sends no request after the worker's lease has ended, and tells the mover which requests got no
+// response. With another client, each request without a response makes the message wait for its visibility
+// timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
 	return toContainer[T]{container: c, name: name, codec: codec, codecErr: err}
@@ -107,8 +110,8 @@ type archiveBlob struct {
 	pending, unchanged bool // unchanged: the blob has the content and the metadata that a mover wrote
 }
 
-// put writes a blob whose ETag is base, or one that does not exist if base is "", with a random write ID in its metadata, which identifies the write if the response is lost. It
-// returns the ETag, or "" if that is not known.
+// put replaces the blob whose ETag is base; if base is "", it creates the blob. A random write ID in the
+// metadata identifies the write if the response is lost. put returns the new ETag, or "" if it is unknown.
 func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
 	const op = "Move"
 	if d.files != nil {
@@ -132,14 +135,15 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 	case statErr == nil && there != nil && there.write == *metadata[metaWrite]:
 		return there.etag, nil
 	case isRefusal(err):
-		// Whether or not an earlier attempt was applied, another writer's write came before the last one.
+		// An earlier attempt may have been applied, but in any case another writer has changed the blob
+		// before the last attempt.
 		return "", blobFailure(op, name, err)
 	}
 	return "", unknownBlob(op, name, err)
 }
 
-// putETag returns the ETag that a put has left, or "" if the response does not have it. The SDK does not see the
-// response to a call that carries an exchange if the client has the exchange's policies.
+// putETag returns the ETag that a put has left, or "" if the response does not have it. If the client has the
+// policies that record an exchange, these take the response, and the SDK's result is empty.
 func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	if etag := ex.Header.Get("ETag"); wire.IsETag(etag) {
 		return azcore.ETag(etag)

@@ -39,7 +39,7 @@ func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 	first := true
 	for _, property := range properties {
 		if property.Value.IsNull() {
-			continue // a table does not store it either
+			continue // a table does not store a null property either
 		}
 		if err := edm.CheckName(property.Name); err != nil {
 			return nil, tables.InvalidIn("Move", "", "%w", err)
@@ -52,7 +52,7 @@ func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 	return append(b, '}', '}'), nil
 }
 
-// decodeArchived reads that JSON.
+// decodeArchived decodes the JSON that encode writes.
 func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	var stored struct {
 		Version    int            `json:"v"`
@@ -77,8 +77,9 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	return key, properties, err
 }
 
-// checkArchivedName refuses the names of properties that an archived entity never has. Without it, anybody who can
-// write blobs could choose the keys and the library's own properties of an entity that a program restores.
+// checkArchivedName refuses the names of properties that an archived entity never has. Without this check,
+// anybody who can write blobs could set the keys and the library's own properties of an entity that a program
+// restores.
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):

@@ -150,8 +150,8 @@ func (m *containerMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	return m.changed(ctx, record)
 }
 
-// changed poisons the message: a user has changed or deleted the blob, and its metadata no longer shows from what it
-// was made.
+// changed poisons the message: a user has changed or deleted the blob, so that no metadata shows from which
+// version of the entity it was made.
 func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done bool, err error) {
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -203,8 +203,8 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set Options.Replace, then requeue this message"))
 }
 
-// gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the entity: a
-// move deletes both.
+// gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the
+// entity, since a move deletes the entity and the record together.
 func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	m.refused = false
 	record, err := m.readRecord(ctx)

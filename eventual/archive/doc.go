@@ -43,9 +43,10 @@
 // If the service refuses one of these requests because somebody else wrote first, the worker reads the mark or record, then the entity,
 // then the copy, and continues from there.
 //
-// With Along, the children of the entity are in the same two transactions: step 2 inserts the copies of all, and the mark holds their
-// number (Along) and, as Source, a hash of all keys and ETags; step 3 deletes all under the ETags that were read. What is said of the
-// entity and its copy below holds for all of them together: a change of a child is a change of the entity, at either end.
+// With Along, the children of the entity are in the same two transactions: step 2 inserts the copies of all,
+// and the mark holds their number (Along) and, as Source, a hash of all keys and ETags; step 3 deletes all
+// under the ETags that were read. In the guarantees below, the entity stands for the entity with its
+// children: a change of a child counts as a change of the entity, at either end.
 //
 // # Guarantee
 //
@@ -65,9 +66,10 @@
 //
 // If the destination already holds another entity under the copy's key, the worker leaves it alone unless Options.Replace is set.
 //
-// If the response to a user's delete of the entity is lost and the entity no longer exists, the delete returns success even if a Mover has
-// moved the entity meanwhile: delete the copy, too. An insert whose first attempt got no response can arrive a second time, after the move;
-// then both entities stay, and the message goes to the poison queue.
+// If the response to a user's delete of the entity is lost and the entity no longer exists, the delete
+// returns success, although a Mover may have moved the entity meanwhile. So delete the copy, too. An insert
+// whose first attempt got no response can arrive a second time, after the move; then both entities stay, and
+// the message goes to the poison queue.
 //
 // While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
 // it.
@@ -102,9 +104,10 @@
 //
 // # When not to use it
 //
-// For an entity and children whose rows are more than a transaction has: with Along, 99 at either end. Between rows of one partition of one table: a transaction does that at once. If readers must never see an entity twice: for a moment
-// it is in both places. For whole periods of time: drop their tables. For entities of 100 rows: the mark or the trace is one row more
-// than a transaction holds.
+// If the rows of an entity and its children do not fit into a transaction: with Along, at most 99 rows at
+// either end. Between rows of one partition of one table: use a transaction. If readers must never see an
+// entity twice: for a moment it is in both places. For whole periods of time: drop their tables. For entities
+// of 100 rows: with the mark or the trace they would need 101 rows in a transaction.
 //
 // Movers of one source need different names, whichever queues they use: the name says to which mover a mark, trace or record belongs.
 package archive

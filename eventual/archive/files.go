@@ -11,12 +11,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Files is a store of your program to which ToFiles moves entities, such as another vendor's object store. Each file has a version, which
-// every Put of the file changes and never repeats. Methods may be called concurrently. Send no request after ctx has ended, and
-// none that takes longer than a sixth of the queue's visibility timeout: a late one may overwrite what the next worker has written.
+// Files is a store of your program to which ToFiles moves entities, such as another vendor's object store.
+// Each file has a version, which every Put of the file changes and never repeats. Methods may be called
+// concurrently. Send no request after ctx has ended, and no request that takes longer than a sixth of the
+// queue's visibility timeout: a late request may overwrite the file of the next worker.
 //
-// An error of Put and Delete that is tables.ErrConflict says that the file has another version, and nothing was done. One that is
-// tables.ErrUnknownOutcome says that the request may have been applied, or may still be. After any other error nothing was done.
+// Put and Delete must return an error of kind tables.ErrConflict if the file has another version; then they
+// have changed nothing. They must return an error of kind tables.ErrUnknownOutcome if the request may have
+// been applied, or may still be applied. After any other error the mover assumes that nothing was changed.
 type Files interface {
 	// Put stores a file in place of the one that has version base; with base "", only if there is none. It returns the new version.
 	Put(ctx context.Context, name string, f File, base string) (version string, err error)
@@ -37,13 +39,13 @@ type File struct {
 // StoredFile describes a file, without its content, as Files.Stat returns it.
 type StoredFile struct {
 	Version  string
-	Metadata map[string]string // as File.Metadata; what others have added counts as a change of the file
+	Metadata map[string]string // as File.Metadata; metadata that others have added count as a change of the file
 	MD5      [16]byte          // MD5 of the current content
 }
 
-// ToFiles moves each entity into a file of a store that you write. The protocol, the content, the metadata, the rules for name and the
-// sources that New refuses are those of ToContainer. After a request that returned ErrUnknownOutcome, the message waits for its visibility
-// timeout.
+// ToFiles moves each entity into a file of a store that you write. It uses the protocol, the content and the
+// metadata of ToContainer, with the same rules for name, and New refuses the same sources. After a request
+// that returned ErrUnknownOutcome, the message waits for its visibility timeout.
 func ToFiles[T any](files Files, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
 	return toContainer[T]{name: name, codec: codec, codecErr: err, files: files, toFiles: true}
@@ -63,7 +65,7 @@ func Decode[T any](content []byte) (*T, error) {
 	return v, nil
 }
 
-// putFile is put for a store of the program.
+// putFile does the work of put with the Files of the program.
 func (d toContainer[T]) putFile(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
 	const op = "Move"
 	if err := stillHeld(ctx); err != nil {
@@ -87,7 +89,7 @@ func (d toContainer[T]) putFile(ctx context.Context, name string, body []byte, m
 	return "", fileFailure(op, name, err)
 }
 
-// statFile is stat for a store of the program.
+// statFile does the work of stat with the Files of the program.
 func (d toContainer[T]) statFile(ctx context.Context, name string) (*archiveBlob, error) {
 	if err := stillHeld(ctx); err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func (d toContainer[T]) statFile(ctx context.Context, name string) (*archiveBlob
 	return b, nil
 }
 
-// removeFile is remove for a store of the program.
+// removeFile does the work of remove with the Files of the program.
 func (d toContainer[T]) removeFile(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
 	if err := stillHeld(ctx); err != nil {
 		return false, err

@@ -40,7 +40,7 @@ func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdi
 	return verdict.Verdict{}, nil
 }
 
-// moving is one delivery of a message: what every destination needs.
+// moving is one delivery of a message. It has the fields and methods that both destinations use.
 type moving[T any] struct {
 	*Mover[T]
 	key         tables.Key
@@ -81,8 +81,8 @@ func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	return entity, err
 }
 
-// commit deletes the entity as it was read, together with what moves along with it and one of the move's rows. From then on the
-// entity has moved. done is false if another writer came first.
+// commit deletes the entity and its children as they were read, and writes or deletes one of the move's rows,
+// in one transaction. With that transaction the entity has moved. done is false if another writer came first.
 func (w *moving[T]) commit(ctx context.Context, entity *T, rest []follower, beside driver.Beside) (done bool, err error) {
 	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &driver.ApplyOptions{Beside: beside, Along: deletesOf(rest)}))
 }

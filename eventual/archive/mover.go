@@ -35,7 +35,7 @@ type Options struct {
 // moveTypes is the prefix of the message types of movers.
 const moveTypes = "tablepatterns.move."
 
-// moveBody is the stored form of what Move requests. It is a stored format that must stay compatible, like the
+// moveBody is the body of a message of Move. It is a stored format that must stay compatible, like the
 // envelope that package eventual puts around it.
 type moveBody struct {
 	Partition   string `json:"partition"`
@@ -88,8 +88,9 @@ func sharesMeta[T any](r driver.Host[T]) bool {
 	return r.MetaOf(&copied) == meta
 }
 
-// Move requests the move of an entity that was read from the mover's repository, or written to it. The worker moves the entity in the
-// state in which it finds it, not v, and does nothing if the entity was deleted meanwhile.
+// Move requests the move of an entity that was read from the mover's repository, or written to it. The worker
+// moves the stored entity, which may have changed since v was read. It does nothing if the entity was deleted
+// meanwhile.
 //
 // ErrUnknownOutcome means that the message may have been enqueued anyway. Calling Move twice is harmless.
 //
@@ -127,8 +128,9 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
 }
 
-// movedIncarnation is the incarnation of an entity's copy: the same in each attempt, and different from the entity's.
-// With the same one, a delayed message would move the entity again after it was moved back.
+// movedIncarnation is the incarnation of an entity's copy: the same in each attempt, and different from the
+// entity's. If the copy kept the entity's incarnation, a delayed message would move the entity again after it
+// was moved back.
 func movedIncarnation(incarnation string) string {
 	sum := sha256.Sum256([]byte("tablepatterns.move" + incarnation))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]

@@ -49,8 +49,8 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
 }
 
-// readSource reads the entity and what moves along with it, as moving.read does. They are not read at one moment; the transaction that
-// deletes them checks the ETags of all.
+// readSource reads the entity and what moves along with it, as moving.read does. The reads do not form a
+// snapshot; the transaction that deletes the rows checks all ETags.
 func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) {
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -76,7 +76,8 @@ func (m *repositoryMove[T]) isCopy(there *family[T]) bool {
 	return there != nil && m.repo.MetaOf(there.head).Incarnation() == movedIncarnation(m.incarnation)
 }
 
-// isAsCopied reports whether the copy, and what moved along with it, is as the write of the mark has left it.
+// isAsCopied reports whether the copy and its children are unchanged since the transaction that wrote the
+// mark.
 func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
 	if !m.isCopy(there) || m.repo.MetaOf(there.head).WriteID() != mark.WriteID() || len(there.rest) != int(mark.Along) {
 		return false
@@ -84,13 +85,13 @@ func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
 	return !slices.ContainsFunc(there.rest, func(f follower) bool { return f.meta().WriteID() != mark.WriteID() })
 }
 
-// sourceVersion is the version of the family at the source for the mark.
+// sourceVersion returns the version of the family at the source, as the mark stores it.
 func (m *repositoryMove[T]) sourceVersion(f *family[T]) string {
 	return versionOf(m.source.MetaOf(f.head), f.rest)
 }
 
-// copy writes the copy, the children's copies and the mark in one transaction. It replaces what was read at the destination, there, which
-// is nil if nothing exists. Then it calls finish.
+// copy writes the copy, the children's copies and the mark in one transaction. there is the family that was
+// read at the destination, which copy replaces; nil if nothing exists. Then it calls finish.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], mark *moverRow) (done bool, err error) {
 	m.refused = true
 	copied, err := m.rekeyed(m.source, entity.head)

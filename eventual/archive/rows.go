@@ -36,10 +36,11 @@ type moverRow struct {
 
 	Version int32
 
-	// For people: which move it is.
+	// These fields say which entity is moved by which mover. The library does not read them; they help people
+	// who look at the row.
 	Mover       string
 	Table       string // of the source
-	Partition   string // the entity's, as Row and Incarnation
+	Partition   string // partition key of the entity; Row and Incarnation are the entity's, too
 	Row         string
 	Incarnation string
 

@@ -10,22 +10,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Audit compares what a pattern stores for entities, other than copies, with what the entities require. Patterns of
-// copies need no Audit: the repository knows their rows.
+// Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the
+// entities require. A fact is anything but a copy. Patterns of copies need no Audit: the repository knows
+// their rows.
 type Audit[T any] struct {
-	// Expected returns what the pattern must store for an entity. It must be pure.
+	// Expected returns the facts that the pattern must store for an entity. It must be pure.
 	Expected func(entity *T) ([]Fact, error)
-	// List yields what the pattern stores for the entities in the scope, in any order. It may make one request per
-	// page. Yield what cannot be read as a Fact with an Err.
+	// List yields the facts that the pattern stores for the entities in the scope, in any order. It may make
+	// one request per page. For a fact that cannot be read, it yields a Fact with an Err.
 	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
-	// Read reads what the pattern currently stores. Place and Entity of each asked fact are set. It returns for each of them, in the same
-	// order, the fact that is stored for the entity at the place, nil for nothing. It reads facts that are stored together by one request,
-	// such as a list for all entities whose facts are in it. For a pattern that cannot, use ReadEach.
+	// Read reads the facts that the pattern currently stores. Each element of asked has Place and Entity set.
+	// Read returns for each of them, in the same order, the fact that is stored for the entity at the place,
+	// or nil. It should read facts that are stored together, such as the entries of one list, with one
+	// request. If every fact needs its own request, use ReadEach.
 	Read func(ctx context.Context, asked []Fact) ([]*Fact, error)
-	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again to
-	// restore what is missing, and calls Remove for what no entity requires. Remove reads the place, calls wanted,
-	// removes the fact under the ETag that it read unless wanted returns true, and starts again on conflict. Each
-	// write that makes the place required must change its ETag, so that Remove detects it.
+	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again
+	// to restore a missing fact, and calls Remove for a fact that no entity requires. Remove reads the place,
+	// calls wanted, removes the fact under the ETag that it read unless wanted returns true, and starts again
+	// on conflict. Each write that makes the place required must change its ETag, so that Remove detects it.
 	Remove func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
 }
 
@@ -33,14 +35,15 @@ type Audit[T any] struct {
 type Fact struct {
 	Place  string // in the pattern's notation; with OutsideKeys, the key that intents name
 	Entity tables.Key
-	Digest [16]byte // of the content; zero if there is none beside the place
+	Digest [16]byte // of the content; zero if the fact has no content
 	Err    error    // why it cannot be read
 }
 
 // readsAtOnce is how many facts ReadEach reads at the same time.
 const readsAtOnce = 8
 
-// ReadEach returns the Audit.Read of a pattern that reads each fact by itself. held is false for nothing.
+// ReadEach returns an Audit.Read that calls read for each fact. read returns held as false if nothing is
+// stored.
 func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)) func(context.Context, []Fact) ([]*Fact, error) {
 	return func(ctx context.Context, asked []Fact) ([]*Fact, error) {
 		found := make([]*Fact, len(asked))

@@ -11,10 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Beside are rows that belong to no single entity and to no pattern of a repository, such as the mark that
-// archive.Mover keeps beside a copy while it moves an entity. They are written in the transaction of an entity's
-// change, or alone. Queries, indexes and Verify skip them. Their row keys begin with U+FFFC and a word of their owner,
-// so they never collide with an entity.
+// Beside are rows that belong to no single entity and to no pattern of a repository, such as the mark that an
+// archive.Mover keeps beside a copy while it moves an entity. They are written in the transaction of an
+// entity's change, or alone. Queries, indexes and Verify skip them. Their row keys begin with U+FFFC and a
+// word of their owner, so they never collide with an entity.
 type Beside struct {
 	// Owner is the name of the package that keeps the rows, stored in each as _tpShared.
 	Owner string

@@ -16,10 +16,11 @@ const (
 	ChangeReplace
 	ChangeMerge
 	ChangeDelete
-	// ChangeTouch writes an entity again that has not changed: a job such as Rebuild, Repair or encryption.Reencrypt makes it.
-	// Change.Entity is the entity as it was read, and Change.Prior is of the same state. A pattern fills what it lacks for the
-	// entity, and otherwise does nothing: it adds no log entry, counts nothing again, notifies nobody, and leaves what is
-	// already right unwritten. A later touch of the same entity may repeat an earlier one.
+	// ChangeTouch writes an entity again without changing it; jobs such as Rebuild, Repair and
+	// encryption.Reencrypt make this change. Change.Entity and Change.Prior describe the same state: the
+	// entity as it was read. A pattern writes the rows that it lacks for the entity, and nothing else: it
+	// must not add a log entry, count again, send a notification, or rewrite correct rows. A later touch of
+	// the same entity may repeat an earlier one.
 	ChangeTouch
 )
 
@@ -28,20 +29,21 @@ func (k ChangeKind) String() string {
 	return [...]string{"Insert", "Replace", "Merge", "Delete", "Touch"}[k]
 }
 
-// Change is one logical change of an entity, as patterns see it.
+// Change is one logical change of an entity, as the functions of patterns get it.
 type Change[T any] struct {
 	Kind   ChangeKind // a pattern that reports changes must ignore ChangeTouch
 	Key    tables.Key
-	ID     string            // unique ID of this change; use it in the names of new objects outside
+	ID     string            // unique ID of this change; use it in the names of new blobs and of rows in other partitions
 	Entity *T                // the new state, or the state that was read for a delete
-	Given  *T                // of a merge: the caller's value, whose properties are merged; nil for other kinds
+	Given  *T                // for a merge: the caller's value, whose properties are merged; nil for other kinds
 	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
 	Prior  []string          // what Implementation.Prior returned for the entity's old state; nil for an insert
-	// PriorWriteID is the Meta.WriteID of the state that the change replaces. While the stored entity has it, the change is not
-	// committed. It is "" for an insert, for an entity that another program wrote, and for a companion, which may be planned again.
+	// PriorWriteID is the Meta.WriteID of the state that the change replaces. While the stored entity has it,
+	// the change is not committed. It is "" for an insert, for an entity that another program wrote, and for
+	// a companion (see Implementation.Companions).
 	PriorWriteID string
-	// Rewritten reports that a job stores the entity in a new form, as Upgrade does by a ChangeReplace whose properties differ. Like a
-	// ChangeTouch it is no news of the entity.
+	// Rewritten reports that a job stores the entity in a new form, as Upgrade does by a ChangeReplace whose
+	// properties differ. As with a ChangeTouch, the entity itself has not changed.
 	Rewritten bool
 	DryRun    bool // for Explain and Check: write nothing
 
@@ -49,7 +51,7 @@ type Change[T any] struct {
 	state   *ChangeState
 }
 
-// NewChange is for package patterns. It returns the change as one pattern sees it.
+// NewChange is for package patterns. It returns the Change that one pattern gets.
 func NewChange[T any](_ rows.Pass, pattern string, state *ChangeState, c Change[T]) *Change[T] {
 	c.pattern, c.state = pattern, state
 	return &c
@@ -89,8 +91,8 @@ func (c *Change[T]) Noted() any {
 
 // ChangeState is shared by package patterns and the methods of a Change.
 type ChangeState struct {
-	Given, Base tables.Properties // of a merge: the properties it sends, and those that are stored
-	Whole       bool              // of a merge: it replaces the row
+	Given, Base tables.Properties // for a merge: the properties that it sends, and the properties that are stored
+	Whole       bool              // for a merge: it replaces the row
 
 	notes map[string]any // by pattern
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Host is a repository as its patterns see it. Only package patterns implements it.
+// Host gives a pattern access to its repository. Only package patterns implements it.
 type Host[T any] interface {
 	// Table is the repository's table.
 	Table() *tables.Table
@@ -43,41 +43,41 @@ type Host[T any] interface {
 	// Copies returns a query of the rows of Implementation.Copies, as entities. span is the range of their row keys;
 	// keep lists the properties that they store, nil for all.
 	Copies(span compoundkey.Span, keep []string) tables.Query[T]
-	// GetCopy reads one of these rows. Requests: 1.
+	// GetCopy reads one of the rows that Copies queries. Requests: 1.
 	GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error)
-	// GetPrimary reads the entity that one of these rows belongs to, given the row's key. If a Transform authenticates
-	// copies, it returns ErrNotFound if the entity has no copy there. Requests: 2.
+	// GetPrimary reads the entity to which such a row belongs, given the row's key. If a Transform
+	// authenticates copies, it returns ErrNotFound if the entity has no copy there. Requests: 2.
 	GetPrimary(ctx context.Context, copied tables.Key) (*T, error)
-	// OutsideCopies returns a query of the rows of Implementation.Outside in a table, nil for the repository's own, as
-	// entities.
+	// OutsideCopies returns a query of the rows of Implementation.Outside in a table, as entities. A nil
+	// table means the repository's own.
 	OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T]
-	// GetOutsideCopy reads one of these rows. Requests: 1.
+	// GetOutsideCopy reads one of the rows that OutsideCopies queries. Requests: 1.
 	GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error)
 
-	// Update and Merge are the Repository's methods.
+	// Merge and Update do what the Repository's methods do.
 	Merge(ctx context.Context, v *T, properties ...string) error
 	Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error)
-	// Apply is Insert, Replace or Delete with options, for packages built on a repository. Afterwards Meta.WriteID of
-	// v is the ID of this write, which the rows of ApplyOptions.Beside also have. Requests: as many
-	// as Insert, Replace or Delete makes.
+	// Apply does what Insert, Replace or Delete does, with options, for packages built on a repository.
+	// Afterwards Meta.WriteID of v is the ID of this write; the rows of ApplyOptions.Beside get the same ID.
+	// Requests: as many as Insert, Replace or Delete makes.
 	Apply(ctx context.Context, kind ChangeKind, v *T, options *ApplyOptions) error
 	// Along returns a change for ApplyOptions.Along. incarnation is as in ApplyOptions.
 	Along(kind ChangeKind, v *T, incarnation string) Along
 	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see
-	// Repository.StageInsert. In Companions, the companions of the staged change get ctx, and a ChangeReplace of the value
-	// that GetIn has returned edits the transaction's change of that entity, if it has one. An error in the change is one of
-	// the change that it accompanies.
+	// Repository.StageInsert. Within Companions, ctx is passed to the companions of the staged change. If the
+	// transaction already changes the entity, a ChangeReplace of the value that GetIn has returned edits that
+	// change. An error in a staged change is reported as an error of the change that it accompanies.
 	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T)
-	// StageUnchanged is Stage of an entity as it was read, so that the transaction fails if it has changed since. It adds
-	// nothing if the transaction writes that version of the entity already, and fails with ErrConflict if it writes
-	// another one.
+	// StageUnchanged makes the transaction fail if the entity has changed since it was read. It adds nothing
+	// if the transaction already writes that version of the entity, and fails with ErrConflict if the
+	// transaction writes another version.
 	StageUnchanged(ctx context.Context, x *tables.Transaction, v *T)
-	// GetIn reads an entity as the transaction that Companions was given will leave it: as staged, else as stored. It
-	// returns ErrNotFound if the transaction deletes the entity. Requests: 1 for an entity that the transaction does not
-	// change.
+	// GetIn returns an entity as it will be after the transaction that Companions got: the staged entity, or
+	// else the stored one. It returns ErrNotFound if the transaction deletes the entity. Requests: 1 for an
+	// entity that the transaction does not change.
 	GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error)
-	// CheckUnder is Repository.Check for an entity whose key is still unknown, such as one that depends on something
-	// not yet read. The given key is a substitute of the same length. Requests: 0.
+	// CheckUnder does what Repository.Check does, for an entity whose key is still unknown because it depends
+	// on data that was not read yet. The given key is a substitute of the same length. Requests: 0.
 	CheckUnder(ctx context.Context, key tables.Key, v *T) error
 }
 
@@ -89,8 +89,9 @@ type ApplyOptions struct {
 	// Beside are rows that are written in the entity's transaction. If one of them has changed, nothing is written,
 	// and the error is the same as for a changed entity: ErrConflict, ErrExists or ErrNotFound.
 	Beside Beside
-	// Along are changes of further entities of the same partition and table, of any repositories, which are made in the same
-	// transaction. All of them, and the rows Beside, get one write ID. Errors name a change by Error.Change, from 1 for v.
+	// Along are changes of further entities of the same partition and table, of any repositories, which are
+	// made in the same transaction. All these changes and the rows of Beside get one write ID. Error.Change
+	// of an error is 1 for v, 2 for the first change of Along, and so on.
 	Along []Along
 }
 
@@ -134,8 +135,9 @@ func (b *Binding[T]) Bind(_ rows.Pass, host Host[T]) error {
 // Release is for package patterns. It frees the pattern if NewRepository failed.
 func (b *Binding[T]) Release(rows.Pass) { b.host.Store(nil) }
 
-// CheckApart refuses a name of what, such as "the index", whose row keys (the name, "_" and more) would be among the entities' own. It
-// cannot tell if the schema sets no range of row keys.
+// CheckApart returns an error if rows whose keys are made of the name, "_" and more would lie in own, the
+// range of the entities' row keys. what describes the rows in the error, such as "the index". If own is zero,
+// CheckApart accepts every name.
 func CheckApart(what, name string, own compoundkey.Span) error {
 	if own != (compoundkey.Span{}) && own.Overlaps(compoundkey.Starting(name)) {
 		return fmt.Errorf("the row keys of %s, %s_..., are in Schema.Rows, the range of the entities' own; give it another name, or the schema a smaller range", what, name)

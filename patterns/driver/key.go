@@ -13,7 +13,8 @@ const keySeparator = "\t"
 // JoinKey returns a key as one text, for Fact.Place and the keys of an intent; SplitKey is the inverse.
 func JoinKey(key tables.Key) string { return key.Partition + keySeparator + key.Row }
 
-// SplitKey returns the key that JoinKey has joined. Intents come from a queue, so the text may be another one.
+// SplitKey returns the key that JoinKey has joined. It returns an error for any other text: intents come from
+// a queue, so the text may be forged.
 func SplitKey(text string) (tables.Key, error) {
 	partition, row, ok := strings.Cut(text, keySeparator)
 	if !ok {

@@ -9,7 +9,8 @@ type Layout struct {
 	Split func(p tables.Properties) (*LaidOut, error)
 	// Versions returns the versions of the further rows.
 	Versions func(directory string) ([]string, error)
-	// Rows returns which of the further rows hold the named properties; for nil, all rows.
+	// Rows returns the indexes of the further rows that hold the named properties; if names is nil, of all
+	// further rows.
 	Rows func(directory string, names []string) ([]int, error)
 	// Join reverses Split, given the first row and all further rows that Rows has returned, by index. It returns
 	// ErrOutdated if they belong to different versions; the repository then reads all rows again.
@@ -22,7 +23,7 @@ type Layout struct {
 // LaidOut is an entity's properties, divided into rows.
 type LaidOut struct {
 	First     tables.Properties // of the row under the entity's own key
-	Directory string            // what Join must know of the further rows, stored in the first row; "" if there are none
+	Directory string            // describes the further rows for Join; stored in the first row; "" if there are none
 	Further   []FurtherRow      // at most MaxFurtherRows
 }
 

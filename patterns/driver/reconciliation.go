@@ -16,15 +16,16 @@ type Reconciliation[T any] struct {
 	Entity *T                // nil if the entity does not exist
 	Stored tables.Properties // of the entity, as stored
 	Keys   []string
-	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have forged.
-	// Then check that a key belongs to the entity before you change or delete what it names. It is false for the
-	// writer's own keys.
+	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have
+	// forged. If it is true, check that a key belongs to the entity before you change or delete what the key
+	// names. It is false for the writer's own keys.
 	Received bool
-	// ChangeID identifies the change set whose message names the keys. It is the same in the writer and in every delivery of the
-	// message, and not in the message of another attempt to make the change.
+	// ChangeID identifies the change set whose message names the keys. The writer and every delivery of the
+	// message have the same ChangeID. Another attempt to make the change has another message and another
+	// ChangeID.
 	ChangeID string
-	// NotCommitted reports that the writer knows that its change was refused, so that Reconcile only frees what was reserved for
-	// it. It is false if the outcome is unknown, and for a worker.
+	// NotCommitted reports that the service has refused the writer's change, so that Reconcile only frees the
+	// reservations for it. It is false in a worker, and if the outcome is unknown.
 	NotCommitted bool
 	// Err is set by Reconcile if it cannot reconcile the entity.
 	Err error
@@ -43,8 +44,8 @@ func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[
 	}
 }
 
-// NewReconciliation is for patterns that repair rows of their own outside of any change. r says what may be written,
-// and pattern owns the rows.
+// NewReconciliation is for patterns that repair rows of their own outside of any change. r names the keys
+// that may be written, and pattern owns the rows.
 func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
 	r.pattern = pattern
 	return &r
@@ -78,10 +79,10 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 
 const pass = rows.Open
 
-// namedBy adds the pattern's name to the errors of its rows.
+// namedBy is a Meaning that adds the pattern's name to errors of its rows.
 type namedBy string
 
-// Explain adds the pattern's name. A row that has appeared or disappeared has changed, like any other.
+// Explain adds the pattern's name. It makes ErrConflict of errors that a row has appeared or disappeared.
 func (n namedBy) Explain(e *tables.Error) {
 	e.Pattern = string(n)
 	switch tables.KindOf(e) {

@@ -1,7 +1,8 @@
 // Package bulk plans the bulk writes of a repository: a unit for each entity, and the change sets that write several of them.
 //
-// A repository whose patterns add only rows of the entity itself writes the planned rows. All others plan the entities of a
-// transaction again as one change set, so that its patterns see all of them and one intent names their effects.
+// A repository whose patterns add only rows of the entity itself writes the planned rows. Any other
+// repository plans the entities of a transaction again as one change set, so that its patterns see all of
+// them and one intent names their effects.
 package bulk
 
 import (
@@ -26,7 +27,7 @@ type Writer struct {
 	properties []string
 }
 
-// New returns the Writer of a repository. It returns ErrInvalid for a verb that repositories do not have.
+// New returns the Writer of a repository. It returns ErrInvalid for a verb that repositories do not support.
 func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
 	w := &Writer{engine: r}
 	if options != nil {
@@ -62,8 +63,8 @@ func (b *Writer) Unit(ctx context.Context, v any) (tables.BulkUnit, error) {
 	return u, nil
 }
 
-// streams reports whether entities can hold content that can be read only once, while the entity is stored, and not again for a smaller
-// set.
+// streams reports whether entities can hold content that can be read only once. Such an entity must be
+// written alone, since a refused change set cannot be divided and its content read again.
 func (b *Writer) streams() bool {
 	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
 }
@@ -99,7 +100,7 @@ func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkU
 	return u, err
 }
 
-// together writes the entities of units as one change set, and a single entity like the repository's verb.
+// together writes the entities of units as one change set, and a single entity as the repository's verb does.
 func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
 	if len(units) == 1 && b.verb == tables.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)

@@ -89,7 +89,8 @@ func (t *token) parse(text string, names []string) error {
 	return nil
 }
 
-// plus adds the counts of two reports. The counts of the second report include those of the runs that it resumes.
+// plus adds the counts of two reports. plus adds the counts of two reports. The counts of b also include the
+// runs that b resumes.
 func plus(a, b tables.Report) tables.Report {
 	names := slices.DeleteFunc([]string{a.Unmatched, b.Unmatched}, func(s string) bool { return s == "" })
 	return tables.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,

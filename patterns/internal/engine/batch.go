@@ -15,8 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The members of a set often have copies in one partition, such as that of a global index. The copies of several members are written
-// together, and their entities are read again together. If the service refuses a transaction, its copies are written one by one.
+// The members of a set often have copies in the same partition, such as the partition of a global index. The
+// engine writes the copies of several members in one transaction, and reads their entities again together. If
+// the service refuses a transaction, its copies are written one by one.
 
 // batchRow is one copy of a member, as it is written with others.
 type batchRow struct {
@@ -28,8 +29,9 @@ type batchRow struct {
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
 }
 
-// placeTogether writes the copies of several targets, those of one partition in one transaction. It records each copy that it has written
-// in the target, and leaves the others to reconcileCopies. After an error, the caller must not send anything more.
+// placeTogether writes the copies of several targets, with one transaction for each partition. It records
+// each copy that it has written in the target; reconcileCopies writes the other copies. After an error, the
+// caller must not send anything more.
 func (r *Engine) placeTogether(ctx context.Context, change string, targets []*target) error {
 	if len(targets) < 2 {
 		return nil
@@ -39,7 +41,7 @@ func (r *Engine) placeTogether(ctx context.Context, change string, targets []*ta
 		for _, t := range targets {
 			rows, err := r.copiesOf(p, change, t)
 			if err != nil {
-				return nil // reconcileCopies reports it for its member
+				return nil // reconcileCopies reports the error for the member
 			}
 			all = append(all, rows...)
 		}
@@ -64,7 +66,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 		row := r.copyOperation(p, t.Key, &copies[i], t.seen.row.Properties, t.seen.row.Incarnation, string(t.seen.row.ETag))
 		name := HeldName(p, driver.JoinKey(copies[i].Key))
 		x := batchRow{target: t, name: name, key: row.Key, operations: o.first(row, t.expects(p, name))}
-		switch unknown := t.fresh == nil && t.free == nil; { // as for a worker, whose message does not say which keys are new
+		switch unknown := t.fresh == nil && t.free == nil; { // true in a worker, whose message does not say which keys are new
 		case unknown && Reserves(p):
 			x.other = o.first(row, expectReserved)
 		case unknown:
@@ -75,8 +77,9 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 	return all, nil
 }
 
-// commitTogether writes rows of one table, those of a partition in as few transactions as possible, and calls done for those that are
-// written. A refused row causes no error here: writing it alone shows the reason. The only error is ErrUnknownOutcome.
+// commitTogether writes rows of one table, in as few transactions for each partition as possible, and calls
+// done for the rows that were written. It returns no error for a refused row: the caller writes that row
+// alone and gets the reason. The only error is ErrUnknownOutcome.
 func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string
@@ -138,7 +141,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 	return nil
 }
 
-// reserveTogether reserves the new keys of several members, those of one partition in one transaction.
+// reserveTogether reserves the new keys of several members, with one transaction for each partition.
 func (s *Set) reserveTogether(ctx context.Context, change string) error {
 	if len(s.members) < 2 {
 		return nil
@@ -225,8 +228,9 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	return found, err
 }
 
-// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may belong to another repository: then it is
-// not an entity of this one, and rows that name it may belong to that other entity. Requests: 1 if the keys lie close together.
+// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may be an
+// entity of another repository; then rows that name it as their entity may belong to that repository, too.
+// Requests: 1 if the keys lie close together.
 func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
@@ -238,8 +242,8 @@ func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) 
 	return rows, err
 }
 
-// readTargets reads the entities of targets again. It sets target.now, which is target.seen itself if the entity is unchanged, or
-// target.err.
+// readTargets reads the entities of targets again. For each target it sets target.now, or target.err after a
+// failure. If the entity is unchanged, target.now is the same pointer as target.seen.
 func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) {
 	keys := make([]tables.Key, len(targets))
 	for i, t := range targets {
@@ -264,7 +268,8 @@ func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) 
 	}
 }
 
-// expectation is what a holder of an intent expects under the key of a copy that it is about to write.
+// expectation says what the holder of an intent expects to find stored under the key of a copy, before it
+// writes the copy.
 type expectation uint8
 
 const (
@@ -272,7 +277,7 @@ const (
 	expectReserved                    // the reservation of its own change
 	expectFree                        // nothing
 
-	placeAttempts = 8 // limits the attempts of place if concurrent writers change the row
+	placeAttempts = 8 // maximum number of attempts of place if concurrent writers change the row
 )
 
 // expects returns what is probably stored under the key of a copy. If the expectation is wrong, the service refuses the write.
@@ -286,8 +291,8 @@ func (t *target) expects(p *Pattern, name string) expectation {
 	return expectOwn
 }
 
-// first returns the operations that write a copy if the expectation is right: over the entity's own copy, over the change's own reservation,
-// or under a key that must be free.
+// first returns the operations that succeed if the expectation is right: they overwrite the entity's own
+// copy, fill the change's own reservation, or insert the copy under a free key.
 func (o *OutsideWriter) first(row Operation, e expectation) []Operation {
 	switch e {
 	case expectFree:
@@ -299,7 +304,7 @@ func (o *OutsideWriter) first(row Operation, e expectation) []Operation {
 	return []Operation{row, o.Claim(wire.VerbMerge, row.Key, "")}
 }
 
-// reservation returns the operations that reserve a key for the message's change.
+// reservation returns the operations that reserve a key for the change whose message the writer holds.
 func (o *OutsideWriter) reservation(p *Pattern, key tables.Key) []Operation {
 	row := Operation{Verb: wire.VerbInsert, Key: key, primary: &o.Entity.Row, Meaning: Meaning{Pattern: p.Name, role: roleUnique},
 		outside: outsideFacts{Is: true, Partition: o.Entity.Partition, Reserved: o.change, Term: p.Outside.ReservationTerm}}

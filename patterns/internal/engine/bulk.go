@@ -6,13 +6,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What patterns/internal/bulk needs of a repository and its sets.
+// This file has the parts of Engine and Set that only patterns/internal/bulk uses.
 
 // Fetched are own rows of entities that were read together, nil for one that does not exist.
 type Fetched map[tables.Key]*StoredRow
 
-// FetchOrphans reads together the rows that may be orphaned copies of the entities of changes, so that rebase need not read each.
-// Requests: 0 if there are none, else 1 for each partition if the keys lie close together.
+// FetchOrphans reads, for several changes together, the rows that may be orphaned copies of their entities,
+// so that rebase need not read each row. Requests: 0 if there are none, else 1 for each partition if the keys
+// lie close together.
 func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) error {
 	var keys []tables.Key
 	for _, w := range changes {
@@ -39,8 +40,8 @@ func (r *Engine) InSets() bool {
 	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
 }
 
-// BulkRows is how many rows of entities a transaction of a bulk write takes. If patterns add lists or other entities, half of a transaction
-// is reserved for these.
+// BulkRows returns how many rows of entities a bulk write puts into one transaction. If patterns add lists or
+// other entities, half of a transaction is reserved for these.
 func (r *Engine) BulkRows() int {
 	if len(r.rows)+len(r.companions) > 0 {
 		return tables.MaxTransactionOperations / 2

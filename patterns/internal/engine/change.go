@@ -13,7 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// spills reports whether storing the properties writes something outside.
+// spills reports whether a pattern writes blobs or other objects outside of the table when it stores
+// properties.
 func (r *Engine) spills() bool {
 	return slices.ContainsFunc(r.Transformers, func(t *Pattern) bool { return t.Transform.Stage == driver.StageSpill })
 }
@@ -33,7 +34,7 @@ func (s *Set) preflight(ctx context.Context) error {
 	return s.locate(d, d.check())
 }
 
-// check rejects a plan that the service would not take, without a request.
+// check returns an error for a plan that the service would reject. It makes no request.
 func (d *draft) check() error {
 	if len(d.Writes) == 0 {
 		return nil
@@ -59,7 +60,7 @@ func (d *draft) check() error {
 
 // preflight plans the rows of one member that depend only on the entity.
 func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
-	w.Change.Copies() // so that the preflight and the change share them
+	w.Change.Copies() // cache the copies before w is copied, so that the preflight and the change share the cache
 	if r.spills() {
 		trial := *w // Store writes outside, so it must not run before the intent is stored
 		state := *trial.Change.State
@@ -91,11 +92,11 @@ func (r *Engine) Located(w *Work, err error) error {
 	})
 }
 
-// rebase reads the entity's own row if what the caller read is not enough to plan the change. For an entity that was
-// read through a copy, it compares the copy with the own row: a program without the index may have changed the entity
-// and orphaned the copy, so the copy's ETag would not detect it. It also finds orphaned copies under the keys of the
-// entity's indexes, to be claimed or removed. Requests: 0 for an entity that was read by its own key and lists all
-// indexes.
+// rebase reads the entity's own row if the caller's value does not have enough data to plan the change. For
+// an entity that was read through a copy, it compares the copy with the own row: a program without the index
+// may have changed the entity without the copy, so the copy's ETag would not detect that change. It also
+// finds orphaned copies under the keys of the entity's indexes, to be claimed or removed. Requests: 0 for an
+// entity that was read by its own key and lists all indexes.
 func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	old := w.Change.Old
 	if old == nil {
@@ -130,7 +131,7 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 			return &tables.Error{Key: old.Key, Kind: tables.ErrConflict}
 		}
 		own := *old
-		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // a copy outside has the write ID of its own transaction
+		own.Row, own.Version, own.WriteID, own.Carried = old.Key.Row, "", row.WriteID, row.carried // the write ID of a copy in another partition is not the entity's: the copy was written in a transaction of its own
 		w.Change.Old, w.Etag = &own, row.ETag
 	}
 	var keys []tables.Key
@@ -155,13 +156,14 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// claimOrphan reads the row that has an index key which the change needs. The change may claim the row if it is an
-// orphaned copy of a program without this index: a copy of the entity itself, of a deleted entity, or of one that was
-// written since and has other keys now. The row's ETag detects an owner that writes it again meanwhile.
+// claimOrphan reads the row that has an index key which the change needs. The change may claim the row if it
+// is an orphaned copy, which a program without this index leaves when it writes an entity: a copy of the
+// entity itself, of a deleted entity, or of an entity that now has other keys. If the owner writes the row
+// again meanwhile, the row's ETag changes and the claim fails.
 func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return true, false // released since
+		return true, false // the key was released since
 	}
 	if err != nil || !row.isNearCopy() {
 		return false, false
@@ -173,7 +175,7 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (ag
 			own, err = nil, nil
 		}
 		if err != nil || own != nil && (own.WriteID == row.WriteID || !r.Owns(own)) {
-			return false, false // another type's copies are its own business
+			return false, false // a copy of an entity of another type must not be claimed
 		}
 		owner, own, err := r.LoadOwn(ctx, op, of, own)
 		if err != nil {
@@ -236,7 +238,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 	return err
 }
 
-// transform converts properties into those to store.
+// transform converts properties into the properties to store.
 func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error) {
 	for _, t := range r.Transformers {
 		var err error
@@ -247,9 +249,9 @@ func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) 
 	return p, nil
 }
 
-// checkMirror computes the entity's keys from the properties that a later read will return, and compares them. Keys
-// that depend on anything else, such as a time zone or a field that is not stored, would differ after the next read
-// and orphan rows permanently.
+// checkMirror computes the entity's keys from the properties that a later read will return, and compares
+// them. A key that depends on anything else, such as a time zone or a field that is not stored, would differ
+// after the next read, and the row under the old key would never be removed.
 func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	v, mirror := c.Entity, r.Codec.New()
 	if err := r.Codec.Decode(p, mirror); err != nil {
@@ -298,7 +300,8 @@ func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, e
 	*tables.StateOf(pass, meta) = next
 }
 
-// MemberOf names everything outside that a change can touch.
+// MemberOf returns the member of an intent for a change: it names every key outside of the partition that the
+// change can touch.
 func (r *Engine) MemberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &m); err != nil {

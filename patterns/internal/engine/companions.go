@@ -17,7 +17,7 @@ type staged struct {
 	x       *tables.Transaction
 	changes []stagedChange
 
-	set *Set  // the set for which a pattern stages companions; nil for a transaction of the program
+	set *Set  // the set to which a pattern adds companions; nil for a transaction of the program
 	err error // set if a pattern has tried to commit the transaction
 }
 
@@ -26,7 +26,7 @@ type stagedChange struct {
 	number  int
 	engine  *Engine
 	prepare func(ctx context.Context) (*Work, error)
-	touches bool            // the entity is staged unchanged, so that its ETag is checked
+	touches bool            // set by StageUnchanged: the transaction only checks the entity's ETag
 	edited  any             // the value that a pattern has staged as replacement; GetIn may have returned it
 	context context.Context // context with which a pattern has staged it, for the companions of the change; nil for the caller's own
 }
@@ -119,8 +119,8 @@ func (r *Engine) StageUnchanged(ctx context.Context, x *tables.Transaction, v an
 	c.context, c.touches = ctx, true
 }
 
-// accompany lets the patterns add companions to the members, first to the caller's. It drops the companions of an earlier plan, and the
-// edits that their patterns made to the caller's entities.
+// accompany calls the patterns' Companions for the members, first for the caller's. Before that it discards
+// the companions of an earlier plan and the edits that patterns then made to the caller's entities.
 func (s *Set) accompany(ctx context.Context) error {
 	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
 	for _, w := range s.own {
@@ -137,7 +137,8 @@ func (s *Set) accompany(ctx context.Context) error {
 	return nil
 }
 
-// accompanyOne lets the patterns of one member add its companions, and the companions of these.
+// accompanyOne calls Companions of the patterns of one member, and does the same for each companion that they
+// add.
 func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	for _, p := range w.engine.companions {
 		x := w.engine.Table.NewTransaction()
@@ -164,11 +165,12 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// maxMembers limits the entities of a set: each needs at least one row, and patterns could stage changes of each other's entities
-// endlessly.
+// maxMembers limits the entities of a set, since each needs at least one row. Without a limit, two patterns
+// that stage changes of each other's entities would never end.
 const maxMembers = tables.MaxTransactionOperations
 
-// addCompanion adds a change that pattern p has staged beside member w, or edits the member that the set has of that entity.
+// addCompanion adds a change that pattern p has staged beside member w, or edits the change of that entity if
+// the set already has one.
 func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stagedChange) error {
 	for _, m := range s.members {
 		if c.edited != nil && m.lent == c.edited {
@@ -182,7 +184,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 	w.engine, w.number, w.companionOf, w.Change.Companion = c.engine, beside.number, p.Name, true
 	if m := s.memberOf(c.engine, w.Change.Key); m != nil {
 		if c.touches && m.Etag == w.Etag {
-			return nil // the transaction writes it under the ETag already
+			return nil // the transaction already writes the entity under this ETag
 		}
 		if c.touches {
 			return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}

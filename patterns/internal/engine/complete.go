@@ -19,7 +19,7 @@ func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
 	if len(beside) == 0 {
 		return nil
 	}
-	return r.completeBy(ctx, w, r.completers) // all patterns, since each gets the entity as the caller gave it
+	return r.completeBy(ctx, w, r.completers) // call all patterns again, since each must get the entity as the caller gave it
 }
 
 func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern) error {
@@ -32,7 +32,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	w.Change.State.Given = w.merges
 	v := r.Codec.Copy(w.given)
 	w.Change.Entity, w.Entity, w.edited = v, v, false
-	var before tables.Properties // needed for a merge only; other kinds of change send all properties
+	var before tables.Properties // only a merge needs it; other kinds of change send all properties
 	if w.Change.Kind == driver.ChangeMerge {
 		var err error
 		if before, err = r.Codec.Encode(v); err != nil {
@@ -57,7 +57,7 @@ func (r *Engine) handBack(w *Work) {
 	}
 }
 
-// mergeCompleted adds the properties that patterns have changed to those that a merge sends.
+// mergeCompleted adds the properties that patterns have changed to the properties that a merge sends.
 func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error {
 	after, err := r.Codec.Encode(v)
 	if err != nil {

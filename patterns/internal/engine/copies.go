@@ -20,8 +20,8 @@ type EntityCopies struct {
 // CopiesOf returns the copies of an entity without caching: each call asks the pattern.
 func CopiesOf(entity any) EntityCopies { return EntityCopies{entity: entity} }
 
-// keptCopiesOf caches the copies of an entity during a change, so that a pattern's key function, which is the
-// program's own and may be slow, runs once per entity.
+// keptCopiesOf caches the copies of an entity during a change, so that a pattern's key function runs only
+// once per entity. The program provides that function, and it may be slow.
 func keptCopiesOf(entity any) EntityCopies {
 	return EntityCopies{entity: entity, near: map[*Pattern][]driver.Copy{}, outside: map[*Pattern][]driver.OutsideCopy{}}
 }

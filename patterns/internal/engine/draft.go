@@ -17,7 +17,7 @@ import (
 type draft struct {
 	Writes []tables.RawWrite
 	set    *Set
-	of     []rowOf // what each write belongs to
+	of     []rowOf // by write: the member to which it belongs
 	parts  []part  // by member
 	rowsAt int     // index of the first row that Apply's caller has added
 
@@ -27,7 +27,7 @@ type draft struct {
 // rowOf says to which member a row of a draft belongs.
 type rowOf struct {
 	member *Work // nil for a row that belongs to several
-	number int   // of the caller's change
+	number int   // number of the caller's change
 }
 
 // part is the plan of one member.
@@ -39,7 +39,8 @@ type part struct {
 	next   *tables.State // prior state of the entity after the commit
 }
 
-// removal is a row that an entity no longer has. It is not removed if another member gets it.
+// removal is a row that an entity no longer has. If another member gets a row with the same key, the row is
+// overwritten and not removed.
 type removal struct {
 	of  rowOf
 	row Operation
@@ -50,7 +51,8 @@ func (d *draft) begin(w *Work, next *tables.State) *part {
 	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
 }
 
-// end adds the plan of a member. The rows of a companion are its pattern's, and a conflict on one of them makes the set retry.
+// end adds the plan of a member. The rows of a companion count as rows of the pattern that has added it, and
+// a conflict on one of them makes the set retry.
 func (d *draft) end(p *part) {
 	d.parts = append(d.parts, *p)
 	pattern := p.member.companionOf
@@ -64,7 +66,7 @@ func (d *draft) end(p *part) {
 	}
 }
 
-// accompany marks a row as that of a companion.
+// accompany marks a row as a row of a companion.
 func (m *Meaning) accompany(pattern string) {
 	m.Pattern = pattern
 	if m.role == roleEntity {
@@ -113,7 +115,7 @@ func (r *Engine) plan(w *Work, d *draft) error {
 		p.next.Incarnation = c.incarnation
 	}
 	if p.next.Incarnation == "" {
-		p.next.Incarnation = rowwriter.NewWriteID() // an insert, or an entity that was not written by a repository
+		p.next.Incarnation = rowwriter.NewWriteID() // an insert, or the entity was not written by a repository
 	}
 	if c.Kind != driver.ChangeDelete {
 		if err := r.planRows(c, p, w.merged); err != nil {
@@ -180,8 +182,9 @@ func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
 	d.add(write, rowOf{number: w.number})
 }
 
-// addRemovals adds the removals of all members. If one member gives up a row and another gets it, as when two entities swap an index key,
-// the row is overwritten and not removed; the own row of the entity that had it guards it by its ETag.
+// addRemovals adds the removals of all members. If one member gives up a row and another gets it, as when two
+// entities swap an index key, the row is overwritten and not removed. The transaction checks the ETag of the
+// own row of the entity that had the row before, so no concurrent change of it is lost.
 func (d *draft) addRemovals() {
 	for _, x := range d.removals {
 		at := slices.IndexFunc(d.Writes, func(w tables.RawWrite) bool { return w.Key == x.row.Key })
@@ -194,7 +197,7 @@ func (d *draft) addRemovals() {
 			d.Writes[at].Verb, d.Writes[at].Meaning = wire.VerbReplace, &m
 			continue
 		}
-		d.add(x.row.write(), x.of) // CheckWrites names the two changes
+		d.add(x.row.write(), x.of) // CheckWrites returns an error that names the two changes
 	}
 	d.removals = nil
 }
@@ -204,7 +207,7 @@ func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
 	v := c.Copies()
 	stored := c.Stored
 	if own := &r.Schema.Own; c.Kind == driver.ChangeMerge && len(own.Properties()) > 0 {
-		whole, err := r.Codec.Encode(c.Entity) // Stored may hold no more than the merged properties
+		whole, err := r.Codec.Encode(c.Entity) // for a merge, Stored may hold only the merged properties
 		if err != nil {
 			return err
 		}
@@ -224,7 +227,7 @@ func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
 	p.next.Prior, p.next.Kept = known, p.next.Copies != "" || known.several()
 	old := priorOf(c.Old).rows
 	if r.Layout != nil {
-		merged = nil // the first row is replaced, since it holds little beside its directory
+		merged = nil // replace the first row, since it holds little beside the layout's directory
 	}
 	for i := range rows {
 		if c.Kind == driver.ChangeMerge && rows[i].unchanged(old) {

@@ -17,8 +17,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Engine stores entities of one type as pointers, without knowing the type at compile time; Repository adds the type.
-// A generic engine would be compiled once for each type.
+// Engine stores entities of one type as pointers, without knowing the type at compile time; Repository adds
+// the type. If it were generic, the compiler would generate its code for each type.
 type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
@@ -32,7 +32,7 @@ type Engine struct {
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
-	intents      []*Pattern // those that complete entities after the others, and then those that are Last
+	intents      []*Pattern // patterns with OutsideKeys, sorted: those that complete entities come after the others, and those with Last at the end
 	completers   []*Pattern
 	rememberers  []*Pattern
 	Transformers []*Pattern // in order of writing
@@ -49,7 +49,8 @@ type Schema struct {
 	MaxAttempts int
 }
 
-// Register registers the engine with its Runner for intents whose writer died, if changes have effects outside.
+// Register registers the engine with its Runner, which then calls it for intents whose writer died. It does
+// nothing if changes have no effects outside of the partition.
 func (r *Engine) Register() error {
 	if !r.ReachesOut() {
 		return nil
@@ -101,8 +102,8 @@ func (r *Engine) Compose() (err error) {
 	return err
 }
 
-// refuseClearText rejects a type with encrypted properties if no pattern encrypts them. Without this check, a missing
-// encryption would only be visible in stored data.
+// refuseClearText rejects a type with encrypted properties if no pattern encrypts them. Without this check,
+// nobody would notice a missing encryption before looking at stored data.
 func (r *Engine) refuseClearText() error {
 	if slices.ContainsFunc(r.Transformers, func(p *Pattern) bool { return p.Transform.Stage == driver.StageEncrypt }) {
 		return nil
@@ -136,7 +137,7 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Sour
 	return &src
 }
 
-// Loads returns the Load of a source: nil for a row that yields no entity.
+// Loads adapts a function that loads entities to Source.Load.
 func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *tables.RawRow, []string) (any, error) {
 	return func(ctx context.Context, raw *tables.RawRow, selected []string) (any, error) {
 		return load(ctx, RowOf(raw), selected)
@@ -148,7 +149,7 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	src := tables.Source{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
 		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable}
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
-		src.Known = nil // patterns see every stored property
+		src.Known = nil // patterns need every stored property
 	}
 	src.System = append(src.System, r.sealed()...)
 	own := &r.Schema.Own
@@ -157,7 +158,7 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 	}
 	src.System = append(src.System, own.Properties()...)
 	src.Span, src.Where, src.Skips = own.Span, own.Conditions(), own.Span == (compoundkey.Span{}) || own.Mine != nil || r.Layout != nil
-	src.Problems = true // Load drops the rows with problems that are not the repository's
+	src.Problems = true // Load gets rows with problems, too, and skips those that do not belong to the repository
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !r.Owns(row) {
 			return nil, nil

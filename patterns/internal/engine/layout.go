@@ -33,7 +33,7 @@ func furtherRowKey(rowKey string, index int) string {
 type spreading struct {
 	layout *Pattern // nil for none
 	stored tables.Properties
-	read   bool            // the properties were read from stored rows
+	read   bool            // whether the properties were read from stored rows
 	whole  *driver.LaidOut // the layout of all of stored, computed once for the entity and its whole copies
 }
 
@@ -42,9 +42,9 @@ func (r *Engine) Spreading(stored tables.Properties) *spreading {
 	return &spreading{layout: r.Layout, stored: stored}
 }
 
-// spreadAsRead returns the spreading of a row that was read: it produces the stored rows, with keys and versions, but
-// without the properties of further rows. For an outside copy it is empty, since the copy does not describe the
-// entity's rows.
+// spreadAsRead returns the spreading of a row that was read: it produces the stored rows, with keys and
+// versions, but without the properties of further rows. For an outside copy it returns a spreading without
+// rows, since the copy does not describe the entity's rows.
 func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	s := r.Spreading(row.Properties)
 	s.read = true
@@ -89,7 +89,7 @@ func (s *spreading) layOut(keep []string) (*driver.LaidOut, error) {
 	if keep != nil {
 		laid, err := s.layout.Layout.Split(s.stored.Only(keep))
 		for i := 0; err == nil && s.read && i < len(laid.Further); i++ {
-			laid.Further[i].Version = "" // unknown, since nothing that was read describes how the copy is stored
+			laid.Further[i].Version = "" // unknown, since the row that was read does not describe the rows of the copy
 		}
 		return laid, err
 	}
@@ -119,8 +119,8 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key
 	return rows, nil
 }
 
-// unchanged reports whether a further row is already stored in this version. The entity's own row is always written,
-// so its ETag guards all rows.
+// unchanged reports whether a further row is already stored in this version. The entity's own row is always
+// written under its ETag, so a concurrent change of any row makes the transaction fail.
 func (row *PlannedRow) unchanged(old []PlannedRow) bool {
 	return row.version != "" && slices.ContainsFunc(old, func(o PlannedRow) bool {
 		return o.RowKey == row.RowKey && o.version == row.version
@@ -159,8 +159,8 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 	return nil
 }
 
-// furtherRows reads some of an entity's further rows by index: consecutive ones by one query, others by point reads.
-// It omits missing rows. Requests: the pages of the query, or 1 for each row.
+// furtherRows reads some of an entity's further rows by index: consecutive rows by one query, others by point
+// reads. It omits missing rows. Requests: the pages of the query, or 1 for each row.
 func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []int) (map[int]tables.Properties, error) {
 	rows := make(map[int]tables.Properties, len(wanted))
 	keys, byKey := make([]tables.Key, len(wanted)), make(map[string]int, len(wanted))

@@ -21,8 +21,9 @@ func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, 
 	return v, err
 }
 
-// LoadStored is load, and also returns the row that the entity was made from, with the stored properties of all its
-// rows. If the content of further rows or outside is replaced during the read, it reads everything again.
+// LoadStored is load, and also returns the row that the entity was made from, with the stored properties of
+// all its rows. If the content of further rows or of blobs is replaced during the read, it reads everything
+// again.
 func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if row.Problem != nil {
 		return nil, nil, &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
@@ -80,7 +81,7 @@ func asGarbled(err error) error {
 // ErrNoLayout is the cause if a repository without a Layout reads an entity of several rows.
 var ErrNoLayout = errors.New("the entity is spread over several rows, but the repository has no Layout; attach widentities.New")
 
-// loadOnce is one attempt of loadStored.
+// loadOnce is one attempt of LoadStored.
 func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	key := row.Key
 	if row.IsCopy {
@@ -117,7 +118,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 	return v, &read, nil
 }
 
-// undoTransforms converts stored properties into the entity's.
+// undoTransforms converts stored properties into the properties of the entity.
 func (r *Engine) undoTransforms(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	if len(r.Transformers) == 0 {
 		return p, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// sealed names the properties that every copy holds and every projection reads.
+// sealed returns the names of the properties that every copy must hold and every projection must read,
+// because an authentication needs them.
 func (r *Engine) sealed() []string {
 	if r.seals == nil {
 		return nil
@@ -17,7 +18,8 @@ func (r *Engine) sealed() []string {
 	return r.seals.Transform.Authentication.Properties
 }
 
-// keeps returns the properties of copies that must store the named ones, nil for all.
+// keeps returns the properties that copies store if a pattern asks for the named ones: these and the sealed
+// ones. Nil means all properties.
 func (r *Engine) keeps(names []string) []string {
 	if names == nil || r.seals == nil {
 		return names
@@ -38,7 +40,7 @@ func (r *Engine) sealCopies() {
 	}
 }
 
-// edited returns a pattern's function whose copies are edited.
+// edited returns a function that calls copiesOf and applies edit to each copy.
 func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]C, error) {
 	return func(v any) ([]C, error) {
 		copies, err := copiesOf(v)
@@ -50,9 +52,10 @@ func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]
 	}
 }
 
-// loadCopy is load for a copy. If a pattern authenticates copies, it also checks that the entity belongs under the
-// copy's key. A partial copy without proof is compared with the current entity: if the entity is gone, or has no copy
-// under the key, the copy is stale or forged, and loadCopy skips it.
+// loadCopy does for a copy what load does for the entity's own row. If a pattern authenticates copies, it
+// also checks that the entity belongs under the copy's key. A partial copy without proof is compared with the
+// current entity: if the entity is gone, or has no copy under the key, the copy is stale or forged, and
+// loadCopy skips it.
 func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
@@ -84,8 +87,8 @@ func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredR
 	return v, nil
 }
 
-// belongsUnder reports whether an entity has a copy under a key of a table. If the key function rejects the entity, it
-// has none.
+// belongsUnder reports whether an entity has a copy under a key of a table. If the key function rejects the
+// entity, the result is false.
 func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
 	if !outside {
 		for _, p := range r.Copies {

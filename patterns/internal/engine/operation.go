@@ -19,7 +19,7 @@ type Operation struct {
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	properties tables.Properties
 
-	incarnation string // these six are written if not empty or nil
+	incarnation string // this field and the next five are written unless they are empty
 	copies      string
 	primary     *string
 	layout      string
@@ -32,7 +32,7 @@ type Operation struct {
 type Meaning struct {
 	Pattern string // the pattern that owns the row, "" for the entity's own
 	role    role
-	owner   azcore.ETag // of roleStale: ETag of the entity when it had the row
+	owner   azcore.ETag // for roleStale: ETag that the entity had when it had the row
 }
 
 // role determines how the failure of an operation is handled.
@@ -41,7 +41,7 @@ type role uint8
 const (
 	roleEntity  role = iota
 	roleUnique       // a row that must be new: if it exists, ErrDuplicate
-	roleStale        // the removal of a row that may already be gone
+	roleStale        // the removal of a row that may no longer exist
 	roleShared       // a row that other entities change as well: retry on conflict
 	roleBeside       // a row of Apply's caller, who handles a conflict
 	roleClaimed      // an orphaned copy that is claimed under its ETag: retry on conflict
@@ -63,7 +63,7 @@ func MeaningOf(w *tables.RawWrite) Meaning {
 	return Meaning{}
 }
 
-// write returns the row as it is sent.
+// write returns the row in the form in which it is sent.
 func (o *Operation) write() tables.RawWrite {
 	w := tables.RawWrite{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
 	if o.Meaning != (Meaning{}) {
@@ -94,7 +94,7 @@ func (o *Operation) system() (all tables.Properties) {
 	return o.outside.append(all)
 }
 
-// check rejects a row that the service would not store.
+// check returns an error for a row that the service would not store.
 func (o *Operation) check() error {
 	w := o.write()
 	if _, e := w.Check(); e != nil {

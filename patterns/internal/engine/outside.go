@@ -48,13 +48,15 @@ func (f *outsideFacts) append(row tables.Properties) tables.Properties {
 // it, and all index keys sort before it.
 const ClaimPrefix = "\uFFFC"
 
-// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and the reservation, so a
-// transaction on the copy and its claim succeeds only for the owner.
+// ClaimKey is the key of the row that names the owner of a copy. It is derived from the copy, the entity and
+// the reservation, so only a writer that knows the present owner can write the copy and its claim in one
+// transaction.
 func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, entity.Partition, entity.Row, reserved)}
 }
 
-// rememberOutside lists the keys of an entity's outside copies. If a key function rejects the entity, it made none.
+// rememberOutside lists the keys of an entity's outside copies. For a pattern whose key function rejects the
+// entity it lists none, since the pattern has written none.
 func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	var list []outsideCopy
 	for _, p := range r.Outside {
@@ -69,7 +71,7 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	return list
 }
 
-// nameOutside lists the outside copies that a change can touch, and records which of them it adds.
+// nameOutside lists the outside copies that a change can touch, and records which of them the change adds.
 func (r *Engine) nameOutside(w *Work, m *intents.Member) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {
@@ -117,7 +119,7 @@ func (r *Engine) preflightOutside(w *Work) error {
 // anyETag is as long as the service's ETags, to compute the size of rows that will contain one.
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
-// checkOutsideMirror is checkMirror for the outside copies.
+// checkOutsideMirror does for outside copies what checkMirror does for the entity's own keys.
 func (r *Engine) checkOutsideMirror(given, mirror EntityCopies) error {
 	for _, p := range r.Outside {
 		a, err := given.Outside(p)
@@ -132,7 +134,7 @@ func (r *Engine) checkOutsideMirror(given, mirror EntityCopies) error {
 	return nil
 }
 
-// OutsideSource is the source of the rows of Outside.Copies in a table, as entities.
+// OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities.
 func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Table, src.Kept = table, keep

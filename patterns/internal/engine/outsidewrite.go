@@ -15,9 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// OutsideWriter writes one pattern's copies of one entity, for one message. It writes each copy in one transaction
-// with the claim that names its owner: if the copy belongs to another entity by then, the service rejects even a
-// delayed write.
+// OutsideWriter writes one pattern's copies of one entity, for one message. It writes each copy in one
+// transaction with the claim that names the copy's owner. If the copy belongs to another entity when a
+// delayed write arrives, the service rejects the write.
 type OutsideWriter struct {
 	Table  *tables.Table
 	Entity tables.Key
@@ -50,9 +50,10 @@ func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.Out
 		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
-// reconcileCopies reconciles one pattern's copies that the intent names for an entity with a snapshot of it: it writes the
-// required copies before it removes the others, so that the entity can always be found. It returns ErrDuplicate, for
-// keys that belong to another entity, after all others are done.
+// reconcileCopies makes one pattern's copies of an entity match a snapshot of the entity, under the keys that
+// the intent names. It writes the required copies before it removes the others, so that readers can always
+// find the entity. If some keys belong to another entity, it first reconciles all others, then returns
+// ErrDuplicate.
 func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string, t *target) error {
 	seen := t.seen
 	o := &OutsideWriter{Table: p.Outside.Table, Entity: t.Key, change: change, own: t.Outside[p.Name]}
@@ -63,7 +64,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 	var taken error
 	for i := range copies {
 		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
-			continue // not named by this message
+			continue // this message does not name the key
 		}
 		if slices.Contains(t.placed, HeldName(p, driver.JoinKey(copies[i].Key))) {
 			continue
@@ -96,7 +97,8 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 	return taken
 }
 
-// hasCopy reads whether an entity currently has an outside copy under a key. seen is its last snapshot.
+// hasCopy reads the entity again and reports whether it requires an outside copy under a key. seen is the
+// entity's last snapshot.
 func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key, seen *snapshot) (bool, error) {
 	now, err := r.refresh(ctx, "Reconcile", entity, seen)
 	if err != nil {
@@ -117,7 +119,7 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool,
 		switch {
 		case err == nil || errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case errors.Is(err, tables.ErrDuplicate): // of claim: the key is taken
+		case errors.Is(err, tables.ErrDuplicate): // claim returned it: the key is taken
 			try, err = o.claimOwn(ctx, row, "", unclaimed)
 			if errors.Is(err, errOthersReservation) {
 				return nil
@@ -128,9 +130,9 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool,
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrNotFound) && mayFill: // of update: the claim does not exist, or is still that of the reservation
+		case errors.Is(err, tables.ErrNotFound) && mayFill: // update returned it: the claim does not exist, or it is still the claim of the reservation
 			try, mayFill = fill, false
-		case errors.Is(err, tables.ErrNotFound): // of update and fill: the claim does not exist
+		case errors.Is(err, tables.ErrNotFound): // update and fill returned it: the claim does not exist
 			unclaimed = unclaimed || len(try) == len(fill)
 			try = claim
 		case errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrConflict): // the claim exists, or the copy changed
@@ -142,15 +144,16 @@ func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool,
 	return &tables.Error{Key: row.Key, Kind: tables.ErrConflict}
 }
 
-// errOthersReservation: another change of the entity has reserved the key. It may be in progress or dead; its own
-// message fills the key or frees it. If this change took over the reservation and freed the key, a third party could
-// take it before the other change sends its transaction.
+// errOthersReservation reports that another change of the entity has reserved the key. That change may be in
+// progress, or its writer may have died; the holder of its message fills or frees the key. If this change
+// took over the reservation and freed the key, another entity could take the key before the other change
+// sends its transaction.
 var errOthersReservation = errors.New("reserved by another change of the entity, which is under way or was given up; its intent fills or frees it")
 
-// claimOwn plans how to replace a copy that belongs to the entity although its claim does not match: the change itself
-// reserved it, or its claim was lost. It returns nil if no row exists any more. unclaimed means that the claim of the
-// change's own reservation was lost: then a reserved row is filled in place, since another entity could take a key
-// that is free for a moment.
+// claimOwn plans how to replace a copy that belongs to the entity although its claim does not match: the
+// change itself reserved it, or its claim was lost. It returns nil if no row exists any more. unclaimed means
+// that the claim of the change's own reservation was lost. claimOwn then fills the reserved row in place: if
+// it deleted the row first, another entity could take the key.
 func (o *OutsideWriter) claimOwn(ctx context.Context, row Operation, reserve string, unclaimed bool) ([]Operation, error) {
 	there, err := readSystem(ctx, o.Table, row.Key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -188,7 +191,7 @@ func OwnerOf(row *StoredRow) error {
 	return fmt.Errorf("entity (%q, %q) owns this key", row.Outside.Partition, row.Primary)
 }
 
-// remove deletes the entity's own copy under a key, and no other.
+// remove deletes the copy under a key if it belongs to the entity.
 func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 	err := o.removeClaimed(ctx, key, "")
 	if errors.Is(err, tables.ErrNotFound) {
@@ -197,11 +200,11 @@ func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 	return err
 }
 
-// removeReserved is remove for patterns that reserve keys. If the entity has released a key and taken it again, the
-// key must never be free in between, or another entity could take it. So it deletes the copy under the ETag that it
-// had before the snapshot of the entity without the key: a change that takes the key again first waits until the old
-// copy is gone, so its copy has another ETag. Requests: 1 if there is nothing to remove, else 3, or 2 for a
-// reservation.
+// removeReserved does what remove does, for patterns that reserve keys. An entity may release a key and take
+// it again later; a delayed removal must not delete the later copy, or another entity could take the key. So
+// removeReserved reads the copy's ETag, then the entity, and deletes the copy under that ETag only if the
+// entity does not have the key. A later change that takes the key again waits until the old copy is deleted,
+// so its copy has another ETag. Requests: 1 if there is nothing to remove, else 3, or 2 for a reservation.
 func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
 		there, err := readSystem(ctx, o.Table, key)
@@ -232,12 +235,13 @@ func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has 
 	return &tables.Error{Key: key, Kind: tables.ErrConflict}
 }
 
-// owns reports whether a row is a copy of the entity, or reserved for one.
+// owns reports whether a row is a copy of the entity, or a reservation for such a copy.
 func (o *OutsideWriter) owns(row *StoredRow) bool {
 	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
 }
 
-// removeClaimed deletes a copy with one of its claims. It returns ErrNotFound if the claim does not exist.
+// removeClaimed deletes a copy together with one of its claims. It returns ErrNotFound if the claim does not
+// exist.
 func (o *OutsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
 	claim := o.Claim(wire.VerbDelete, key, reserved)
 	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})

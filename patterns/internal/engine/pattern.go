@@ -15,7 +15,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Pattern is a driver.Implementation whose T is unknown at compile time. Its fields have the same meaning.
+// Pattern is the form of a driver.Implementation whose T is unknown at compile time. Its fields have the same
+// meaning.
 type Pattern struct {
 	Name        string
 	Copies      func(entity any) ([]driver.Copy, error)
@@ -33,7 +34,7 @@ type Pattern struct {
 	Audit       *Audit
 }
 
-// Outside is a driver.Outside.
+// Outside is a driver.Outside without the type parameter.
 type Outside struct {
 	Table           *tables.Table
 	Copies          func(entity any) ([]driver.OutsideCopy, error)
@@ -41,7 +42,7 @@ type Outside struct {
 	ReservationTerm time.Duration
 }
 
-// Transform is a driver.Transform.
+// Transform is a driver.Transform without the type parameter.
 type Transform struct {
 	Stage          driver.Stage
 	Store          func(ctx context.Context, c *Change, p tables.Properties) (tables.Properties, error)
@@ -52,7 +53,7 @@ type Transform struct {
 	Authentication *driver.Authentication
 }
 
-// Audit is a driver.Audit.
+// Audit is a driver.Audit without the type parameter.
 type Audit struct {
 	Expected func(entity any) ([]driver.Fact, error)
 	List     func(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error]
@@ -60,7 +61,7 @@ type Audit struct {
 	Remove   func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
 }
 
-// Reconciliation is a driver.Reconciliation.
+// Reconciliation is a driver.Reconciliation without the type parameter.
 type Reconciliation struct {
 	Key          tables.Key
 	Entity       any
@@ -72,7 +73,7 @@ type Reconciliation struct {
 	Err          error
 }
 
-// compile checks a pattern, and sorts it into the lists of what it contributes.
+// compile checks a pattern, and adds it to the engine's lists of patterns with copies, transforms, and so on.
 func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	if p.Name == "" || strings.HasPrefix(p.Name, rows.Prefix) || strings.Contains(p.Name, copyNameSeparator) {
 		return fmt.Errorf("pattern %d is named %q; a name must not be empty, contain a comma or begin with %s", len(others)+1, p.Name, rows.Prefix)
@@ -107,7 +108,8 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	return nil
 }
 
-// check rejects an implementation with a function that requires another, missing one.
+// check returns an error if the implementation has a function but lacks another function that the first
+// requires.
 func (p *Pattern) check() error {
 	switch {
 	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
@@ -128,9 +130,10 @@ func (p *Pattern) check() error {
 	return nil
 }
 
-// PatternError adds the pattern's name to an error. objection is the kind for an error that is not from the library, the service or the
-// transport: ErrInvalid on writing, ErrGarbled on reading. On writing, a pattern's ErrNotFound becomes ErrMissingReference, so that
-// ErrNotFound always concerns the entity itself.
+// PatternError adds the pattern's name to an error. objection is the kind for an error that the pattern
+// itself has made, without the library, the service or the transport: ErrInvalid on writing, ErrGarbled on
+// reading. On writing, a pattern's ErrNotFound becomes ErrMissingReference, so that ErrNotFound always
+// concerns the entity itself.
 func PatternError(p *Pattern, err, objection error) error {
 	e := tables.FailureOf(pass, err)
 	of, ours := err.(*tables.Error)

@@ -13,11 +13,12 @@ type PlannedRow struct {
 	Pattern    string // "" for the entity's own rows
 	RowKey     string
 	Properties tables.Properties
-	Layout     string // as in storedRow
+	Layout     string // as in StoredRow
 	version    string // of a further row
 }
 
-// rowsOf returns all rows that depend only on the entity: its own first, its further rows by layout, its copies.
+// rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its
+// layout, then its copies.
 func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
 	s := r.Spreading(stored)
 	rows, err := s.Spread(nil, "", key, nil)
@@ -57,8 +58,9 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 // copyNameSeparator separates the names in a row's list of copies.
 const copyNameSeparator = ","
 
-// NamesCopies reports whether a row's list contains a pattern. A copy that the row does not list may be missing, stale
-// or another entity's: the pattern was attached later, or a program without it wrote the row.
+// NamesCopies reports whether a row's list contains a pattern. If the row does not list a copy, the pattern
+// was attached later, or a program without the pattern wrote the row. That copy may be missing or stale, or
+// belong to another entity.
 func NamesCopies(list, pattern string) bool {
 	for name := range strings.SplitSeq(list, copyNameSeparator) {
 		if name == pattern {
@@ -72,9 +74,10 @@ func repeats(rows []PlannedRow, rowKey string) bool {
 	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
 }
 
-// Remember returns the prior state that the next change of a stored entity needs: the keys of all of its rows but the
-// first, and what the patterns' Prior returns. row has all stored properties; rows of patterns that it does not list
-// may be orphaned copies. If a key function rejects the entity, it never made a copy.
+// Remember returns the prior state that the next change of a stored entity needs: the keys of all of its rows
+// but the first, and the results of the patterns' Prior. row has all stored properties. Rows of patterns that
+// row does not list may be orphaned copies. A pattern whose key function rejects the entity has no copies of
+// it.
 func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
@@ -103,7 +106,8 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
-// rememberPlanned is Remember for an entity whose rows were just planned: all of them are its own.
+// rememberPlanned does what Remember does, for an entity whose rows were just planned: none of them can be an
+// orphaned copy.
 func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows []PlannedRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
@@ -112,7 +116,7 @@ func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows 
 	return p, r.rememberPatterns(p, v.entity, stored)
 }
 
-// rememberPatterns adds what the patterns' Prior returns.
+// rememberPatterns adds the results of the patterns' Prior.
 func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Prior(v, stored)

@@ -5,7 +5,7 @@ import "github.com/tablepatterns/tablepatterns/tables"
 // prior is the state of an entity as it was last read or written, for its next change.
 type prior struct {
 	rows     []PlannedRow  // the entity's rows except the first: keys, patterns and versions
-	Orphans  []PlannedRow  // row keys of patterns that the entity's row does not list: may be orphaned copies
+	Orphans  []PlannedRow  // rows of patterns that the entity's row does not list; they may be orphaned copies
 	outside  []outsideCopy // copies in other partitions
 	patterns map[string][]string
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// snapshot is an entity at one moment; both fields are nil if it did not exist.
+// snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
 type snapshot struct {
 	entity any
 	row    *StoredRow // its own row, with every property as stored
 	copies EntityCopies
 }
 
-// snapshotAfter is the snapshot after a committed change, nil if its ETag is unknown.
+// snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
+// unknown.
 func snapshotAfter(w *Work, next *tables.State, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
@@ -46,12 +47,13 @@ func (s *snapshot) shows(row *StoredRow) bool {
 // Reconcile makes everything that the intent names consistent with the current entities. It is for the holder of the intent's message only:
 // an eventual.Queue calls it for intents whose writer died.
 //
-// Three rules make it converge however many holders of messages about one entity are at work, die and begin again:
+// Three rules make the rows converge, however many holders of messages about one entity work at the same
+// time, die and are replaced:
 //
-//   - what is sent for a message is sent only while no other holder can have it: its context carries the lease, and the
-//     pipeline of every client of Account checks it;
+//   - the holder of a message sends requests for it only while no other process can hold the message: the
+//     context carries the lease, and the pipeline of every client of Account checks the lease;
 //   - a holder writes only the keys that its message names;
-//   - after its writes the holder reads the entity again, and goes round again if it has changed.
+//   - after its writes the holder reads the entity again, and repeats the writes if the entity has changed.
 //
 // Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
@@ -77,15 +79,15 @@ type target struct {
 	seen   *snapshot       // the entity's last snapshot, nil before the first
 	fresh  map[string]bool // keys that only this holder's change can have written
 	free   map[string]bool // keys under which a job has found nothing
-	now    *snapshot       // what the last read has found, seen itself if the entity is unchanged
-	placed []string        // copies of seen that are written already, by pattern and key
+	now    *snapshot       // the snapshot of the last read; the same pointer as seen if the entity is unchanged
+	placed []string        // copies of seen that were already written, by pattern and key
 	taken  error           // ErrDuplicate if another entity has one of the keys
 	err    error           // any other failure, after which the target is left to a worker
 }
 
-// apply applies the effects of a set for its writer, except those that are left to workers. named holds the members that the intent names;
-// the current plan may no longer have some companions among them. If the first round succeeds, the change returns and does not wait for the
-// rest.
+// apply applies the effects of a set for its writer, except those that are left to workers. named holds the
+// members that the intent names; some of these companions may no longer be in the current plan. If the first
+// round succeeds, the change returns without waiting for the remaining rounds.
 func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) (rest intents.Rest, err error) {
 	parts := intent.ByRepository()
 	failures, clean := make([]error, len(parts)), true
@@ -97,7 +99,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			t := &target{Member: m}
-			if s.committed { // the change was not made: free the keys that it has reserved, also those of patterns that are left to workers
+			if s.committed { // the change was not made: free all keys that it has reserved, including those of patterns with Async
 				var left bool
 				t.Outside, left = r.atOnce(m.Outside)
 				rest.Workers = rest.Workers || left
@@ -132,7 +134,8 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 	return rest, closing(ctx)
 }
 
-// atOnce returns the keys of the patterns whose effects the writer applies itself; left reports that there are others.
+// atOnce returns the keys of the patterns whose effects the writer applies itself; left reports whether other
+// patterns are left to workers.
 func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, left bool) {
 	for _, p := range r.Patterns {
 		switch keys := outside[p.Name]; {
@@ -149,7 +152,7 @@ func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, l
 	return own, left
 }
 
-// convergence reconciles targets until each entity is the same before and after.
+// convergence reconciles targets until no entity has changed during a round.
 type convergence struct {
 	engine   *Engine
 	change   string // ID of the message's change
@@ -168,8 +171,8 @@ func (r *Engine) converge(ctx context.Context, change string, received bool, tar
 	return c.close(ctx)
 }
 
-// apply is the first round. It continues after a failure, since the other targets need not wait for what failed: close returns it. After an
-// error, the caller must not send anything more.
+// apply is the first round. It continues after a failure, since the other targets do not depend on the failed
+// one; close returns the error. After an error, the caller must not send anything more.
 func (c *convergence) apply(ctx context.Context) error {
 	c.engine.readTargets(ctx, opReconcile, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
 	for _, t := range c.targets {
@@ -232,7 +235,8 @@ func (c *convergence) close(ctx context.Context) error {
 // opReconcile is the name of the operation in errors.
 const opReconcile = "Reconcile"
 
-// joined joins errors. A single one stays an *Error, so that the caller can add to it.
+// joined joins errors. It returns a single error unchanged, so that the caller can still find the *Error and
+// add to it.
 func joined(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
@@ -245,8 +249,9 @@ func unfailed(targets []*target) []*target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t *target) bool { return t.err != nil })
 }
 
-// changed returns the targets to reconcile once more: those whose entity has changed and, if other members have given up keys, those
-// with a key that another entity had. stuck is how many of these there were the last time.
+// changed returns the targets to reconcile once more: those whose entity has changed and, if other members
+// may have released keys, those that failed because another entity had one of their keys. stuck is the number
+// of these failed targets in the previous round.
 func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (again []*target, stillStuck int) {
 	var taken []*target
 	for _, t := range targets {
@@ -271,8 +276,9 @@ func labelOutside(op string, t *tables.Table, err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
 }
 
-// reconcileOnce reconciles the keys that the intent names for the open targets with the snapshots of their entities. A key that belongs to
-// another entity is the target's ErrDuplicate, and its others are reconciled, since that entity may wait for a key of this one.
+// reconcileOnce reconciles the keys that the intent names for the open targets with the snapshots of their
+// entities. If a key belongs to another entity, it sets the target's error to ErrDuplicate and still
+// reconciles the target's other keys, since that other entity may wait for one of them.
 func (c *convergence) reconcileOnce(ctx context.Context, op string) {
 	r := c.engine
 	for _, t := range c.open {
@@ -387,8 +393,9 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 	return row, nil
 }
 
-// refuseUnowned returns an error for a row of another type: if it counted as a deleted entity, what is outside of the partition would be
-// removed. An intent names such a row if the schema of the build that wrote it has other Rows, Mine or Where.
+// refuseUnowned returns an error for a row of another type: if such a row counted as a deleted entity, its
+// copies in other partitions would be removed. An intent names such a row if the schema of the build that
+// wrote it has other Rows, Mine or Where.
 func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error {
 	if row == nil || r.Owns(row) {
 		return nil
@@ -397,7 +404,7 @@ func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error 
 		Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 }
 
-// LoadOwn makes an entity of its own row, nil for none and for a row that is not the repository's.
+// LoadOwn makes an entity of its own row. It returns nil if row is nil or does not belong to the repository.
 func (r *Engine) LoadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
 	if row == nil || !r.Owns(row) {
 		return nil, nil, nil

@@ -15,17 +15,20 @@ import (
 // A unique key outside of the partition is reserved before the entity that takes it is written:
 //
 //  1. the intent is put, hidden. It names the key;
-//  2. one transaction inserts the row of the key and its claim. Both name the change, the row its term as well;
-//  3. the entity is written, under the ETag that it was read with. No attempt is sent when the term, less a margin, has passed
-//     since before the first attempt of 2, by the writer's clock; renewals of the message do not move that;
-//  4. the row is filled under the claim of 2, and the intent forgotten.
+//  2. one transaction inserts the row of the key and its claim. Both contain the ID of the change; the row
+//    also contains the term of the reservation;
+//  3. the entity is written, under the ETag that it was read with. The writer measures the term by its own
+//    clock from before the first attempt of 2, and sends no attempt later than a margin before its end;
+//    renewals of the message do not extend the term;
+//  4. the row is filled under the claim of 2, and the intent is deleted.
 //
-// A crash before 3, or one that comes too late to it, leaves the reservation and the intent, whose next holder frees the key: a holder
-// frees the reservation of its own message's change, and no other. If the intent was lost, Repair reads the reservation. Until the term and
-// a grace period have passed since its Timestamp, Repair leaves the reservation alone. Then it reads the entity, after the reservation, so
-// that the entity shows the outcome of the change. If the entity does not require the key, Repair frees it under the ETag of the
-// reservation. If the entity requires it, the change was committed, and Repair fills the key, whatever its age, under an intent with the ID
-// of that change.
+// If the writer crashes before 3, or reaches 3 too late, the reservation and the intent remain. The next
+// holder of the intent frees the key. A holder frees only the reservations of the change that its own message
+// names. If the intent was lost, Repair reads the reservation. Until the term and a grace period have passed
+// since its Timestamp, Repair leaves the reservation alone. Then it reads the entity, after the reservation,
+// so that the entity shows the outcome of the change. If the entity does not require the key, Repair frees it
+// under the ETag of the reservation. If the entity requires it, the change was committed, and Repair fills
+// the key, whatever its age, under an intent with the ID of that change.
 
 // Reserves reports whether a pattern reserves its keys.
 func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
@@ -34,7 +37,7 @@ const errReservedTooLong = "the term of the reserved keys ended before the answe
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
 // withinTerm ends the lease of a set when the term of the keys that it reserves is over. Call done once the
-// transaction was sent: later requests have no deadline.
+// transaction was sent: later requests are not limited by the term.
 func (s *Set) withinTerm(ctx context.Context) (_ context.Context, done func()) {
 	term := time.Duration(0)
 	for _, w := range s.members {
@@ -64,8 +67,8 @@ func (w *Work) addsKeyOf(p *Pattern) bool {
 	return false
 }
 
-// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. It returns
-// ErrDuplicate for a key that another entity owns.
+// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. It
+// returns ErrDuplicate for a key that another entity owns.
 func (s *Set) reserve(ctx context.Context, intent *intents.Intent) error {
 	if err := s.reserveTogether(ctx, intent.ID); err != nil {
 		return err
@@ -96,7 +99,7 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 		if !w.Fresh[held] || s.reserved[w.reservation(held)] {
 			continue
 		}
-		o.own = append(o.own, name) // MemberOf has named it
+		o.own = append(o.own, name) // MemberOf has put the key into the intent
 		err := o.reserve(ctx, p, copies[i].Key)
 		if errors.Is(err, errOwnCopy) {
 			return w.engine.ownKeyTaken(ctx, w, p, copies[i].Key)
@@ -110,7 +113,7 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 	return nil
 }
 
-// reservation returns the name of a member's reserved key among those of the set.
+// reservation returns the name under which Set.reserved records a reserved key of a member.
 func (w *Work) reservation(held string) string {
 	return w.engine.Name() + "\t" + w.Change.Key.Row + "\t" + held
 }
@@ -136,12 +139,13 @@ func (s *Set) reservesAll() bool {
 	return true
 }
 
-// errOwnCopy: the key to reserve already has a copy of the same entity.
+// errOwnCopy reports that the entity itself already has a copy under the key to reserve.
 var errOwnCopy = errors.New("the entity already has the key, or an unfinished change of the entity is releasing it; read the entity again and repeat the change")
 
-// ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the change is
-// based on an outdated version of the entity. Otherwise the entity is releasing the key, and the intent of that change
-// may still remove the copy at any moment. Reserving the key over the copy would hide a copy that readers can see.
+// ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the
+// change is based on an outdated version of the entity. Otherwise an earlier change of the entity is
+// releasing the key, and its intent may still remove the copy at any moment. A reservation must not replace
+// the copy, since readers could then no longer find the entity by it.
 func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
 	now, err := r.refresh(ctx, w.Op, w.Change.Key, nil)
 	if err != nil {
@@ -172,7 +176,7 @@ func (o *OutsideWriter) reserve(ctx context.Context, p *Pattern, key tables.Key)
 			if try == nil {
 				try = claim
 			}
-		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a concurrent writer took it meanwhile
+		case errors.Is(err, tables.ErrConflict), errors.Is(err, tables.ErrNotFound), errors.Is(err, tables.ErrExists): // a concurrent writer has taken the key meanwhile
 			try = claim
 		default:
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RewriteNow reads an entity and writes it again unchanged. It treats all copies as possibly orphaned or another
-// entity's, and overwrites none before it has read it.
+// RewriteNow reads an entity and writes it again unchanged. Any existing copy may be orphaned or belong to
+// another entity, so it reads each copy before it overwrites it.
 func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) error {
 	value, row, err := r.ReadOwn(ctx, op, key)
 	if err != nil {
@@ -48,8 +48,8 @@ type Again struct {
 	Err     error // why RunReconcile could not reconcile it
 }
 
-// WriteAgainTogether is WriteAgain for several entities of one partition, in one change set. If it fails, none is written, and
-// Error.Change is the place of the refused entity in all, from 1.
+// WriteAgainTogether writes several entities of one partition again, in one change set. If it fails, none is
+// written, and Error.Change is the position of the refused entity in all, from 1.
 func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again) error {
 	changes := make([]*Work, len(all))
 	for i, a := range all {
@@ -80,13 +80,15 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 		Change: Change{Kind: driver.ChangeTouch, Key: row.Key, Entity: value, Stored: row.Properties, Old: &old}}, nil
 }
 
-// RunReconcile reconciles what is outside of the partitions of entities under one intent, as every write of them does. change is the
-// ID of a change whose orphaned reservation is to be filled or freed, "" for none: only an intent with its ID may do so. It sets Again.Err
-// of each entity that it could not reconcile; the error that it returns is of all.
+// RunReconcile reconciles, under one intent, the rows and facts of entities outside of their partitions, as
+// every write of the entities does. change is the ID of a change whose orphaned reservation is to be filled
+// or freed, or "": only an intent with the ID of that change may do so. RunReconcile sets Again.Err of each
+// entity that it could not reconcile, and returns an error that concerns all entities.
 //
-// An intent that fails is left to the workers, since the entity may have changed after its copies were written. An exception is the intent
-// of several entities that failed only at keys of other entities, if the entities were read again and have not changed: it is deleted, and
-// the job repeats these entities one by one and reports them.
+// An intent that fails is left to the workers, since the entity may have changed after its copies were
+// written. There is one exception: if several entities failed only because other entities own their keys, and
+// a second read shows that they have not changed, the intent is deleted. The job then repeats these entities
+// one by one and reports them.
 func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) error {
 	if change == "" {
 		change = rowwriter.NewWriteID()
@@ -119,7 +121,7 @@ func (r *Engine) RunReconcile(ctx context.Context, change string, all []*Again) 
 		}
 		return rest, err
 	})
-	return cmp.Or(err, failed) // the runner has left a failure to its workers, and returns none
+	return cmp.Or(err, failed) // the runner leaves a failure to its workers and returns no error for it
 }
 
 // Owns reports whether a row with all its properties, or those of Primary.System, is an entity of the repository. For a row with a value
@@ -128,7 +130,8 @@ func (r *Engine) Owns(row *StoredRow) bool {
 	return !row.IsCopy && r.Schema.Own.Keeps(row.Key) && (row.Problem != nil || r.Schema.Own.Meets(row.Key, row.Properties))
 }
 
-// DecodePlain is LoadStored for an unchanged entity of one row, without the prior state, which only writes need.
+// DecodePlain decodes an entity that has only one row and that no pattern transforms. It does not compute the
+// prior state, which only writes need.
 func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 	value := r.Codec.New()
 	if row.Layout != "" {
@@ -143,8 +146,9 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 	return value, row.Properties, nil
 }
 
-// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have shared
-// rows or other repositories' entities there, and the places at which auditors hold its facts.
+// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have
+// shared rows or entities of other repositories there, and the places at which patterns with an Audit store
+// the entity's facts.
 func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
@@ -165,6 +169,6 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	return names
 }
 
-// HeldName is the name of a pattern's place among those of all patterns, and the name of its lock. It contains a tab,
-// so it never equals a partition key.
+// HeldName returns a name for a place of a pattern that is unique among all patterns. It is also the name of
+// the place's lock. It contains a tab, so it never equals a partition key.
 func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }

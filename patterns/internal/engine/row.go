@@ -21,7 +21,7 @@ type StoredRow struct {
 	Copies      string
 	Primary     string // row key of the entity's own row, on a copy or further row
 	Shared      bool   // belongs to several entities
-	Layout      string // of a row that is one of several: the layout's directory on the first, else furtherRow
+	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
 	Outside     outsideFacts
 	carried     tables.Properties // properties of a later version of the library
 	IsCopy      bool
@@ -73,8 +73,8 @@ func (r *StoredRow) With(p tables.Properties) *StoredRow {
 // a copy, or a further row.
 func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outside.Is }
 
-// Expired reports whether a row is a reservation that only an intent can still fill: every request of its change has
-// arrived. So a later read of the entity shows the outcome of the change.
+// Expired reports whether a row is a reservation whose term and grace period are over. Then every request of
+// its change has arrived, so a later read of the entity shows the outcome of the change.
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
 // Raw opens the raw surface of a table.

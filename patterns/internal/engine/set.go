@@ -30,7 +30,7 @@ type Set struct {
 	numbers []int             // by row: the number of the caller's change
 
 	companionRows []companionRow         // of the present plan
-	gone          map[string]azcore.ETag // copies that were missing when they were to be deleted, with the ETag of the entity that had them
+	gone          map[string]azcore.ETag // copies that did not exist when the set tried to delete them, with the ETag of the entity that had them
 	reserved      map[string]bool        // unique keys that are reserved under the present intent
 	prepared      bool                   // something outside was written before the transaction
 	committed     bool
@@ -83,7 +83,8 @@ func (s *Set) Run(ctx context.Context) error {
 	return err
 }
 
-// startAgain discards what was prepared under an intent that was given up, whose blobs and reservations its holder has removed.
+// startAgain discards the preparations of an intent that was given up. The holder of that intent has already
+// removed its blobs and reservations.
 func (s *Set) startAgain() {
 	s.prepared, s.reserved = false, nil
 	for _, w := range s.own {
@@ -95,10 +96,11 @@ func (s *Set) startAgain() {
 	}
 }
 
-// errReplanned: the set had to be planned again, and the new plan has effects that the stored intent does not name.
+// errReplanned reports that the set had to be planned again, and that the new plan has effects that the
+// stored intent does not name.
 var errReplanned = errors.New("concurrent writers changed the entities that patterns write with this one during each attempt; read again and repeat the change")
 
-// runOnce makes the changes as they are planned.
+// runOnce is one attempt of Run, with at most one intent.
 func (s *Set) runOnce(ctx context.Context) error {
 	if !s.reachesOut() {
 		return s.commit(ctx, nil)
@@ -116,7 +118,7 @@ func (s *Set) runOnce(ctx context.Context) error {
 	return s.runIntent(ctx, intent)
 }
 
-// Complete has the patterns complete the entities, and adds companions, for the first time.
+// Complete calls the patterns' Complete for the entities, and adds companions, for the first time.
 func (s *Set) Complete(ctx context.Context) error {
 	for _, w := range s.own {
 		if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
@@ -126,7 +128,8 @@ func (s *Set) Complete(ctx context.Context) error {
 	return s.accompany(ctx)
 }
 
-// completeAgain is Complete for changes that are planned again, since the entities that patterns have read may have changed.
+// completeAgain repeats Complete for changes that are planned again, since the entities that patterns have
+// read may have changed.
 func (s *Set) completeAgain(ctx context.Context) error {
 	for _, w := range s.own {
 		if err := w.engine.completeAgain(ctx, w); err != nil {
@@ -144,7 +147,8 @@ func (s *Set) reachesOut() bool {
 	return slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.ReachesOut() })
 }
 
-// Intent names everything outside that the set can touch. Members without such effects are not in it.
+// Intent returns an intent that names every key outside of the partition that the set can touch. It omits
+// members without such effects.
 func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	intent := intents.Intent{ID: s.own[0].Change.ID}
 	for _, w := range s.members {
@@ -159,7 +163,7 @@ func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	return intent, nil
 }
 
-// covers reports whether an intent names all that another names.
+// covers reports whether an intent names all keys that another intent names.
 func covers(intent, other *intents.Intent) bool {
 	for _, o := range other.Members {
 		i := slices.IndexFunc(intent.Members, func(m intents.Member) bool { return m.Repository == o.Repository && m.Key == o.Key })
@@ -176,7 +180,7 @@ func covers(intent, other *intents.Intent) bool {
 	return true
 }
 
-// runner returns what carries the intents of the set's members.
+// runner returns the runner that carries the intents of the set's members.
 func (s *Set) runner() (intents.Runner, error) {
 	var first *Engine
 	for _, w := range s.members {
@@ -191,8 +195,8 @@ func (s *Set) runner() (intents.Runner, error) {
 	return first.Schema.Intents, nil
 }
 
-// runIntent makes the changes under an intent. Once the transaction is applied the changes are made, even if their effects
-// fail: then the intent remains.
+// runIntent makes the changes under an intent. After the transaction was applied, it returns no error even if
+// effects outside of the partition fail: the intent then remains for a worker.
 func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	runner, err := s.runner()
 	if err != nil {
@@ -218,15 +222,16 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	case s.committed:
 		return nil
 	case failed:
-		return err // it names the change
+		return err // the error already names the change
 	case err == nil:
 		return s.located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")})
 	}
 	return s.located(err)
 }
 
-// commit plans and commits the set, and retries on a conflict with a row of a pattern, but not with one of the caller's entities.
-// intent names the effects that a plan may have; nil is for a set that has none and never will.
+// commit plans and commits the set, and retries on a conflict with a row of a pattern, but not with one of
+// the caller's entities. intent names the effects that a plan may have; it is nil for a set that can have no
+// such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
 	for attempt := 0; ; {
@@ -270,7 +275,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if err != nil {
 		return err
 	}
-	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give its blob the same name as the blob that was written for this plan
+	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give the entity's blob the same name as the blob that this plan has written
 		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) || !s.reservesAll() {
@@ -279,7 +284,8 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	return nil
 }
 
-// Finish updates, after the commit, the entities that the caller and the patterns hold.
+// Finish updates the values of the caller and of the patterns after the commit: their Meta and completed
+// properties.
 func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	s.committed = true
 	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
@@ -308,7 +314,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 // located adds the operation, the key and the number of the change to the library's own errors.
 func (w *Work) located(err error) error { return w.engine.Located(w, err) }
 
-// located adds the operation to an error that concerns no single member.
+// located adds the operation to an error that concerns the whole set.
 func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
 		return s.own[0].located(err)
@@ -316,7 +322,7 @@ func (s *Set) located(err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
 
-// locate is located for an error of the transaction, whose Change is the number of a row.
+// locate does what located does for an error of the transaction, whose Change is the number of a row.
 //
 // Only the entity's own row causes ErrNotFound or ErrExists: a pattern's row that was added or deleted meanwhile
 // causes ErrConflict.
@@ -342,7 +348,8 @@ func (s *Set) locate(d *draft, err error) error {
 	})
 }
 
-// startsOver reports whether a new plan can succeed, which it can only with more information than the failed plan d had.
+// startsOver reports whether a new plan can succeed. It can only if the engine has learned something that it
+// did not know for the failed plan d.
 func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Insert is Repository.Insert.
+// Insert implements Repository.Insert.
 func (r *Engine) Insert(ctx context.Context, v any) error {
 	return r.verb(ctx, "Insert", 1, func(context.Context) (*Work, error) { return r.Inserting("Insert", v) })
 }
@@ -29,8 +29,8 @@ func (r *Engine) Inserting(op string, v any) (*Work, error) {
 	return &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}, nil
 }
 
-// wholeKey returns the key of an entity that is to be stored completely. It rejects one that was read through a
-// projection.
+// wholeKey returns the key of an entity that is to be stored completely. It returns an error for an entity
+// that was read through a projection.
 func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	if v == nil {
 		return tables.Key{}, r.Invalid(op, tables.Key{}, fmt.Errorf("the entity is nil; give a pointer to a value"))
@@ -42,7 +42,7 @@ func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	return key, nil
 }
 
-// Replace is Repository.Replace.
+// Replace implements Repository.Replace.
 func (r *Engine) Replace(ctx context.Context, v any) error {
 	return r.verb(ctx, "Replace", 1, func(context.Context) (*Work, error) { return r.Replacing("Replace", v) })
 }
@@ -84,12 +84,12 @@ func (r *Engine) Invalid(op string, key tables.Key, err error) error {
 	return e
 }
 
-// ReplaceUnconditional is Repository.ReplaceUnconditional.
+// ReplaceUnconditional implements Repository.ReplaceUnconditional.
 func (r *Engine) ReplaceUnconditional(ctx context.Context, v any) error {
 	return r.overwrite(ctx, "ReplaceUnconditional", v, false)
 }
 
-// Upsert is Repository.Upsert.
+// Upsert implements Repository.Upsert.
 func (r *Engine) Upsert(ctx context.Context, v any) error {
 	return r.overwrite(ctx, "Upsert", v, true)
 }
@@ -118,7 +118,8 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 	})
 }
 
-// Overwriting prepares the replacement of what is stored under a key, or an insert if old is nil.
+// Overwriting prepares the replacement of old, the entity that is stored under the key, or an insert if old
+// is nil.
 func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 	if old != nil {
@@ -128,8 +129,9 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	return w
 }
 
-// verb runs one operation for telemetry: it reads and prepares a change and makes it, and repeats this after each conflict, with jitter, up
-// to a maximum number of attempts.
+// verb runs one operation: it prepares a change, which may read, and makes the change. After a conflict it
+// waits, with jitter, and tries again, up to the given number of attempts. Telemetry records all attempts as
+// one operation.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
 	inner, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
@@ -146,7 +148,7 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 	return err
 }
 
-// Update is Repository.Update.
+// Update implements Repository.Update.
 func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
 	if change == nil {
 		return nil, tables.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
@@ -168,7 +170,7 @@ func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) er
 	return v, nil
 }
 
-// Delete is Repository.Delete.
+// Delete implements Repository.Delete.
 func (r *Engine) Delete(ctx context.Context, v any) error {
 	return r.verb(ctx, "Delete", 1, func(ctx context.Context) (*Work, error) { return r.Deleting(ctx, "Delete", v, nil) })
 }
@@ -191,7 +193,7 @@ func (r *Engine) Deleting(ctx context.Context, op string, v any, fetched Fetched
 	return w, nil
 }
 
-// DeleteUnconditional is Repository.DeleteUnconditional.
+// DeleteUnconditional implements Repository.DeleteUnconditional.
 func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	const op = "DeleteUnconditional"
 	return r.verb(ctx, op, r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
@@ -227,7 +229,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 	case old.Version != "":
 		same = row.ETag == old.Version
 	case old.Row != old.Key.Row:
-		same = row.WriteID != "" && row.WriteID == old.WriteID // every write changes the ETag of the entity's own row and of its copies
+		same = row.WriteID != "" && row.WriteID == old.WriteID // the ETags differ after any write, so compare write IDs
 	}
 	if !same {
 		return nil, nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: tables.ErrConflict}
@@ -235,7 +237,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag a
 	return v, row, nil
 }
 
-// Merge is Repository.Merge.
+// Merge implements Repository.Merge.
 func (r *Engine) Merge(ctx context.Context, v any, properties ...string) error {
 	return r.verb(ctx, "Merge", 1, func(ctx context.Context) (*Work, error) { return r.Merging(ctx, "Merge", v, properties, nil) })
 }
@@ -260,7 +262,7 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 	w.written = func() {
 		written := r.Codec.Meta(w.Entity)
 		next := *stateOf(written)
-		next.Partial = stateOf(meta).Partial // v still lacks the properties that it was not read with
+		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
 		*tables.StateOf(pass, meta) = &next
 	}

@@ -13,9 +13,9 @@ type Work struct {
 	Op     string
 	Change Change
 	Entity any               // the value whose Meta is updated, nil for none
-	Etag   azcore.ETag       // the ETag condition; with change.old
-	base   tables.Properties // of a merge: the entity's stored properties, nil if the caller read them
-	merged tables.Properties // of a merge: the given properties are already in stored form
+	Etag   azcore.ETag       // the ETag of the write's condition; Change.Old is the state with this ETag
+	base   tables.Properties // for a merge: the entity's stored properties, nil if the caller read them
+	merged tables.Properties // for a merge: the given properties are already in stored form
 
 	merges   tables.Properties // for a merge: State.Given before patterns have completed the entity
 	Fetched  Fetched           // rows that were read already, so that rebase need not read them: the entity's own, or possible orphaned copies
@@ -57,7 +57,7 @@ type Change struct {
 	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 
-// Prior is what a pattern's Prior returned for the entity's old state, nil for an insert.
+// Prior returns the result of a pattern's Prior for the entity's old state, nil for an insert.
 func (c *Change) Prior(pattern string) []string { return priorOf(c.Old).patterns[pattern] }
 
 // Copies returns the copies of the present Entity: patterns that complete it replace the value.

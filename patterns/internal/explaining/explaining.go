@@ -19,7 +19,7 @@ func Reserved(r *engine.Engine, w *engine.Work) int {
 		}
 		copies, err := w.Change.Copies().Outside(p)
 		if err != nil {
-			continue // the pattern saw it when it named its outside keys
+			continue // the pattern has reported the same error when it named its outside keys
 		}
 		for i := range copies {
 			if w.Fresh[engine.HeldName(p, driver.JoinKey(copies[i].Key))] {

@@ -15,8 +15,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// MaxComparisons limits a schema's condition: the service allows 15 in a filter, of which a job that shares a table among readers needs
-// up to 5, and its own condition up to 5.
+// MaxComparisons limits the comparisons of a schema's condition. The service allows 15 in a filter; a job
+// that shares a table among readers needs up to 5 for the keys, and up to 5 for a condition of its own.
 const MaxComparisons = 5
 
 // Rows are the entities' own rows. The zero value is all rows.

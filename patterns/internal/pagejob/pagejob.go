@@ -48,7 +48,7 @@ type Problem struct {
 type Job struct {
 	Op      string
 	Engine  *engine.Engine
-	Options string // fingerprint of the options that a run must share to resume this one
+	Options string // fingerprint of the options; a run with another fingerprint cannot resume this run
 	Parts   []Part
 	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
 
@@ -95,7 +95,8 @@ func (p *Part) scan(readers int) tablescan.Scan[*content] {
 	}
 }
 
-// Run reads the parts and processes each page of rows. Report.Resume is the position after the last page that is done.
+// Run reads the parts and processes each page of rows. Report.Resume is the position after the last page that
+// was processed.
 func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	j.began = time.Now()
 	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
@@ -158,7 +159,7 @@ func (j *Job) run(ctx context.Context, at *position) error {
 	return nil
 }
 
-// checkpoint puts a position into the report.
+// checkpoint sets Report.Resume to the token of a position.
 func (j *Job) checkpoint(at position) {
 	if at.Scan.Over(len(tablescan.Partitions(j.Parts[at.Part].Partitions))) {
 		at.next()
@@ -213,8 +214,9 @@ func (j *Job) Report(p Problem) {
 	j.problems = append(j.problems, p)
 }
 
-// Retryable reports whether to read and write an entity again: after a conflict with another writer of the entity or of a row that patterns
-// share, after a lost response, since to write it twice does no harm, and after a lease that was lost while the process was suspended.
+// Retryable reports whether to read and write an entity again: after a conflict with another writer of the
+// entity or of a row that patterns share, after a lost response, since a second write does no harm; and after
+// the loss of a lease, which happens if the process was suspended.
 func Retryable(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (sets.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }

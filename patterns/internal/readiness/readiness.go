@@ -30,7 +30,8 @@ func Check(ctx context.Context, r resource.Resource) error {
 	}
 }
 
-// OfTable returns a table as a resource. It is checked by a query for one row, which needs no right to list tables.
+// OfTable returns a table as a resource. Its check queries one row, which does not need the right to list
+// tables.
 func OfTable(t *tables.Table) resource.Resource {
 	return resource.Resource{Kind: resource.Table, Name: t.Name(), Check: func(ctx context.Context) error {
 		_, err := t.Entities().Query().AllowTableScan().Select("PartitionKey").PageSize(1).Page(ctx, "")
@@ -77,7 +78,7 @@ type Entry struct {
 	ID
 	Create func(context.Context) error
 	Late   bool                // it is created after all others
-	Parts  []resource.Resource // what there is then
+	Parts  []resource.Resource // the resources that exist after the creation
 }
 
 // Register holds the resources that a store uses, each once. The zero value is empty. It is safe for concurrent use.
@@ -101,14 +102,14 @@ func (r *Register) Add(e Entry) {
 	r.entries = append(r.entries, e)
 }
 
-// Has reports whether there is an entry.
+// Has reports whether the register has an entry with this ID.
 func (r *Register) Has(id ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[id]
 }
 
-// Entries returns all in the order in which they were added.
+// Entries returns all entries in the order in which they were added.
 func (r *Register) Entries() []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

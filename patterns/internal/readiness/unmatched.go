@@ -54,8 +54,8 @@ func pageOf(own *ownrows.Rows) int {
 	return 1
 }
 
-// Warn logs the repositories that are Unmatched. It checks each repository once, even if the check fails: the caller asks whether resources
-// exist, and this is only advice.
+// Warn logs the repositories that are Unmatched. It checks each repository once and does not repeat a failed
+// check, since the caller asks about resources and this log line is only additional advice.
 func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 	for _, e := range all {
 		if r.Has(matchOf(e)) {
@@ -73,7 +73,7 @@ func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 	}
 }
 
-// matchOf is the mark of a repository that was looked at.
+// matchOf returns the ID under which Warn records that a repository was checked.
 func matchOf(e *engine.Engine) ID {
 	return ID{Account: e.Table.Account(), Name: "rows of " + e.Table.Name() + " " + e.Name()}
 }

@@ -1,11 +1,13 @@
 // Package removing removes the rows of patterns that are no longer attached to a repository.
 //
-// After each step of a run, another run can continue. It first writes the entities whose own rows list a pattern, which removes the name
-// from the list, and then deletes the rows. So an entity never lists copies that were removed, and if the pattern is attached again,
-// Rebuild finds what is missing. Each row is deleted under the ETag with which it was read, before its entity: a change that gives the row
-// to an attached pattern, or writes it again, has changed its ETag. If a run ends between the two, rows remain that no list names; the next
-// run finds them by their row keys. A copy outside and its claim are deleted separately, in any order; a later run finds the remaining one
-// by its own content.
+// After each step of a run, another run can continue. It first writes the entities whose own rows list a
+// pattern, which removes the name from the list, and then deletes the rows. So an entity never lists copies
+// that were removed, and if the pattern is attached again, Rebuild finds what is missing. A run reads each
+// row before it reads the row's entity, and deletes the row under the ETag of that read. If a later change
+// writes the row again or gives it to an attached pattern, the ETag has changed and the delete fails. If a
+// run ends after it has rewritten an entity and before it has deleted the rows, no list names these rows; the
+// next run finds them by their row keys. A copy outside and its claim are deleted separately, in any order; a
+// later run finds the remaining one by its own content.
 package removing
 
 import (
@@ -45,7 +47,7 @@ type Removal struct {
 	job *pagejob.Job
 }
 
-// found is a row that may be one of a pattern's.
+// found is a row that may belong to one of the patterns.
 type found struct {
 	row     *engine.StoredRow
 	table   *tables.Table
@@ -169,8 +171,8 @@ func sharedBy(row *engine.StoredRow) string {
 	return ""
 }
 
-// Process removes the rows of a page, after it has written the entities that list them. It reads again and repeats what concurrent
-// writers have changed.
+// Process removes the rows of a page, after it has written the entities that list them. If concurrent writers
+// change rows, it reads these again and repeats.
 func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.Table, page []*engine.StoredRow) error {
 	r.job = job
 	job.Add(func(p *tables.Report) { p.Rows += int64(len(page)) })
@@ -238,7 +240,7 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 		return nil, err
 	}
 	stored := map[tables.Key]*engine.StoredRow{}
-	others := map[tables.Key]bool{} // rows of other types own their copies
+	others := map[tables.Key]bool{} // owners whose rows are of another type; their copies stay
 	for i, row := range own {
 		switch {
 		case row == nil:
@@ -268,8 +270,8 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	return r.remove(ctx, table, remove)
 }
 
-// unlist writes the entities that list a pattern again, as a touch: a write lists only the attached patterns. It returns the entities that
-// it could not write; their rows stay.
+// unlist writes the entities that list a pattern again, by a touch, since every write lists only the attached
+// patterns. It returns the entities that it could not write; their rows stay.
 func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
 	kept = map[tables.Key]bool{}
 	if r.DryRun || len(listing) == 0 {
@@ -301,7 +303,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 		switch {
 		case kept[f.owner]:
 			continue
-		case row == nil: // entities share it, or its entity is gone
+		case row == nil: // entities share the row, or its entity does not exist
 			if f.pattern != nil {
 				remove = append(remove, f)
 			}
@@ -322,7 +324,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 			values[f.owner] = v
 		}
 		if v == nil || r.Engine.Schema.Key(v) != f.owner {
-			continue // the entity was deleted meanwhile, which another run finds; or it is of another type in the same table
+			continue // the entity was deleted meanwhile, so another run deletes the row; or the entity is of another type in the same table
 		}
 		ours, err := r.ours(f, v)
 		if err != nil {
@@ -334,7 +336,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 	return remove, nil
 }
 
-// disputed reports whether an attached pattern may have made a row.
+// disputed reports whether an attached pattern may have written a row.
 func (r *Removal) disputed(f *found) bool {
 	if !f.row.Outside.Is {
 		return len(r.Engine.Copies) > 0
@@ -362,7 +364,7 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 	}
 	for _, p := range attached {
 		if required, err := requires(p); err != nil || required {
-			return false, err // a pattern that rejects the entity may have made the row before
+			return false, err // a pattern that now rejects the entity may have written the row earlier
 		}
 	}
 	for _, p := range r.Patterns {
@@ -399,7 +401,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 				return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 			},
 		}.Run(chunk)
-		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // all rows that may exist are read again
+		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // the caller reads all these rows again, since they may still exist
 			mu.Lock()
 			defer mu.Unlock()
 			for _, f := range chunk {

@@ -29,7 +29,7 @@ type Rewriting struct {
 	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is true if the row has all
 	// stored properties; otherwise the result may be unknown.
 	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
-	// AsStored writes the stored properties as they are, and leaves out entities of other types.
+	// AsStored writes the stored properties unchanged, and skips entities of other types.
 	AsStored bool
 	// Failed is called with each entity that the job skips; nil calls nothing.
 	Failed func(entity tables.Key)
@@ -47,13 +47,13 @@ type old struct {
 	row     *engine.StoredRow // as it was read, with all stored properties
 	key     tables.Key
 	rows    int  // number of rows that the entity has in its partition
-	size    int  // of these, in bytes
+	size    int  // their size in bytes
 	stale   bool // the entity must be read again before it is written
 	unknown bool // the outcome of a write is unknown
 	done    bool
 }
 
-// Process writes the entities of a page that need it.
+// Process writes the entities of a page that are in the old form.
 func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engine.StoredRow) error {
 	r.job = job
 	most := len(page)
@@ -68,7 +68,7 @@ func (r *Rewriting) Process(ctx context.Context, job *pagejob.Job, page []*engin
 	return nil
 }
 
-// process writes those of a page's entities that need it, all of which it holds in memory.
+// process writes the entities of a page that are in the old form. It holds all of them in memory.
 func (r *Rewriting) process(ctx context.Context, page []*engine.StoredRow) error {
 	var mu sync.Mutex
 	var all []*old
@@ -153,7 +153,7 @@ func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, erro
 func (r *Rewriting) rowsOf(row *engine.StoredRow) int {
 	e, n := r.job.Engine, 1
 	if e.Layout != nil && row.Layout != "" {
-		further, _ := e.Layout.Layout.Versions(row.Layout) // it was read, so the directory is valid
+		further, _ := e.Layout.Layout.Versions(row.Layout) // reading the entity has validated the directory
 		n += len(further)
 	}
 	return n * (1 + len(e.Copies))

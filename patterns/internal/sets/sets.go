@@ -1,4 +1,4 @@
-// Package sets has what changes and jobs that write entities in sets share.
+// Package sets has functions that changes and jobs share if they write entities in sets.
 package sets
 
 import (

@@ -1,5 +1,5 @@
-// Package tally adds up digests of facts, so that a set of required facts and a set of stored ones are compared in bounded memory, in
-// any order.
+// Package tally adds up digests of facts, so that a set of required facts and a set of stored facts can be
+// compared in bounded memory, whatever the order in which the facts are read.
 package tally
 
 import (
