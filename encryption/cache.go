@@ -12,13 +12,14 @@ type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
-	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same. Otherwise anybody who can
-	// write the stored rows could make every read fetch. nil caches no errors.
+	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same.
+	// Otherwise an attacker who can write the stored rows could make every read fetch. nil means that no
+	// errors are cached.
 	refuses func(error) bool
 
 	mu       sync.Mutex // never held while something is fetched
 	entries  map[K]*cached[V]
-	refusals int // these keys have running timers
+	refusals int // number of cached errors
 	flights  map[K]*flight[V]
 }
 
@@ -33,7 +34,7 @@ type flight[V any] struct {
 	done   chan struct{}
 	value  V
 	err    error
-	gaveUp bool // the fetching goroutine did, or panicked: the waiters fetch themselves
+	gaveUp bool // the context of the fetching goroutine has ended, or fetch has panicked: the waiters fetch for themselves
 }
 
 func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {

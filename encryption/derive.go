@@ -40,12 +40,12 @@ func derive(dataKey []byte, domain string, id DataKeyID, salt *[saltSize]byte) (
 	return &writeKeys{aead: aead, mac: okm[keySize : 2*keySize], commitment: okm[2*keySize:]}, nil
 }
 
-// expand is HKDF-SHA256.
+// expand derives n bytes from a key by HKDF-SHA256.
 func expand(key, salt []byte, info string, n int) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, salt, info, n)
 }
 
-// newAEAD is AES-GCM with nonces of 12 bytes and tags of 16.
+// newAEAD returns AES-GCM with nonces of 12 bytes and tags of 16 bytes.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -54,7 +54,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newWrite draws the salt of a write and makes its keys.
+// newWrite draws a random salt and derives the keys of a write.
 func newWrite(dataKey []byte, domain string, version byte, id DataKeyID) (origin, *writeKeys, error) {
 	o := origin{version: version, key: id, salt: newSalt()}
 	keys, err := derive(dataKey, domain, id, &o.salt)

@@ -21,11 +21,12 @@
 //
 // # Guarantee
 //
-// A read returns what somebody with the data key wrote under this key of this table, or ErrNotAuthentic: one error, whatever was
-// changed in the row. A value cannot be moved to another row, property, table, type or scope, nor to another version of its own
-// row. No encrypted or signed property can be added or removed, and no plaintext is accepted in place of a ciphertext. But
-// somebody who can write rows can restore an older state of a whole row, or delete it; no single row can show that. A read
-// through an index returns no entity that belongs under another index key.
+// A read returns values that somebody with the data key wrote under this key of this table, or
+// ErrNotAuthentic, whatever was changed in the row. A value cannot be moved to another row, property, table,
+// type or scope, nor to another version of its own row. No encrypted or signed property can be added or
+// removed, and no plaintext is accepted in place of a ciphertext. But somebody who can write rows can restore
+// an older state of a whole row, or delete it; no single row can show that. A read through an index returns
+// no entity that belongs under another index key.
 //
 // A projection, or an index with Options.Project, reads only some properties. Each value read is checked, but the package cannot
 // distinguish a property that was not read from one that somebody removed, so an entity read in this way cannot be written back.
@@ -49,9 +50,10 @@
 //
 // # When not to use it
 //
-// If encryption at rest is enough: the service always does it, at no cost. If properties must be queried by range or prefix. For
-// values over 65,430 bytes, because property and header share the service's 64 KiB: use it with package widentities, or
-// store the values in blobs with package largeentities and a Stream as its Options.Sealer.
+// If encryption at rest is enough: the service always encrypts at rest, without charge. If properties must be
+// queried by range or prefix. For values over 65,430 bytes, because property and header share the service's
+// 64 KiB: use it with package widentities, or store the values in blobs with package largeentities and a
+// Stream as its Options.Sealer.
 //
 // A wrapping key with a public half (RSA-OAEP) does not protect against somebody who can write the registry's table: they can
 // insert a data key that they know. So the package accepts data keys wrapped by RSA only if RegistryOptions.Trusted lists their

@@ -25,15 +25,15 @@ type Options struct {
 	// returns ErrNotAuthentic. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
 	// of package heterogeneous, are always signed.
 	Sign func(partitionKey, rowKey, property string) bool
-	// Context returns pairs that everything is bound to besides the row, such as the tenant of the request (default none). They are
-	// not stored: a reader must supply the same pairs, or the read returns ErrNotAuthentic. Context runs at each write
-	// and read of an entity, also in workers, Verify and Rebuild, whose context.Context may belong to no request; there
-	// it can derive the pairs from the key. It must always return the same pairs for the same entity. If it returns an
-	// error, the operation fails with it.
+	// Context returns pairs to which every value and seal is bound besides the row, such as the tenant of the
+	// request (default none). They are not stored: a reader must supply the same pairs, or the read returns
+	// ErrNotAuthentic. Context runs at each write and read of an entity, also in workers, Verify and Rebuild,
+	// whose context.Context may belong to no request; there it can derive the pairs from the key. It must
+	// always return the same pairs for the same entity. If it returns an error, the operation fails with it.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
-	// Scope is bound into everything that is written, such as a tenant or an environment (default ""). Data written in one scope
-	// cannot be read in another, even with the same data keys, tables and keys. It must never change while the data
-	// exists.
+	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default
+	// ""). Data written in one scope cannot be read in another, even with the same data keys, tables and
+	// keys. It must never change while the data exists.
 	Scope string
 	// Padding rounds the length of plaintexts up to a multiple of this many bytes, so that the stored length reveals
 	// less; 0 and 1 mean no padding. It can be changed at any time.
@@ -106,7 +106,7 @@ type rowCipher struct {
 	table    string
 	tagged   []string // properties to encrypt, sorted
 	signed   []string // properties to sign, sorted
-	sealed   []string // properties that another pattern has added and lists in Seals, sorted; they are signed
+	sealed   []string // properties that other patterns list in Seals, sorted; they are signed
 }
 
 // cipherOf makes the rowCipher of a repository. It fails if the options do not fit the type.
@@ -133,8 +133,8 @@ func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 	return c, nil
 }
 
-// checkNames refuses tags and names that the type has no property for. known lists the type's properties; nil means
-// any.
+// checkNames refuses a tag or a name in the options that matches no property of the type. known lists the
+// type's properties; nil means any.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	for _, name := range slices.Concat(c.tagged, c.signed) {
 		if known != nil && !slices.Contains(known, name) {
@@ -170,7 +170,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
 			continue
 		}
-		for _, name := range append(names, p.Name) { // a pattern also knows a property that it does not list by the pattern's own name
+		for _, name := range append(names, p.Name) { // a pattern may store a property under the pattern's own name without listing it
 			chosen := slices.Contains(c.tagged, name) || c.options.Resolver != nil && !slices.Contains(c.options.Plain, name)
 			if chosen && !p.Transform.Filterable(name) {
 				return fmt.Errorf("property %s is encrypted, but pattern %q stores it elsewhere in plaintext; use only one of the two for it", name, p.Name)
@@ -180,7 +180,7 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 	return nil
 }
 
-// maxPadding keeps a padded value within a property.
+// maxPadding limits Options.Padding so that a padded value still fits into a property.
 const maxPadding = 4096
 
 // isOurs reports whether this package, or the legacy encryption, stores its own data under the name.
@@ -204,7 +204,8 @@ func (c *rowCipher) signs(key tables.Key, property string) bool {
 	return c.options.Sign != nil && c.options.Sign(key.Partition, key.Row, property)
 }
 
-// place is the location that the values of an entity are bound to. Table names ignore case.
+// place returns the location to which the values of an entity are bound. The table's name is in lower case,
+// since table names ignore case.
 func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	at := place{scope: c.options.Scope, table: strings.ToLower(c.table), partition: key.Partition, row: key.Row}
 	if c.options.Context == nil {

@@ -42,7 +42,7 @@ type DataKeyID [16]byte
 // String returns the id as 32 hexadecimal digits.
 func (id DataKeyID) String() string { return hex.EncodeToString(id[:]) }
 
-// IsZero reports whether the id names no key.
+// IsZero reports whether the id is zero, which names no key.
 func (id DataKeyID) IsZero() bool { return id == DataKeyID{} }
 
 func parseDataKeyID(text string) (id DataKeyID, ok bool) {
@@ -50,7 +50,7 @@ func parseDataKeyID(text string) (id DataKeyID, ok bool) {
 	return DataKeyID(append(b, make([]byte, 16)...)[:16]), err == nil && len(b) == len(id)
 }
 
-// origin holds what the values and the seal of one write share.
+// origin holds the parts of a header that the values and the seal of one write have in common.
 type origin struct {
 	version    byte
 	key        DataKeyID
@@ -124,8 +124,8 @@ func encodeContext(pairs map[string]string) string {
 	return string(b)
 }
 
-// Each domain is the first field of what one use derives, authenticates or hashes. No two uses, and no two versions,
-// share a domain.
+// Each domain is the first field of the input of one use: a derivation, a MAC or a hash. No two uses, and no
+// two versions, share a domain.
 const (
 	domainStream = "tablepatterns/encryption/1/stream"
 	domainSigned = "tablepatterns/encryption/2/signed"

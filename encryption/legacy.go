@@ -21,7 +21,7 @@ const (
 	legacyNames    = "_ClientEncryptionMetadata2" // the names of the encrypted properties, encrypted
 )
 
-// legacyEnvelope is what legacyMetadata holds.
+// legacyEnvelope is the content of the property legacyMetadata.
 type legacyEnvelope struct {
 	WrappedContentKey struct {
 		KeyID        string `json:"KeyId"`
@@ -36,7 +36,8 @@ type legacyEnvelope struct {
 	KeyWrappingMetadata *struct{ EncryptionLibrary string }
 }
 
-// isJava reports whether the Java library wrote the entity: it derives IVs from the keys in another order.
+// isJava reports whether the Java library wrote the entity: that library derives IVs from partition key and
+// row key in the reverse order of the others.
 func (l *legacyEnvelope) isJava() bool {
 	return l.KeyWrappingMetadata == nil || strings.Contains(l.KeyWrappingMetadata.EncryptionLibrary, "Java")
 }
@@ -46,7 +47,7 @@ type legacyCipher struct {
 	block  cipher.Block
 	iv     []byte
 	keys   string // partition key and row key, in the library's order
-	intact bool   // so far
+	intact bool   // no check has failed so far
 }
 
 // open decrypts one value. There is no MAC; padding and text are checked together, so that both fail with the same
@@ -142,7 +143,8 @@ func (c *rowCipher) legacyCipher(ctx context.Context, key tables.Key, p tables.P
 	return &legacyCipher{block: block, iv: l.ContentEncryptionIV, keys: keys, intact: intact}, nil
 }
 
-// parseLegacyNames reads the list of names: a JSON array, which an empty one is too, or Java's [a, b].
+// parseLegacyNames reads the list of names: a JSON array, or the Java library's form [a, b]. An empty list is
+// the same in both.
 func parseLegacyNames(text string) (names []string, ok bool) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names, true

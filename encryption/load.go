@@ -39,7 +39,7 @@ type row struct {
 	context []byte
 	keys    *writeKeys
 	origin  origin
-	genuine bool // so far
+	genuine bool // no check has failed so far
 }
 
 // begin fetches the keys of a row. A missing key counts as tampering.
@@ -68,13 +68,14 @@ func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine
 	return &row{e: c, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
 }
 
-// acceptsVersion1 reports whether rows of version 1 are accepted. They bind no Context and sign nothing; signedAs
-// refuses properties that are declared as signed.
+// acceptsVersion1 reports whether rows of version 1 are accepted. Rows of version 1 bind no Context and sign
+// nothing.
 func (c *rowCipher) acceptsVersion1() bool {
 	return !c.options.RefuseVersion1 && (c.options.Context == nil || c.options.AcceptPlaintext)
 }
 
-// open decrypts a property; index is its position among the encrypted ones, -1 to take the one in its header.
+// open decrypts a property; index is its position among the encrypted properties; with -1, the index in its
+// header counts.
 func (r *row) open(p tables.Property, index int) tables.Property {
 	stored, _ := p.Value.Bytes()
 	h, _, ok := parseHeader(stored, kindValue)
@@ -131,7 +132,7 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 		case signed >= 0:
 			found++
 			out = append(out, r.signedAs(property, s.signed[signed]))
-		case isEncrypted(property): // decrypted anyway, so that an invalid list of names takes the same time
+		case isEncrypted(property): // decrypt it anyway, so that a read of a row with an invalid list of names takes the same time
 			r.open(property, -1)
 			r.genuine = false
 		default:

@@ -10,21 +10,22 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key: entities under an older
-// data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old libraries (with Options.Legacy). It writes each
-// under its ETag, so other writers may continue; they use the current key themselves once their TTL has expired. It writes the entities of
-// a partition in change sets. If a set fails, it writes its entities one by one, so that an entity that changes all the time delays only
-// itself. The other patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at any point and repeated or resumed.
-// The repository must have the Encryption among its patterns.
+// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data
+// key: entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of
+// the old libraries (with Options.Legacy). It writes each under its ETag, so other writers may continue; each
+// of them uses the current key after its TTL has expired. It writes the entities of a partition in change
+// sets. If a set fails, it writes its entities one by one, so that an entity that changes all the time delays
+// only itself. The other patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at
+// any point and repeated or resumed. The repository must have the Encryption among its patterns.
 //
-// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its page, as Undecodable
-// if it cannot be read or decrypted and Different otherwise, with the error in Finding.Err. Reencrypt does not use Patterns, Lag,
-// Rows and DryRun, which are ErrWiring. The Report counts Read, Written, Unchanged, Conflicts, Failed and Findings of this run,
-// without the runs that it resumes.
+// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its
+// page, as Undecodable if it cannot be read or decrypted and Different otherwise, with the error in
+// Finding.Err. Reencrypt returns ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report counts Read,
+// Written, Unchanged, Conflicts, Failed and Findings of this run, without the runs that it resumes.
 //
-// Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12 for 1,000 old
-// entities of a partition without other patterns, 22 with an index in the partition; 2 more for each conflict, and with several pages the bad
-// guesses of Query.AllParallel.
+// Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12
+// for 1,000 old entities of a partition without other patterns, 22 with an index in the partition; 2 more for
+// each conflict, and with several pages the additional requests of Query.AllParallel.
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if repository == nil {

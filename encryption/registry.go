@@ -25,8 +25,9 @@ import (
 //	datakeys      beacon_email                          Wrapped WrappedBy Algorithm State="active" Check Created
 //	datakeys      current                               DataKey=5f0a... Since Check
 //
-// Check is a MAC under the key itself: it binds the row to its registry, table and state, so a row copied from
-// elsewhere is refused. docs/reference/encryption.md describes it, and RegistryOptions say which rows are accepted.
+// Check is a MAC under the key itself: it binds the row to its registry, table and state, so a row copied
+// from elsewhere is refused. docs/reference/encryption.md describes it, and RegistryOptions determine which
+// rows are accepted.
 //
 // A Registry caches unwrapped keys in memory (RegistryOptions.TTL). It is safe for concurrent use and can serve any
 // number of repositories.
@@ -73,7 +74,7 @@ type registry struct {
 	wrapper KeyWrapper
 	name    string
 	ttl     time.Duration
-	trusted []DataKeyID // nil is what accepts says
+	trusted []DataKeyID // nil: the field accepts decides
 	accepts acceptance
 	now     func() time.Time
 
@@ -134,7 +135,7 @@ type keyRow struct {
 	WrappedBy            string
 	Algorithm            string
 	State                string // stateActive or stateRetired; "" in a row of a version whose Check did not cover it
-	Check                []byte // so that a wrapped key cannot be put into another row
+	Check                []byte // binds the wrapped key to this row
 	Created              time.Time
 }
 
@@ -148,7 +149,7 @@ type currentRow struct {
 	PartitionKey, RowKey string
 	DataKey              string
 	Since                time.Time
-	Check                []byte // so that only somebody who has the key can name it
+	Check                []byte // proves that the writer of this row has the key
 }
 
 func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
@@ -201,12 +202,13 @@ func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	return key, nil
 }
 
-// trusts reports whether a key may be used.
+// trusts reports whether RegistryOptions.Trusted allows the use of a key.
 func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
 
-// errNotTrusted is a tables.ErrWiring: the options do not accept the key, or nothing shows who made its row.
+// errNotTrusted returns an error of kind tables.ErrWiring: the options do not accept the key, or nothing
+// proves who wrote its row.
 func errNotTrusted(id DataKeyID) error {
 	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrWiring, id)
 }
@@ -245,7 +247,7 @@ func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
 	return key.bytes(), err
 }
 
-// readCurrent reads the row that names the data key for new writes. It also returns a row that names none.
+// readCurrent reads the row that names the data key for new writes. It also returns a row that names no key.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
 	rows, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {
@@ -305,7 +307,7 @@ func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 			info := DataKeyInfo{Created: row.Created, WrappedBy: row.WrappedBy}
 			var id []byte
 			if err := compoundkey.Parse(row.RowKey, prefixKey, compoundkey.ToBytes(&id)); err != nil || len(id) != len(info.ID) {
-				continue // not a row of this package
+				continue // this package did not write the row
 			}
 			info.ID = DataKeyID(id)
 			info.Current = info.ID == current

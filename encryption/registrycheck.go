@@ -18,19 +18,21 @@ import (
 //
 //	"tablepatterns/encryption/2/registry", name of the registry, table in lower case, row key, id of the key, State, Created
 //
-// each text preceded by 4 bytes of length, Created as milliseconds since 1970 in 8 bytes, big endian. In the row
-// "current" it is the same with the key that the row names, over
+// each text preceded by 4 bytes of length, Created as milliseconds since 1970 in 8 bytes, big endian. In the
+// row "current", Check is HMAC-SHA256, with the key that the row names, over
 //
 //	"tablepatterns/encryption/2/current", name of the registry, table in lower case, id of the key, Since
 //
-// So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody who has a
-// key can name it as current. A key is active until CreateDataKey creates the next one, which retires it in the same
-// transaction. A retired key decrypts, but no write uses it, whatever "current" names. A row without a State is from an
-// earlier version: its Check covers "tablepatterns/encryption/1/registry", without the length, and the row key.
+// So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody
+// who has a key can name it as current. A key is active until CreateDataKey creates the next one, which
+// retires it in the same transaction. A retired key still decrypts, but no write uses it, even if the row
+// "current" names it. A row without a State is from an earlier version: its Check covers
+// "tablepatterns/encryption/1/registry", without the length, and the row key.
 //
-// A row that was valid once can be restored. A deleted key restored from a backup decrypts again, which restoring the
-// data requires. Restoring "current" and its key's row from before a rotation makes the older key current again: a
-// program that has used the later "current" refuses it; a program that has just started does not, unless
+// An attacker who can write the table can restore a row that was valid once. A deleted key that was restored
+// from a backup decrypts again, which a restore of the data requires. If the row "current" and the row of its
+// key are restored from before a rotation, the older key becomes current again. A program that has already
+// used the newer "current" refuses it. A program that has just started accepts it, unless
 // RegistryOptions.Trusted is set.
 const (
 	stateActive  = "active"
@@ -78,11 +80,11 @@ func writeFields(write func([]byte) (int, error), fields ...string) {
 	}
 }
 
-// tableName is the table's name in the form that is authenticated: table names ignore case.
+// tableName returns the table's name in lower case, as it is authenticated, since table names ignore case.
 func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
-// admits refuses a row unless somebody who has the wrapping key has made it for this registry. With Trusted, the key's
-// id is proof enough.
+// admits refuses a row unless somebody who has the wrapping key has made it for this registry. With
+// RegistryOptions.Trusted, the id of the key is sufficient proof.
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:
@@ -98,7 +100,8 @@ func (r *registry) admits(row *keyRow) error {
 
 var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrWiring)
 
-// isSymmetric reports whether only a holder of the wrapping key can wrap by an algorithm.
+// isSymmetric reports whether wrapping with the algorithm requires the secret wrapping key, so that a public
+// key is not enough.
 func isSymmetric(algorithm string) bool {
 	return algorithm == AlgorithmA128KW || algorithm == AlgorithmA192KW || algorithm == AlgorithmA256KW
 }

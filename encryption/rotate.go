@@ -22,7 +22,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)
 }
 
-// createDataKey creates a data key; with onlyFirst only if there is none when it reads, and otherwise errHasDataKey.
+// createDataKey creates a data key; with onlyFirst it returns errHasDataKey if there is a data key already.
 func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
@@ -36,7 +36,7 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	if onlyFirst && !first {
 		return DataKeyID{}, cmp.Or(err, errHasDataKey)
 	}
-	if current == nil && !first { // a row that names no key is replaced
+	if current == nil && !first { // if the row "current" names no key, replace it
 		return DataKeyID{}, err
 	}
 	if first {
@@ -48,7 +48,7 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	}
 	current.DataKey, current.Since = id.String(), s.stamp()
 	if !since.Before(current.Since) {
-		current.Since = since.Add(time.Millisecond) // this clock is slow: the new row must not look older than the previous one
+		current.Since = since.Add(time.Millisecond) // this program's clock is slow, and the new row must not look older than the previous one
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
@@ -79,12 +79,12 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 	return err
 }
 
-// errHasDataKey: another program has created the first data key.
+// errHasDataKey reports that another program has created the first data key.
 var errHasDataKey = errors.New("the registry already has a data key")
 
-// retired returns the row of the data key that "current" names, with its state changed to retired, and the time since
-// which it was current. It returns nil if there is none, or if nothing proves that the two rows belong together; such
-// rows name no key that writes use.
+// retired returns the row of the data key that "current" names, with its state changed to retired, and the
+// time since which it was current. It returns nil if there is no such key, or if nothing proves that the two
+// rows belong together: then no write uses that key, and it need not be retired.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
@@ -148,13 +148,13 @@ func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
 	return typed.Entity(row)
 }
 
-// Rewrap wraps every key of the registry again with the registry's wrapper. With a Chain whose first wrapper is new,
-// the old wrapping key is not needed afterwards. Encrypted entities are not changed. Rewrap returns the number of keys
-// that it wrote; it skips keys that are already under the newest version of the wrapping key, so it can be repeated
-// after a crash. It replaces a wrapped key only after it has unwrapped the new form successfully. It also binds rows
-// that RegistryOptions.AcceptUnbound or Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys;
-// for each key 1 to unwrap and 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound
-// "current" 1 to write.
+// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose
+// first wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are
+// not changed. Rewrap returns the number of keys that it wrote; it skips keys that are already under the
+// newest version of the wrapping key, so it can be repeated after a crash. It replaces a wrapped key only
+// after it has unwrapped the new form successfully. It also binds rows that RegistryOptions.AcceptUnbound or
+// Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and
+// 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := tables.RowsOf[keyRow](r.state.table)
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyI
 	}
 	row.Check = r.currentCheck(key, row.Since)
 	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, tables.ErrConflict) {
-		return err // a concurrent writer has bound it, or named another key
+		return err // a concurrent writer has bound the row, or named another key
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		return false, err
 	}
 	if id := idOf(key); !r.trusts(id) {
-		return false, errNotTrusted(id) // under a better wrapping key it would pass for a key of this registry
+		return false, errNotTrusted(id) // wrapped under an AES key, the untrusted key would look like a key of this registry
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm && row.State != "" {
@@ -232,7 +232,7 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		}
 	}
 	row.Check = r.checkOf(key, row)
-	again, err := r.unwrap(ctx, row) // the old form may be the only copy of the key
+	again, err := r.unwrap(ctx, row) // verify the new form first, since the old form may be the only copy of the key
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
 	}
@@ -244,9 +244,9 @@ func keyError(op string, row *keyRow, err error) error {
 	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
 }
 
-// Check unwraps every key of the registry and reports each key that is missing, cannot be unwrapped or is not trusted,
-// and why. Errors of reading entities deliberately do not say so. Requests: 3, 1 more for each 1,000 keys, and 1 to
-// unwrap each.
+// Check unwraps every key of the registry and reports each key that is missing, cannot be unwrapped or is not
+// trusted, and why. Errors from reads of entities deliberately do not contain these details. Requests: 3, 1
+// more for each 1,000 keys, and 1 to unwrap each.
 func (r *Registry) Check(ctx context.Context) error {
 	var problems []error
 	named, current, err := r.state.readCurrent(ctx)
@@ -288,7 +288,8 @@ func (r *Registry) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// checkNamed checks the row "current" against the key that it names. With Trusted it ignores the row.
+// checkNamed checks the row "current" against the key that it names. With RegistryOptions.Trusted it ignores
+// the row.
 func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error {
 	if len(r.trusted) > 0 {
 		return nil
@@ -299,16 +300,17 @@ func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error
 	return nil
 }
 
-// rotationMargin is added to the longest TTL. It covers clock differences, and a write that took the old key at the end of
-// its TTL and is still in flight.
+// rotationMargin is added to the longest TTL. It covers clock differences, and a write in flight that took
+// the old key at the end of its TTL.
 const rotationMargin = 15 * time.Minute
 
-// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
-// tables of the entities and those of their copies. Data encrypted under the key elsewhere (another table, a blob, see
-// UsesInBlobs, or a backup) is lost forever. It returns tables.ErrConflict for the current key and a Trusted one, if
-// the key still has uses (run Reencrypt), and as long as other programs may still write with it: the longest TTL (24
-// hours) and 15 minutes from the creation of its successor. First stop or change programs that have the key among
-// RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
+// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more.
+// Pass the tables of the entities and those of their copies. Data encrypted under the key elsewhere (another
+// table, a blob, see UsesInBlobs, or a backup) is lost forever. It returns tables.ErrConflict for the current
+// key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
+// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the creation of
+// the key's successor, since other programs may still write with the key. First stop or change programs that
+// have the key among RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state

@@ -24,8 +24,9 @@ import (
 //	end  32   HMAC-SHA256 over "tablepatterns/encryption/2/seal", scope, table, partition key, row key and required context; and all
 //	          of the above
 //
-// In the input of a MAC, 4 bytes of length precede each text, but not the header and the lists at the end. Version 1, which is read and no
-// longer written, has the names of the encrypted properties only, "/1/" in place of "/2/", and no required context.
+// In the input of a MAC, 4 bytes of length precede each text. None precede the header and the lists at the
+// end. Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/"
+// in place of "/2/", and no required context.
 const SealProperty = "_encryptionSeal"
 
 const (
@@ -53,7 +54,7 @@ func (k *writeKeys) digest(texts ...string) (d digest) {
 	if k.digests == nil {
 		k.digests = hmac.New(sha256.New, k.mac)
 	} else {
-		k.digests.Reset() // cheaper than a new HMAC: the key is hashed already
+		k.digests.Reset() // cheaper than a new HMAC, since the HMAC has already hashed its key
 	}
 	k.scratch = k.scratch[:0]
 	for _, text := range texts {
@@ -104,15 +105,15 @@ func (k *writeKeys) sealMAC(at place, version byte, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// rowSeal is a seal as read; do not use it before its MAC is verified.
+// rowSeal is a seal as it was read; do not use it before its MAC is verified.
 type rowSeal struct {
 	header
 	contents
 	body, code []byte
 }
 
-// parseSeal parses a seal. It returns one even if ok is false, so that the caller's remaining work, and its time, stay
-// the same.
+// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller's remaining work, and
+// its time, stay the same.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h

@@ -8,9 +8,9 @@ import (
 
 const redacted = "REDACTED"
 
-// secret is key material. It is behind two pointers because fmt cannot call Format on an unexported field of another
-// struct: it then prints the address of a pointer, but with a verb that does not fit it prints what a single pointer
-// points to.
+// secret is key material. Package fmt cannot call Format on an unexported field of another struct. With a
+// verb that does not fit, it prints the value behind a single pointer; behind two pointers it prints only an
+// address.
 type secret struct{ octets **[]byte }
 
 func newSecret(b []byte) secret {

@@ -11,8 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// store encrypts the declared properties of an entity under keys of this write alone, and adds the seal, which lists
-// the entity's copies. A dry run makes no request and uses a temporary key; its result has the right size.
+// store encrypts the declared properties of an entity under keys that only this write uses, and adds the
+// seal, which lists the entity's copies. A dry run makes no request and uses a temporary key; its result has
+// the right size.
 func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyPlace, dryRun bool, p tables.Properties) (tables.Properties, error) {
 	var held contents
 	for i := range p {
@@ -51,8 +52,8 @@ type copyPlace struct {
 	key   tables.Key
 }
 
-// copiesOf lists the rows that hold copies of the entity. It returns none if a key function refuses the entity, because
-// the repository then refuses the change.
+// copiesOf lists the rows that hold copies of the entity. If a key function refuses the entity, it returns no
+// copies, because the repository then refuses the whole change.
 func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []copyPlace) {
 	if change.Entity == nil {
 		return nil

@@ -98,8 +98,8 @@ func chunkNonce(number uint32, last bool) []byte {
 	return nonce
 }
 
-// Seal returns a reader of the sealed form of plaintext. Sealing the same plaintext twice gives unrelated results. An
-// error of plaintext is returned unchanged; Open refuses the incomplete stream.
+// Seal returns a reader of the sealed form of plaintext. Sealing the same plaintext twice gives two different
+// results. An error of plaintext is returned unchanged; Open refuses the incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
 		return nil, tables.Wiringf("Seal", "", "the Stream is the zero value; make it with NewStream")
@@ -120,9 +120,10 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	}}, nil
 }
 
-// Open returns a reader of the plaintext of a sealed stream. It returns each chunk only after it has checked it; only
-// io.EOF shows that the stream is complete. A stream that was changed, cut, extended, reordered or sealed for another
-// binding is ErrNotAuthentic. An error of ciphertext is returned unchanged.
+// Open returns a reader of the plaintext of a sealed stream. It returns each chunk only after it has checked
+// it; only io.EOF shows that the stream is complete. The reader returns ErrNotAuthentic for a stream that was
+// changed, cut, extended, reordered or sealed for another binding. An error of ciphertext is returned
+// unchanged.
 func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) (io.Reader, error) {
 	beginning := make([]byte, headerSize)
 	n, _, err := fill(ciphertext, beginning)
@@ -179,7 +180,7 @@ type chunkReader struct {
 
 	ready  []byte // transformed and not yet returned
 	in     []byte // with room for one byte more than a chunk
-	held   int    // number of bytes already in in
+	held   int    // number of bytes that the field in already holds
 	out    []byte
 	number uint32
 	done   bool
@@ -229,8 +230,8 @@ func (r *chunkReader) next() ([]byte, error) {
 	return out, nil
 }
 
-// fill reads until b is full or the source ends. Unlike io.ReadFull it returns io.ErrUnexpectedEOF of the source, which
-// means that the source is incomplete, and not io.EOF.
+// fill reads until b is full or the source ends. At the end of the source it returns no error, unlike
+// io.ReadFull. An io.ErrUnexpectedEOF is therefore an error of the source itself, which is incomplete.
 func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	for n < len(b) && err == nil {
 		var more int

@@ -18,8 +18,8 @@ const (
 	tagSign    = "sign"
 )
 
-// taggedProperties lists the properties whose fields have the tag, by its value. It refuses a tag that would have no
-// effect, because the property would be stored in plaintext.
+// taggedProperties lists the properties whose fields have the tag, by its value. It refuses a tag that would
+// have no effect, since the property would then be stored in plaintext.
 func taggedProperties(t reflect.Type) (map[string][]string, error) {
 	tagged := map[string][]string{}
 	var names []string
@@ -65,8 +65,8 @@ func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
 	}
 }
 
-// checkNested finds tags on fields that are not properties of their own: hidden by others, or inside of a value that is
-// stored whole.
+// checkNested refuses tags on fields that do not become properties: a field that another field hides, or a
+// field inside of a value that one property stores.
 func checkNested(t reflect.Type, index []int, visible map[string]bool, path []reflect.Type) error {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t, index = t.Elem(), nil
@@ -85,7 +85,7 @@ func checkNested(t reflect.Type, index []int, visible map[string]bool, path []re
 			return fmt.Errorf("field %s of %s has the tag but is not a property of its own (%v); remove the tag", field.Name, t, err)
 		}
 		if !field.Anonymous || named {
-			at = nil // the fields below are stored in one property, or not at all
+			at = nil // the fields below do not become properties of their own
 		}
 		inner := field.Type
 		if at != nil && inner.Kind() == reflect.Pointer {

@@ -17,10 +17,11 @@ import (
 // blobsAtOnce is how many blobs are read concurrently.
 const blobsAtOnce = 16
 
-// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package
-// largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their headers without
-// authenticating them. It does not count snapshots, older versions and deleted blobs that can be restored. Requests: 1
-// for each 5,000 blobs, and 1 for each blob whose size a sealed one can have.
+// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of
+// package largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their
+// headers without authenticating them. It does not count snapshots, older versions and deleted blobs that can
+// be restored. Requests: 1 for each 5,000 blobs, and 1 for each blob whose size is possible for a sealed
+// blob.
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
@@ -80,7 +81,7 @@ func blobDataKey(ctx context.Context, client *blob.Client) (id DataKeyID, sealed
 	if closing := answer.Body.Close(); err == nil {
 		err = closing
 	}
-	if err == nil && n < headerSize { // the listing says that the blob is longer, so the response was cut off; without an error the use of a key would be missed
+	if err == nil && n < headerSize { // the listing says that the blob is longer, so the response was cut off; without an error, Uses would miss a key that is in use
 		err = &tables.Error{Op: "UsesInBlobs", Kind: tables.ErrGarbled, Err: errors.New("the response is shorter than the header of a sealed blob; repeat the operation")}
 	}
 	h, _, ok := parseHeader(beginning[:n], kindStream)

@@ -22,7 +22,7 @@ import (
 //	7  Edm.DateTime  8 bytes, big endian: units of 100 ns since 0001-01-01 UTC
 //	8  Edm.Guid      16 bytes
 //
-// The code stands in the header as well, and so in the associated data.
+// The header also contains the code, so the associated data contain it, too.
 const (
 	codeString = iota + 1
 	codeBinary
@@ -118,7 +118,8 @@ func pad(b []byte, multiple int) []byte {
 	return b
 }
 
-// unpad is called only on authenticated plaintext, so it need not run in constant time.
+// unpad removes the padding. It is called only on authenticated plaintext, so it need not run in constant
+// time.
 func unpad(b []byte) ([]byte, bool) {
 	for i := len(b) - 1; i >= 0; i-- {
 		switch b[i] {

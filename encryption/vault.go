@@ -66,8 +66,8 @@ func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	return WrappedKey{KeyID: string(*answer.KID), Algorithm: k.algorithm, Bytes: answer.Result}, nil
 }
 
-// version returns the version in a key id, "" if the id is not one of this key. Vault names are DNS names and ignore
-// case.
+// version returns the version in a key id, or "" if the id is not an id of this key. It ignores the case of
+// the vault's name, since that is a DNS name.
 func (k VaultKey) version(keyID string) string {
 	if len(keyID) <= len(k.id) || !strings.EqualFold(keyID[:len(k.id)], k.id) || keyID[len(k.id)] != '/' {
 		return ""

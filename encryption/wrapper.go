@@ -22,13 +22,13 @@ type KeyWrapper interface {
 	Wrap(ctx context.Context, key []byte) (WrappedKey, error)
 	// Holds reports whether Unwrap accepts keys that were wrapped under this key id and algorithm. It makes no request.
 	Holds(keyID, algorithm string) bool
-	// Unwrap decrypts a key. It returns tables.ErrGarbled if this key did not wrap it; any other error means that the
-	// wrapping key is temporarily unavailable.
+	// Unwrap decrypts a key. It returns tables.ErrGarbled if this wrapper's key did not wrap it; any other
+	// error means that the wrapping key is temporarily unavailable.
 	Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error)
 }
 
-// Chain is a KeyWrapper for the rotation of wrapping keys: it wraps with its first wrapper, and unwraps with the one
-// that holds the key.
+// Chain is a KeyWrapper for the rotation of wrapping keys: it wraps with its first wrapper, and unwraps with
+// the wrapper that holds the wrapping key.
 type Chain struct {
 	hidden
 	wrappers []KeyWrapper

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// free returns an error if the file exists, before a job runs whose last step writes the file.
+// free returns an error if the file exists. Call it before a long job that writes the file at its end.
 func free(name string, overwrite bool) error {
 	if name == "" || overwrite {
 		return nil
@@ -23,7 +23,8 @@ func free(name string, overwrite bool) error {
 	}
 }
 
-// writeFile writes a file whole or not at all. Only its owner can read it, since it may contain keys.
+// writeFile writes a complete file, or none after an error. Only its owner can read it, since it may contain
+// keys.
 func writeFile(name string, overwrite bool, content func() ([]byte, error)) error {
 	data, err := content()
 	if err != nil {

@@ -57,7 +57,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// The size of a plot: its texts are legible on a phone.
+// The size of a plot, chosen so that its texts are legible on a phone.
 const (
 	plotWidth  = 12 * vg.Centimeter
 	plotHeight = 7 * vg.Centimeter

@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/inspect"
 )
 
-// inspectCommand is tablepatterns inspect.
+// inspectCommand returns the command tablepatterns inspect.
 func (p *program) inspectCommand() *cobra.Command {
 	var asJSON, asStruct, overwrite bool
 	var page, pkg string

@@ -16,11 +16,11 @@ import (
 
 // jobFlags are the flags of commands that run a job of package backup.
 type jobFlags struct {
-	resume   string // file
+	resume   string // name of the file with the position of an earlier run
 	existing string
 	create   bool
 	dryRun   bool
-	other    string // variable of the second account
+	other    string // environment variable with the connection string of the second account
 }
 
 // addResume, addWrites and addOther add flags.
@@ -59,7 +59,7 @@ func (f *jobFlags) ready(ctx context.Context, to *tables.Table) error {
 	return to.CreateIfMissing(ctx)
 }
 
-// job is a run of a job, with what it prints.
+// job is a run of a job of package backup, with its progress display and saved position.
 type job struct {
 	*program
 	command  string
@@ -103,7 +103,8 @@ func (j *job) difference(d backup.Difference) error {
 	return err
 }
 
-// finish prints what a job has done and, if it has ended early, how to continue. done names the result.
+// finish prints the counts of a job and, if the job has ended early, how to continue it. done names the
+// result.
 func (j *job) finish(done string, r tables.Report, err error) error {
 	j.end()
 	fmt.Fprintf(j.stdout, "%s: %v\n", done, r)
@@ -127,7 +128,7 @@ func (j *job) finish(done string, r tables.Report, err error) error {
 	return err
 }
 
-// copyCommand is tablepatterns copy.
+// copyCommand returns the command tablepatterns copy.
 func (p *program) copyCommand() *cobra.Command {
 	f := &jobFlags{}
 	c := &cobra.Command{
@@ -165,7 +166,7 @@ A row that is there with the same content counts as unchanged, so the command ca
 	return c
 }
 
-// written is finish for a job that writes rows.
+// written does what finish does, for a job that writes rows.
 func (j *job) written(done string, r backup.Result, err error) error {
 	err = j.finish(done, r.Report, err)
 	if r.Outside > 0 && !j.options.DryRun {
@@ -222,7 +223,7 @@ func blobSets(account *tables.Account, all []string) ([]backup.BlobSet, error) {
 	return sets, nil
 }
 
-// backupCommand is tablepatterns backup.
+// backupCommand returns the command tablepatterns backup.
 func (p *program) backupCommand() *cobra.Command {
 	v := &vaultFlags{}
 	var base string
@@ -286,8 +287,8 @@ func (p *program) each(n *int) func(backup.Difference) error {
 	}
 }
 
-// backedUp prints what a backup has done and, if it has ended early, how to continue. left is the number of unreadable rows that were
-// printed.
+// backedUp prints the counts of a backup and, if it has ended early, how to continue it. left is the number
+// of unreadable rows that were printed.
 func (p *program) backedUp(report tables.Report, err error, resume bool, left int) error {
 	fmt.Fprintf(p.stdout, "backed up: %v\n", report)
 	if err != nil && report.Resume != "" {
@@ -302,8 +303,8 @@ func (p *program) backedUp(report tables.Report, err error, resume bool, left in
 	return err
 }
 
-// targets are the tables to restore as the caller names them: TABLE or TABLE=DESTINATION. The names do not come from the manifest, since
-// anybody who can write to the vault could forge them.
+// targets returns the tables to restore, from the arguments of the command: TABLE or TABLE=DESTINATION. The
+// names do not come from the manifest, since anybody who can write to the vault could forge them.
 func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifest *backup.Manifest, named []string) ([]backup.Target, error) {
 	var targets []backup.Target
 	for _, each := range named {
@@ -324,7 +325,7 @@ func (f *jobFlags) targets(ctx context.Context, account *tables.Account, manifes
 	return targets, nil
 }
 
-// restoreCommand is tablepatterns restore.
+// restoreCommand returns the command tablepatterns restore.
 func (p *program) restoreCommand() *cobra.Command {
 	v, f := &vaultFlags{}, &jobFlags{}
 	var named, blobs []string
@@ -380,7 +381,7 @@ Rows that the backup does not have are left alone. A row that is there with the 
 	return c
 }
 
-// scope prints what part of its tables a backup has.
+// scope prints which part of the tables the backup contains.
 func (p *program) scope(m *backup.Manifest) {
 	if m.Partitions != nil {
 		fmt.Fprintf(p.stdout, "only the partitions %q\n", m.Partitions)
@@ -390,7 +391,7 @@ func (p *program) scope(m *backup.Manifest) {
 	}
 }
 
-// verifyCommand is tablepatterns verify.
+// verifyCommand returns the command tablepatterns verify.
 func (p *program) verifyCommand() *cobra.Command {
 	v := &vaultFlags{}
 	c := &cobra.Command{
@@ -439,7 +440,7 @@ func (p *program) verifyCommand() *cobra.Command {
 	return c
 }
 
-// compareCommand is tablepatterns compare.
+// compareCommand returns the command tablepatterns compare.
 func (p *program) compareCommand() *cobra.Command {
 	v, f := &vaultFlags{}, &jobFlags{}
 	var name string

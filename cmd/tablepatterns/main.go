@@ -17,7 +17,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	p := &program{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, bars: term.IsTerminal(int(os.Stderr.Fd())),
-		options: &tables.AccountOptions{Logger: slog.New(slog.DiscardHandler)}} // errors are printed
+		options: &tables.AccountOptions{Logger: slog.New(slog.DiscardHandler)}} // no log, since the command prints its errors
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

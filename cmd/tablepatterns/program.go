@@ -18,10 +18,10 @@ import (
 const (
 	exitOK         = 0 // done; compared tables are equal
 	exitDifference = 1 // done; there are differences
-	exitError      = 2 // wrong call, failure, or interrupted
+	exitError      = 2 // wrong arguments, a failure, or an interruption
 )
 
-// errDifferences: the command has found differences, and has printed them.
+// errDifferences reports that the command has found differences and has printed them.
 var errDifferences = errors.New("there are differences")
 
 // program is one run of the command.
@@ -58,7 +58,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return exitError
 }
 
-// root is the command line.
+// root returns the command with all subcommands.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tablepatterns",
@@ -86,8 +86,8 @@ Exit codes: 0 done, or equal; 1 there are differences; 2 an error, or interrupte
 	return root
 }
 
-// account opens the account from the environment; variable is the name of an environment variable with a connection string, "" for the
-// default ones.
+// account opens the account from the environment; variable is the name of an environment variable with a
+// connection string, or "" for the default variables.
 func (p *program) account(variable string) (*tables.Account, error) {
 	if variable == "" {
 		return tables.NewAccountFromEnv(p.options)
@@ -108,7 +108,7 @@ func (p *program) table(name string) (*tables.Table, error) {
 	return account.Table(name), nil
 }
 
-// progress returns a function that shows the progress of a job, and one that ends the display.
+// progress returns a function that shows the progress of a job, and a function that ends the display.
 func (p *program) progress(what string) (show func(tables.Report), end func()) {
 	if !p.bars || p.quiet {
 		return nil, func() {}

@@ -14,7 +14,7 @@ import (
 // position saves how far a job has come, so that a later run can continue. Only one goroutine uses it at a time.
 type position struct {
 	command string // such as "copy"
-	file    string // "" until one is needed
+	file    string // "" until a file is needed
 	token   string // of the last progress
 	found   int64  // differences, including those of earlier runs
 	saved   time.Time
@@ -31,7 +31,7 @@ type stored struct {
 
 const (
 	storedVersion = 1
-	saveEvery     = time.Second // at most, while a job runs
+	saveEvery     = time.Second // the shortest interval between two writes of the file
 )
 
 // openPosition reads the file of an earlier run, if it exists.
@@ -58,7 +58,7 @@ func openPosition(command, file string) (*position, error) {
 	return p, nil
 }
 
-// follow takes a job's position and, if the caller has named a file, writes it there at intervals.
+// follow records a job's position and, if the user has named a file, writes the position to it at intervals.
 func (p *position) follow(r tables.Report) {
 	if p.token = r.Resume; p.file == "" || p.token == "" || time.Since(p.saved) < saveEvery {
 		return
@@ -85,7 +85,8 @@ func (p *position) done() error {
 	return nil
 }
 
-// keep writes the position of a job that has ended early, to a new file if the caller has named none, and returns advice how to continue.
+// keep writes the position of a job that has ended early, and returns advice how to continue. If the user has
+// named no file, it creates one.
 func (p *position) keep() (advice string, err error) {
 	if p.token == "" {
 		return "nothing was done yet: repeat the command to begin", nil

@@ -33,11 +33,11 @@ func Jitter(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(random[:]) % uint64(limit))
 }
 
-// Wait waits before attempt n, or returns the context's error when it ends earlier.
+// Wait waits before attempt n, or returns the context's error if the context ends earlier.
 func Wait(ctx context.Context, n int) error { return Sleep(ctx, Delay(n)) }
 
-// Retry calls try, and waits and calls it again while it returns again, up to a maximum number of calls. It returns the last error of try,
-// or the context's error if that ends a wait.
+// Retry calls try. While try returns again as true, Retry waits and calls it again, up to the given number of
+// attempts. It returns the last error of try, or the context's error if that ends a wait.
 func Retry(ctx context.Context, attempts int, try func() (again bool, err error)) error {
 	for n := 0; ; n++ {
 		again, err := try()
@@ -50,7 +50,7 @@ func Retry(ctx context.Context, attempts int, try func() (again bool, err error)
 	}
 }
 
-// Sleep waits for that long, or returns the context's error when it ends earlier.
+// Sleep waits for d, or returns the context's error if the context ends earlier.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -74,7 +74,7 @@ func Read(ctx context.Context, c *container.Client, name string) (*Content, erro
 	var ex wire.Exchange
 	answer, err := c.NewBlobClient(name).DownloadStream(wire.With(ctx, &ex), nil)
 	if err == nil {
-		_ = answer.Body.Close() // empty: the exchange has read the body
+		_ = answer.Body.Close() // nothing to read: the exchange has already read the body
 	}
 	missing := IsGone(err)
 	switch {

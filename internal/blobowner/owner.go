@@ -1,10 +1,11 @@
 // Package blobowner decides whether a blob whose name was read from a row or a message belongs to the entity, list or message
 // that it is used for.
 //
-// Rows and messages are input from outside. Whoever can write the rows of one partition, or put a message on a queue, could otherwise make
-// the library read, sign or delete any blob of the container. So the library checks every such name with CheckName before a request names
-// the blob, and the blob's own metadata with CheckLabels whenever a response has it. If only a message names a blob, the library reads the
-// blob's metadata before it deletes the blob.
+// Rows and messages are input from outside. Without this check, an attacker who can write the rows of one
+// partition, or put a message on a queue, could make the library read, sign or delete any blob of the
+// container. So the library checks every such name with CheckName before a request names the blob, and the
+// blob's own metadata with CheckLabels whenever a response has it. If only a message names a blob, the
+// library reads the blob's metadata before it deletes the blob.
 package blobowner
 
 import (
@@ -20,7 +21,7 @@ import (
 // HomeLabel is the name of the metadata that identifies the table to whose entities a blob belongs: see Home.
 const HomeLabel = "tphome"
 
-// ErrForeign means that a name or metadata is not the owner's.
+// ErrForeign means that a blob's name or metadata do not belong to the owner.
 var ErrForeign = errors.New("does not belong")
 
 // Owner describes the blobs that belong to one entity, list or message.
@@ -30,8 +31,9 @@ type Owner struct {
 	Labels map[string]string // metadata that every blob of the owner carries, by name in lower case
 }
 
-// CheckName returns an error unless the owner could have given the name: it must consist of the prefix and of segments that no client or
-// server on the way can read as another path. The SDK percent-encodes all other characters.
+// CheckName returns an error unless the owner could have given the name: it must consist of the prefix and of
+// segments that no client or server can interpret as another path. The SDK percent-encodes all other
+// characters.
 func (o Owner) CheckName(name string) error {
 	rest, ok := strings.CutPrefix(name, o.Prefix)
 	if !ok || o.Prefix == "" {
@@ -75,7 +77,7 @@ func Home(endpoint, table string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(endpoint + "/" + table))
 }
 
-// FromHeader returns the metadata that the header of an answer carries.
+// FromHeader returns the metadata that the header of a response carries.
 func FromHeader(header http.Header) map[string]*string {
 	const prefix = "X-Ms-Meta-"
 	meta := map[string]*string{}
@@ -87,8 +89,8 @@ func FromHeader(header http.Header) map[string]*string {
 	return meta
 }
 
-// Label returns an entry of a blob's metadata, "" if there is none. It ignores the case of the name, since the service may return another
-// one.
+// Label returns an entry of a blob's metadata, "" if there is none. It ignores the case of the name, since
+// the service may return the name in another case.
 func Label(meta map[string]*string, name string) string {
 	for key, value := range meta {
 		if value != nil && strings.EqualFold(key, name) {

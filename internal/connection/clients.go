@@ -26,7 +26,8 @@ type Credential struct {
 	blobs  func(string, *service.ClientOptions) (*service.Client, error)
 }
 
-// Token is a token credential. ok is false if the credential is nil or a nil pointer, for example in a field that was never set.
+// Token returns a Credential that uses a token credential. ok is false if the credential is nil or a nil
+// pointer, for example in a field that was never set.
 func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
 	if fields.IsNil(credential) {
 		return c, false
@@ -44,7 +45,7 @@ func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
 	}, true
 }
 
-// SharedKey is an account's name and one of its keys, which also sign.
+// SharedKey returns a Credential that uses an account's name and key, and a Signer with the same key.
 func SharedKey(name, key string) (Credential, Signer, error) {
 	tableKey, err := aztables.NewSharedKeyCredential(name, key)
 	if err != nil {
@@ -71,7 +72,8 @@ func SharedKey(name, key string) (Credential, Signer, error) {
 	}, signerOf(blobKey), nil
 }
 
-// SAS is a shared access signature. ok is false if the text is not a shared access signature.
+// SAS returns a Credential that uses a shared access signature. ok is false if the text is not a shared
+// access signature.
 func SAS(signature string) (c Credential, ok bool) {
 	signature = strings.TrimPrefix(signature, "?")
 	if query, err := url.ParseQuery(signature); err != nil || query.Get("sig") == "" {
@@ -98,12 +100,12 @@ type Clients struct {
 	Blobs  *service.Client
 }
 
-// Clients makes the clients for the endpoints. options are the caller's.
+// Clients makes the clients for the endpoints, with the caller's options.
 func (c Credential) Clients(endpoints Endpoints, options azcore.ClientOptions, signals *telemetry.Telemetry) (clients Clients, err error) {
 	instrumented := func(name, endpoint string, paths wire.Paths) azcore.ClientOptions {
 		u, err := url.Parse(endpoint)
 		if err != nil {
-			u = &url.URL{} // ignored: the client's constructor returns the same error
+			u = &url.URL{} // ignore the error: the client's constructor returns the same error
 		}
 		return signals.Instrument(clientOptions(options, paths), name, u.Path)
 	}

@@ -26,16 +26,17 @@ func PublicEndpoints(account string) Endpoints {
 // IsAccountName reports whether an account can have the name.
 func IsAccountName(name string) bool { return accountName.MatchString(name) }
 
-// A setting that becomes a part of an endpoint decides where requests and their signatures go, so it must not contain characters that end
-// that part. If a connection string lacks a semicolon, one of these settings contains the key.
+// A setting that becomes a part of an endpoint decides where requests and their signatures go, so it must not
+// contain characters that would end that part. The check also finds a connection string that lacks a
+// semicolon: then one of these settings contains the key.
 var (
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
 	endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]*)*$`)
 )
 
-// CheckEndpoint returns an error unless the address can be that of a service: scheme, host and at most a path. The error never shows the
-// address, which may contain a key.
+// CheckEndpoint returns an error unless the address has the form of a service's address: scheme, host and at
+// most a path. The error never shows the address, which may contain a key.
 func CheckEndpoint(service, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
@@ -54,7 +55,7 @@ func endpointsOf(scheme, account, suffix string) Endpoints {
 	}
 }
 
-// IsCosmos reports whether the address is one of Cosmos DB for Table, by the rule that the SDK uses.
+// IsCosmos reports whether the address belongs to Cosmos DB for Table, by the same rule as the SDK.
 func IsCosmos(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// Signer signs an address of a blob. It is a function, not the credential: package fmt would print what a field points to if a verb does
-// not fit its type, and a copied Account has no methods of its own.
+// Signer signs an address of a blob. It is a function and not the credential itself, because package fmt,
+// given a verb that does not fit, would print the credential behind a pointer field of an Account.
 type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
 
 // signerOf signs with an account's shared key.
@@ -19,7 +19,8 @@ func signerOf(key *service.SharedKeyCredential) Signer {
 	}
 }
 
-// Delegated signs with a user delegation key, which it gets for a client that was made from a token credential. Requests: 1.
+// Delegated signs with a user delegation key, which it requests with a client that was made from a token
+// credential. Requests: 1.
 func Delegated(ctx context.Context, client *service.Client, from, to time.Time) (Signer, error) {
 	start, end := from.Format(sas.TimeFormat), to.Format(sas.TimeFormat)
 	credential, err := client.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)

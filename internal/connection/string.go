@@ -75,7 +75,7 @@ func parse(text string) (settings, error) {
 	return s, s.expandDevelopment()
 }
 
-// expandDevelopment spells UseDevelopmentStorage=true out.
+// expandDevelopment replaces UseDevelopmentStorage=true by the settings that it stands for.
 func (s settings) expandDevelopment() error {
 	use, ok := s["usedevelopmentstorage"]
 	if !ok {

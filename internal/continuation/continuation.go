@@ -14,9 +14,9 @@ import (
 type Position struct {
 	Version   int      `json:"v"`
 	Query     string   `json:"q"`           // fingerprint of the query
-	Partition string   `json:"p,omitempty"` // the service's own tokens
+	Partition string   `json:"p,omitempty"` // partition and row of the service's own continuation headers
 	Row       string   `json:"r,omitempty"`
-	After     []string `json:"k,omitempty"` // instead of these: keys of the last row that was read
+	After     []string `json:"k,omitempty"` // used in place of Partition and Row: keys of the last row that was read
 	Left      int      `json:"n,omitempty"` // entities that the query's Top still allows
 }
 
@@ -54,7 +54,8 @@ func Hash(format string, args ...any) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// Parse decodes a token; it returns an error unless the token is of the query with this fingerprint. top is the query's Top, 0 for none.
+// Parse decodes a token; it returns an error unless the token belongs to the query with this fingerprint. top
+// is the query's Top, 0 for none.
 func Parse(token, query string, top int) (Position, error) {
 	var p Position
 	if Decode(token, &p) != nil {

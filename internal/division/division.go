@@ -7,7 +7,8 @@ type Divided[I any] struct {
 	Write func(items []I) error
 	// Refused returns the index of the item for which Write was refused, -1 if it is unknown.
 	Refused func(err error, items []I) int
-	// Ends reports whether every smaller set would fail with the same error, as when the context has ended.
+	// Ends reports whether every smaller set would fail with the same error, for example because the context
+	// has ended.
 	Ends func(err error) bool
 }
 
@@ -47,9 +48,10 @@ func (d Divided[I]) refused(err error, items []I) int {
 	return -1
 }
 
-// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the service refuses an item, it
-// swaps the form of that item and of all later ones, which are probably like it, and writes again. It returns the error if the refused item
-// cannot be swapped, or is not later than the one refused before.
+// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the
+// service refuses an item, it swaps the form of that item and of all later items, which probably need the
+// other form, too, and writes again. It returns the error if the refused item cannot be swapped, or is not
+// later than the one refused before.
 func Alternately[I any](items []I, write func([]I) error, refused func(error, []I) int, swap func(*I) bool) error {
 	for last := -1; ; {
 		err := write(items)

@@ -80,7 +80,8 @@ func appendGuid(dst []byte, u uuid.UUID) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends s as a JSON string. s must be valid UTF-8 (Value.Check and the key rules see to it).
+// AppendQuoted appends s as a JSON string. s must be valid UTF-8 (Value.Check and the rules for keys ensure
+// that).
 func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -105,8 +106,8 @@ func AppendQuoted(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// separatesLines reports whether s begins with U+2028 or U+2029. JSON allows both unescaped, but Azurite parses a transaction's rows with a
-// regular expression that stops at the end of a line.
+// separatesLines reports whether s begins with U+2028 or U+2029. JSON allows both characters unescaped, but
+// Azurite parses the rows of a transaction with a regular expression that stops at a line separator.
 func separatesLines(s string) bool {
 	return len(s) > 2 && s[1] == 0x80 && s[2]&0xFE == 0xA8
 }
@@ -157,7 +158,7 @@ func FromText(t Type, text []byte) (Value, error) {
 }
 
 func parseBinary(text []byte) (Value, error) {
-	var small [256]byte // most are keys and hashes, which need no further memory
+	var small [256]byte // most texts are keys and hashes, which fit into small
 	decoded := small[:]
 	if n := base64.StdEncoding.DecodedLen(len(text)); n > len(small) {
 		decoded = make([]byte, n)
@@ -179,7 +180,8 @@ func parseDouble(text []byte) (Value, error) {
 		return Double(math.Inf(-1)), nil
 	}
 	for _, c := range text {
-		// ParseFloat also accepts forms that other readers reject: inf, 0x1p3, 1_000.
+		// Check the characters first: ParseFloat also accepts forms that other readers reject, such as inf,
+		// 0x1p3 and 1_000.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
 		}

@@ -26,7 +26,7 @@ const (
 func Units(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
-		// Each sequence of UTF-8 is one unit, and one of four bytes is two.
+		// A character of four bytes in UTF-8 is two units; any other character is one unit.
 		switch c := s[i]; {
 		case c < 0x80 || c >= 0xC0 && c < 0xF0:
 			n++
@@ -66,7 +66,8 @@ func PropertySize(name string, v Value) int {
 	return propertyOverhead + 2*Units(name) + v.StoredSize()
 }
 
-// CheckName reports whether a property may have this name: a C# identifier of at most 255 units.
+// CheckName returns an error for a name that a property cannot have. A name is a C# identifier of at most 255
+// units.
 func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("a property name is empty; give a name")
@@ -98,7 +99,7 @@ func IsPlainName(name string) bool {
 	return true
 }
 
-// Check reports whether the service would store the value.
+// Check returns an error for a value that the service would not store.
 func (v Value) Check() error {
 	switch v.typ {
 	case TypeNull:

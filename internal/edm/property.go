@@ -2,8 +2,8 @@ package edm
 
 import "slices"
 
-// Access returns where a property of type P stores its name and its value: packages above have a property type of their own, whose value
-// type is based on Value.
+// Access returns pointers to the name and the value of a property of type P. The packages that use edm have
+// property types of their own, whose values are based on Value.
 type Access[P any] func(*P) (name *string, value *Value)
 
 // Append appends a property. A P has no other fields, so writing both overwrites an old element of a reused array completely.

@@ -208,7 +208,7 @@ func (v Value) Any() any {
 	return nil
 }
 
-// GoString shows type and content, for test failures; never used in errors or logs.
+// GoString shows type and content, for the failures of tests. Errors and logs never use it.
 func (v Value) GoString() string {
 	switch v.typ {
 	case TypeDateTime:
@@ -219,7 +219,8 @@ func (v Value) GoString() string {
 	return fmt.Sprintf("%s(%#v)", v.typ.String()[max(0, len("Edm.")*boolInt(v.typ != TypeNull)):], v.Any())
 }
 
-// String returns the type and the size, never the content: the Value may be a secret that is about to be encrypted.
+// String returns the type and the size, never the content: the Value may be a secret that was not encrypted
+// yet.
 func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// heldCalls are the calls that wait until the walk answers them or releases them all.
+// heldCalls are the calls that wait until the scheduler or the walk answers them, or releases them all.
 type heldCalls[C comparable] struct {
 	mu    sync.Mutex
 	calls []C
@@ -34,7 +34,7 @@ func (h *heldCalls[C]) leave(c C) {
 	h.calls = slices.DeleteFunc(h.calls, func(other C) bool { return other == c })
 }
 
-// release lets all waiting and later calls go, and tells each that it was released.
+// release lets all waiting and later calls go, and calls tell for each waiting call.
 func (h *heldCalls[C]) release(tell func(C)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,8 +45,8 @@ func (h *heldCalls[C]) release(tell func(C)) {
 	h.calls = nil
 }
 
-// refuse returns the error of a call whose context ended before the call was sent: the error of http.Client, without the signature in the
-// address.
+// refuse returns the error of a call whose context ended before the call was sent: the error that http.Client
+// would return, without the signature in the address.
 func refuse(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		req.Body.Close()

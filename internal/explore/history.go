@@ -10,13 +10,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// histories hold everything that processes have done so far, as trees. A moment holds the calls that a process makes
-// after one history; running the process once finds them.
+// histories holds, as trees, all histories of processes that the walk has seen. A moment holds the calls that
+// a process makes after one history, which the walk finds by running the process once.
 type histories struct {
 	t         *testing.T
 	of        *storagetest.Service
 	actors    []Actor
-	processes int // the first of them are processes; the others are workers
+	processes int // number of processes; the actors after them are workers
 	idle      time.Duration
 	pause     time.Duration
 	moments   []moment
@@ -31,8 +31,8 @@ type histories struct {
 	fed     int // total number of steps in all replays
 }
 
-// life identifies a run of an actor. A worker's next run has a new life number only if this one has drawn random
-// numbers, so that no two runs draw the same ones and equal runs are explored once.
+// life identifies a run of an actor. A worker's next run gets a new life number only if the present run has
+// drawn random numbers. So no two runs draw the same numbers, and equal runs are explored once.
 type life struct{ actor, number int32 }
 
 // moment is a state in which a process is at rest.
@@ -43,7 +43,7 @@ type moment struct {
 	step     step // the step from the previous moment
 	calls    []int32
 	ended    bool
-	drew     bool // random numbers drawn since the beginning
+	drew     bool // whether random numbers were drawn since the beginning
 	returned string
 	living   *living // a process that is at this moment now, nil if none
 }
@@ -110,7 +110,7 @@ func (h *histories) processStep(s step, l life, depth int32) processStep {
 	return ps
 }
 
-// seed returns the seed of all random numbers drawn between two rests.
+// seed returns the seed of all random numbers that are drawn between two points of rest.
 func (l life) seed(depth int32) uint64 {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%d %d %d", l.actor, l.number, depth)
@@ -166,8 +166,8 @@ func (h *histories) bring(to int32) (*living, error) {
 // verifySamples is the number of moments that are replayed at the end of a walk.
 const verifySamples = 300
 
-// verify replays a sample of histories. Most histories run only once, so without it code that is not deterministic
-// would be found only by chance.
+// verify replays a sample of histories. Most histories run only once, so without verify the walk would find
+// code that is not deterministic only by chance.
 func (h *histories) verify() error {
 	samples := min(verifySamples, len(h.moments))
 	for i := range samples {

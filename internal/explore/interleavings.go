@@ -11,7 +11,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// InterleavingCase is a small world whose processes are run in every possible order of their calls.
+// InterleavingCase is a small world: a simulated service with processes, which are run in every possible
+// order of their calls.
 type InterleavingCase struct {
 	// Name names the walk in the log; empty means the test's name.
 	Name string
@@ -25,8 +26,8 @@ type InterleavingCase struct {
 	Pauses int
 	// Pause is the length of a pause, for example longer than a message's visibility timeout.
 	Pause time.Duration
-	// Idle is how much time passes at once for a process that only waits for a timer (default 2 s). It passes for that
-	// process alone, because such waits are short delays between two attempts.
+	// Idle is how much time passes at once for a process that only waits for a timer (default 2 s). Time
+	// passes for that process alone, because such waits are short delays between two attempts.
 	Idle time.Duration
 	// MaxStates limits the number of states (default 5 million). A walk that reaches the limit fails, because it has
 	// not checked all states.
@@ -54,8 +55,8 @@ type Walk struct {
 	// States is the number of states of the world, Ends the number of final ones, Replays the number of times a process
 	// was run to find its next calls.
 	States, Ends, Replays int
-	// Returned counts, by the text of the error that a process or worker returned ("" for none), in how many histories
-	// it did. A walk in which no process succeeds proves nothing.
+	// Returned counts histories by the text of the error that a process or worker returned in them, "" for
+	// none. A walk in which no process succeeds proves nothing.
 	Returned map[string]int
 	// Divergence is the first final state whose Check failed; nil if none did.
 	Divergence *Divergence
@@ -103,22 +104,24 @@ func (w Walk) MustDiverge(t testing.TB) {
 // served, any process may die, and time may pass while all calls are held. The walk ends when it has visited every
 // state, or at the first divergence. It fails the test only if it cannot continue; the caller checks the result.
 //
-// The walk runs the real code on the simulator. It is exhaustive because code is deterministic once its answers are
-// fixed: the next calls of a process are found once for each history of answers, and the service's answer once for each
-// of its states. So an actor must depend only on its answers, its clock and crypto/rand, which is seeded. It must not
-// depend on math/rand, on the order of maps, on racing goroutines, or on memory shared with other actors; it makes its
-// own clients from the Service that it gets. When a history is replayed and the code makes other calls, the walk fails.
+// The walk runs the real code on the simulator. It is exhaustive because code is deterministic if the answers
+// to its calls are fixed. So the walk determines the next calls of a process once for each history of
+// answers, and the service's answer once for each state of the service. An actor must depend only on its
+// answers, its clock and crypto/rand, which is seeded. It must not depend on math/rand, on the order of maps,
+// on racing goroutines, or on memory shared with other actors; it makes its own clients from the Service that
+// it gets. When a history is replayed and the code makes other calls, the walk fails.
 //
-// When a process dies, the calls that were served remain, and the one under way is not sent. The case of a call that
-// was served but whose response was lost with the process is the death one step later. A pause affects only processes
-// that have started; the others may start before or after it. If several messages are visible, each of them is handed
-// out first in one branch.
+// When a process dies, the calls that were served keep their effects, and the call under way is not sent. A
+// call that was served and whose response was lost with the process is covered by a death one step later. A
+// pause affects only processes that have started; the others may start before or after it. If several
+// messages are visible, each of them is handed out first in one branch.
 //
 // The service's clock moves only in pauses. ETags, message ids and receipts do not reveal the order of unrelated
 // requests, so that such orders lead to the same state.
 //
-// Not covered: lost responses to a process that continues, and failures of the service ([storagetest.Sweep] covers
-// both); and time that passes, outside of pauses, for one process while one of its calls is under way.
+// The walk does not cover lost responses to a process that continues, and failures of the service;
+// [storagetest.Sweep] covers both. It also does not cover time that passes, outside of pauses, for one
+// process while one of its calls is under way.
 //
 // As in [Schedules], a process runs in a bubble of testing/synctest, and the rules of that package hold. Tests that use
 // Interleavings cannot run in parallel with others.

@@ -25,17 +25,17 @@ type process struct {
 	locate callNamer
 	idle   time.Duration
 
-	steps chan processStep // made outside of the bubble: while the process waits here, no time passes in it
+	steps chan processStep // made outside of the bubble, so that no time passes in the bubble while the process waits for a step
 	rests chan rest
 	over  chan struct{}
 
-	held heldCalls[*heldCall] // the context of the process, canceled when it dies
+	held heldCalls[*heldCall] // the calls that wait for an answer
 }
 
 // processStep continues a process at rest.
 type processStep struct {
 	seed uint64 // seed of all random numbers until the next rest
-	// one call is answered, or time passes; the zero step starts the process
+	// index and answer of the call to answer, or the time to let pass; the zero step starts the process
 	call   int
 	answer *walkAnswer
 	pause  time.Duration
@@ -47,7 +47,7 @@ type rest struct {
 	ended bool
 	err   error // the actor's error, or the reason why the process does not come to rest
 	stuck bool
-	drew  bool // random numbers drawn since the previous rest
+	drew  bool // whether random numbers were drawn since the previous rest
 }
 
 // heldCall is a call that waits for its answer.
@@ -98,7 +98,7 @@ func (p *process) live(t *testing.T) {
 			all.Go(func() { ended <- p.actor(ctx, p.service()) })
 		}
 		r := p.rest(ended)
-		// If the process has drawn no number, the next one is still the first of the seed.
+		// If the process has drawn no number, the next number is still the first of the seed.
 		r.drew = someRandomness() != first
 		p.rests <- r
 	}
@@ -113,7 +113,7 @@ func someRandomness() (b [16]byte) {
 	return b
 }
 
-// service returns the service for the actor, without the methods that clients do not have.
+// service returns the service for the actor. It has only the methods that clients need.
 func (p *process) service() *storagetest.Service {
 	of := p.of
 	s := &storagetest.Service{ConnectionString: of.ConnectionString, AccountName: of.AccountName, AccountKey: of.AccountKey,

@@ -43,7 +43,7 @@ type Stage struct {
 	Actors []Actor
 	// Workers run until all Actors have returned; then their context ends, and their results are ignored.
 	Workers []Actor
-	// Check checks the world after everybody has ended. errs are the results of the Actors.
+	// Check checks the service after all Actors and Workers have ended. errs are the results of the Actors.
 	Check func(ctx context.Context, s *storagetest.Service, errs []error) error
 }
 
@@ -58,10 +58,11 @@ type Actor func(ctx context.Context, s *storagetest.Service) error
 //
 //	go test -run '^TestConcurrentWriters$/^seed=17$'
 //
-// A schedule runs in a bubble of testing/synctest: time is simulated and costs nothing, and crypto/rand is seeded. The
-// rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a sync.Mutex that
-// another one holds during a storage call. If an actor makes several calls at once, their order depends on their
-// addresses, not on their bodies. Tests that use Schedules cannot run in parallel with others.
+// A schedule runs in a bubble of testing/synctest: time is simulated and costs nothing, and crypto/rand is
+// seeded. The rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a
+// sync.Mutex that another goroutine holds during a storage call. If an actor makes several calls at once,
+// their order depends on their addresses, not on their bodies. Tests that use Schedules cannot run in
+// parallel with others.
 func Schedules(t *testing.T, c ScheduleCase) {
 	t.Helper()
 	if c.Name == "" {
@@ -100,7 +101,7 @@ func (c *ScheduleCase) setDefaults() {
 // not return.
 func (c *ScheduleCase) run(t *testing.T, seed uint64, report func(trace []string)) {
 	seedRandomness(t, seed)
-	// A real timer outside of the bubble: no time passes in a bubble that does not come to rest.
+	// Use a real timer outside of the bubble, since no time passes in a bubble that does not come to rest.
 	stuck := time.AfterFunc(stuckTime, func() {
 		panic(fmt.Sprintf("%s does not come to rest: a goroutine waits for a sync.Mutex that another holds over a storage call, or for something outside of the test", t.Name()))
 	})

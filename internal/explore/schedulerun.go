@@ -36,7 +36,7 @@ type scheduler struct {
 // parkedCall is a call that the scheduler holds back.
 type parkedCall struct {
 	actor string
-	order int // name of the actor
+	order int // position of the actor among all actors
 	call  storagetest.Call
 	turn  chan struct{}
 }
@@ -71,8 +71,8 @@ func (g *turnstile) Do(req *http.Request) (*http.Response, error) {
 	return g.inner.Do(req)
 }
 
-// Behind inserts a transport behind the turnstile, so that the order of the schedule decides which call gets which
-// fault, and a call that is never sent is a step too. [storagetest.Service.Faulty] calls it.
+// Behind inserts a transport behind the turnstile, so that the order of the schedule decides which call gets
+// which fault, and a call that is never sent is also a step. [storagetest.Service.Faulty] calls it.
 func (g *turnstile) Behind(wrap func(inner policy.Transporter) policy.Transporter) policy.Transporter {
 	behind := *g
 	behind.inner = wrap(g.inner)
@@ -91,7 +91,7 @@ func (s *scheduler) choose(rng *rand.Rand) (next *parkedCall, active int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls) == 0 || s.active == 0 {
-		return nil, s.active // release lets the held calls of workers go at the end
+		return nil, s.active // release will let the held calls of workers go
 	}
 	slices.SortStableFunc(s.calls, func(a, b *parkedCall) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.call.Path, b.call.Path), cmp.Compare(a.call.Kind, b.call.Kind))
@@ -122,7 +122,7 @@ func (c *ScheduleCase) bubble(t *testing.T, seed uint64) (trace []string) {
 			defer sched.ended()
 			errs[i] = actor(ctx, sched.service(s, fmt.Sprintf("actor %d", i), i))
 		})
-		synctest.Wait() // start one after another, each until its first call, so that they draw random numbers in a fixed order
+		synctest.Wait() // start the actors one after another, each until its first call, so that they draw random numbers in a fixed order
 	}
 	working, stopWorking := context.WithCancel(ctx)
 	defer stopWorking()
@@ -157,7 +157,7 @@ func (s *scheduler) service(of *storagetest.Service, actor string, order int) *s
 }
 
 const (
-	// pauseOdds: one step in this many follows a pause, if there are Pauses.
+	// pauseOdds is the average number of steps between two pauses, if there are Pauses.
 	pauseOdds = 8
 	// idleLimit is how many times in a row time may pass without a call before the schedule fails.
 	idleLimit = 1000

@@ -22,13 +22,14 @@ type walker struct {
 	diverged  *Divergence
 }
 
-// maxWalkers limits the number of processes and workers of a walk. A walk of more would have too many states anyway.
+// maxWalkers limits the number of processes and workers of a walk. A walk with more of them would have too
+// many states anyway.
 const maxWalkers = 6
 
 // walkState is a state of the service and all actors. It is exact: equal states have equal successors.
 type walkState struct {
 	service         int32
-	at              [maxWalkers]int32 // the moment of each actor, or gone
+	at              [maxWalkers]int32 // by actor: its moment, or gone
 	crashes, pauses uint8
 }
 
@@ -87,7 +88,7 @@ func (w *walker) worker(actor int) bool { return actor >= len(w.stage.Processes)
 
 // walk visits all states, or stops at the first divergence.
 func (w *walker) walk() error {
-	// A real timer: no time passes in a bubble that does not come to rest.
+	// Use a real timer, since no time passes in a bubble that does not come to rest.
 	stuck := time.AfterFunc(stuckTime, func() { panic(w.c.Name + " does not come to rest: see the rules of Schedules") })
 	defer stuck.Stop()
 	start := walkState{service: w.world.current()}

@@ -34,7 +34,8 @@ func (w *walker) ways(ways []way, s *walkState, last int) ([]way, error) {
 	return ways, nil
 }
 
-// running reports whether an actor has started and not ended. An actor counts as started from its first call on.
+// running reports whether an actor has started and not ended. An actor counts as started when its first call
+// was served.
 func (w *walker) running(s *walkState, actor int) bool {
 	return s.at[actor] != gone && w.histories.moments[s.at[actor]].depth > 0
 }
@@ -44,7 +45,7 @@ func (w *walker) ready(s *walkState, actor int) bool {
 	return w.running(s, actor) || s.at[actor] != gone && (!w.worker(actor) || w.world.states[s.service].visible > 0)
 }
 
-// calls appends the steps that serve a call of the actor.
+// calls appends the steps that serve one of the actor's calls.
 func (w *walker) calls(ways []way, s *walkState, actor int) ([]way, error) {
 	if !w.ready(s, actor) {
 		return ways, nil
@@ -159,8 +160,8 @@ func (w *walker) pauses(ways []way, s *walkState) ([]way, error) {
 	}
 }
 
-// redeliver appends the steps in which hidden messages become visible because nothing else can happen: the first of them
-// alone, and all of them.
+// redeliver appends two steps, for a state in which nothing else can happen: the first hidden message becomes
+// visible, or all of them do.
 func (w *walker) redeliver(ways []way, s *walkState) []way {
 	now := &w.world.states[s.service]
 	if now.left == 0 || len(w.stage.Workers) == 0 || now.visible > 0 {

@@ -27,7 +27,7 @@ type serviceState struct {
 	snapshot  *simulator.Snapshot
 	visible   int           // messages that a worker can get
 	left      int           // messages, visible or not
-	next, all time.Duration // time until the first hidden message is visible, and until the last is
+	next, all time.Duration // time until the first, and until the last, hidden message becomes visible
 }
 
 // serving identifies the serving of a request in a state; first is the message that a get returns first.
@@ -45,7 +45,7 @@ func newWalkWorld(s *storagetest.Service, sim *simulator.Simulator, queues []str
 		waited: map[wait]int32{}, checked: map[int32]error{}}
 }
 
-// current is the present state of the service.
+// current returns the present state of the service.
 func (w *walkWorld) current() int32 {
 	snapshot := w.sim.Snapshot()
 	key := snapshot.Key()
@@ -64,7 +64,7 @@ func (w *walkWorld) current() int32 {
 	return id
 }
 
-// counts reports whether workers handle a queue.
+// counts reports whether the case's workers handle a queue.
 func (w *walkWorld) counts(queue string) bool {
 	return w.queues == nil || slices.Contains(w.queues, queue)
 }

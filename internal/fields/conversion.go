@@ -39,7 +39,7 @@ func (c conversion) edmType() edm.Type {
 
 var valueType, valuePointerType = reflect.TypeFor[edm.Value](), reflect.TypeFor[*edm.Value]()
 
-// own returns the value of a field of type Types.Value.
+// own returns a pointer to the value of a field of type Types.Value.
 func own(v reflect.Value) *edm.Value {
 	return v.Addr().Convert(valuePointerType).Interface().(*edm.Value)
 }
@@ -122,8 +122,9 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	return edm.String(string(text)), foreign(v, err)
 }
 
-// foreign is the error of a type's own conversion to or from text. Such an error usually quotes the value, which may be
-// stored encrypted, so foreign keeps only the names of the two types: errors.Is and errors.As do not find the cause.
+// foreign is the error of a type's own conversion to or from text. Such an error usually quotes the value,
+// which may be a secret. So the result contains only the names of the field's and the error's type, and
+// errors.Is and errors.As do not find the cause.
 func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
@@ -223,7 +224,7 @@ func loadFloat(v reflect.Value, value edm.Value) error {
 	return nil
 }
 
-// ValueOf returns the value as which a field of x's type is stored.
+// ValueOf returns the value that a field of x's type with the content x would be stored as.
 func (types Types) ValueOf(x any) (edm.Value, error) {
 	if x == nil {
 		return edm.Value{}, errNil
@@ -256,7 +257,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is the omitzero of encoding/json: it calls IsZero if the type has it.
+// isZero has the rule of omitzero in encoding/json: it calls IsZero if the type has it.
 func isZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return true

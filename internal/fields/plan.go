@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Types are types of the caller that have a special meaning in a struct.
+// Types holds the types of the caller that have a special meaning as fields of a struct.
 type Types struct {
 	Value reflect.Type // stored as it is; based on edm.Value
 	Meta  reflect.Type // embedded, and not stored
@@ -111,8 +111,8 @@ func (p *Plan) add(sf reflect.StructField) error {
 	return nil
 }
 
-// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither, so both would
-// silently not be stored.
+// checkAmbiguous refuses a field that another embedded struct has at the same depth: Go promotes neither of
+// the two fields, so neither would be stored, without an error.
 func (p *Plan) checkAmbiguous(embedded reflect.Type) error {
 	if embedded.Kind() == reflect.Pointer {
 		embedded = embedded.Elem()
@@ -268,7 +268,8 @@ func (p *Plan) Meta(s reflect.Value) any {
 	return field.Addr().Interface()
 }
 
-// at is FieldByIndex through embedded pointers, which it allocates if create is true.
+// at does what reflect.Value.FieldByIndex does. If create is set, it allocates nil embedded pointers on the
+// way.
 func at(s reflect.Value, index []int, create bool) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && s.Kind() == reflect.Pointer {
@@ -294,8 +295,9 @@ func IsNil(v any) bool {
 // Field describes one stored field.
 type Field struct {
 	Name  string // of the property
-	Field string // name of the struct field, with those of embedded structs that hold it
-	// Optional reports that a value without the property reads as one that stores no property either: a pointer, bytes, omitempty, omitzero.
+	Field string // name of the struct field, with the names of the embedded structs that hold it
+	// Optional reports that the field can be stored as an absent property, and that an absent property is
+	// read back as the same value: a pointer, bytes, omitempty, omitzero.
 	Optional bool
 	// ZeroRefused reports that the zero value of the field cannot be stored.
 	ZeroRefused bool
@@ -308,7 +310,7 @@ func (p *Plan) Fields() []Field {
 		f := &p.fields[i]
 		all[i] = Field{Name: f.name, Field: p.path(f.index)}
 		zero := reflect.New(p.Type).Elem()
-		at(zero, f.index, true) // embedded pointers, as if another of their fields had been read
+		at(zero, f.index, true) // allocate embedded pointers, as decoding does
 		value, err := f.encode(zero)
 		all[i].Optional, all[i].ZeroRefused = err == nil && value.IsNull(), err != nil
 	}

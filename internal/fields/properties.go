@@ -85,7 +85,7 @@ func encodeRest[P any](p *Plan, s reflect.Value, names []string, out []P, access
 	return out, nil
 }
 
-// Decode sets the fields of the struct s from the properties of their names.
+// Decode sets each field of the struct s from the property of the same name.
 func Decode[P any](p *Plan, properties []P, s reflect.Value, access edm.Access[P]) error {
 	next := 0 // properties are usually in the order of the fields, which saves a search
 	for i := range properties {

@@ -16,10 +16,11 @@ import (
 // Types returns the types under which values are stored.
 type Types struct {
 	Declared func(property string) edm.Type     // TypeNull for a property that is not declared
-	ValueOf  func(value any) (edm.Value, error) // the type under which a field of the value's type would be stored
+	ValueOf  func(value any) (edm.Value, error) // the EDM value that a field of the value's type would be stored as
 }
 
-// Term returns the expression of a condition. A nil Term is a condition that was not made by the functions of this package.
+// Term returns the expression of a condition. A nil Term means that the caller has not made the condition
+// with the functions of this package.
 type Term func(Types) (odata.Expr, error)
 
 var errNoCondition = errors.New("a condition is empty; make it with Eq, Ne, Gt, Ge, Lt or Le, and give And, Or and Not at least one")

@@ -11,7 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Query is everything that limits a query.
+// Query holds all limits of a query.
 type Query struct {
 	Partition, Row *string            // nil for any
 	Spans          []compoundkey.Span // spans of row keys; all of them limit the query
@@ -19,7 +19,7 @@ type Query struct {
 	Filters        []string // in the service's own language
 
 	Kept       []string                    // the properties that the rows hold, nil for all
-	Filterable func(property string) error // refuses a condition on a property, nil for none
+	Filterable func(property string) error // returns an error for a property that conditions cannot use; nil allows all
 }
 
 // Expr returns the filter that combines all limits of the query; nil means that every row matches.

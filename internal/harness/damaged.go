@@ -9,8 +9,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Damaged replaces texts in the responses that a client reads, given as old and new in turn, to simulate stored data that no client of this
-// module can write.
+// Damaged replaces texts in the responses that a client reads, to simulate stored data that no client of this
+// module can write. The arguments are pairs of an old and a new text.
 func Damaged(oldAndNew ...string) func(*azcore.ClientOptions) {
 	replacer := strings.NewReplacer(oldAndNew...)
 	return func(o *azcore.ClientOptions) {
@@ -21,7 +21,7 @@ func Damaged(oldAndNew ...string) func(*azcore.ClientOptions) {
 				return resp, err
 			}
 			body, err := io.ReadAll(resp.Body)
-			_ = resp.Body.Close() // it is read
+			_ = resp.Body.Close() // the body was read completely
 			if err != nil {
 				return nil, err
 			}

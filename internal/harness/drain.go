@@ -12,8 +12,8 @@ import (
 // patient is a worker that never poisons a message.
 var patient = eventual.WorkerOptions{MaxDequeues: 1000, RetryDelay: oneSecond}
 
-// DrainNow has a worker handle the messages that are visible now. A message whose handling fails is hidden for a
-// second.
+// DrainNow makes a worker handle the messages that are visible now. A message whose handling fails is hidden
+// for a second.
 func DrainNow(ctx context.Context, queue *eventual.Queue) error {
 	return drainBy(ctx, queue, patient)
 }
@@ -30,14 +30,14 @@ func drainBy(ctx context.Context, queue *eventual.Queue, options eventual.Worker
 // emptyRounds limits DrainToEmpty; each round takes a second.
 const emptyRounds = 120
 
-// DrainToEmpty has a worker handle every message of a queue, including hidden ones, and returns when none is left.
-// Concurrent writers of one row hide their messages for a second after too many conflicts, so DrainNow would return too
-// early.
+// DrainToEmpty makes a worker handle every message of a queue, including hidden ones, and returns when the
+// queue is empty. Concurrent writers of one row hide their messages for a second after too many conflicts, so
+// DrainNow would return too early.
 func DrainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
 	return drainToEmpty(ctx, s, queue, patient)
 }
 
-// PoisonAll is DrainToEmpty with a worker that poisons a message after two failures.
+// PoisonAll does what DrainToEmpty does, with a worker that poisons a message after two failures.
 func PoisonAll(ctx context.Context, s *storagetest.Service, queue *eventual.Queue) error {
 	return drainToEmpty(ctx, s, queue, eventual.WorkerOptions{MaxDequeues: 2, RetryDelay: func(int) time.Duration { return 0 }})
 }
@@ -55,13 +55,15 @@ func drainToEmpty(ctx context.Context, s *storagetest.Service, queue *eventual.Q
 	return errNotEmpty
 }
 
-// errNotEmpty means that messages are left whose handling fails again and again, or whose holder renews them.
+// errNotEmpty means that messages are left: their handling fails again and again, or their holder renews
+// them.
 var errNotEmpty = errors.New("the queue still has messages after all rounds")
 
 // drainRounds limits Drain: handling a message may enqueue others.
 const drainRounds = 10
 
-// Drain makes every message visible and has workers handle them, each in a new process, until none is left.
+// Drain makes every message visible and makes workers handle them, each in a new process, until no message is
+// left.
 func Drain(ctx context.Context, s *storagetest.Service, visibility time.Duration, open func(*storagetest.Service) (*eventual.Queue, error)) error {
 	for range drainRounds {
 		s.Wait(visibility + time.Second)

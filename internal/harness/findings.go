@@ -11,7 +11,7 @@ import (
 // RepositoryJob is a job of a repository: Verify, Repair or Rebuild.
 type RepositoryJob = func(context.Context, *patterns.JobOptions) (tables.Report, error)
 
-// Findings runs a job and returns what it gives to JobOptions.Found, also beside an error.
+// Findings runs a job and returns its findings, even together with an error.
 func Findings(ctx context.Context, job RepositoryJob, options *patterns.JobOptions) (found []patterns.Finding, err error) {
 	_, err = job(ctx, withFound(options, func(f patterns.Finding) error {
 		found = append(found, f)

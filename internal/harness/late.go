@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// LateRequest is a fault: the connection is reset, but the request arrives later.
+// LateRequest is a fault: the client gets a connection reset, but the request arrives later.
 type LateRequest struct {
 	// Network sends the late request. It must not be the transport of a schedule, which would hold the request forever.
 	Network policy.Transporter
@@ -47,9 +47,10 @@ func (l LateRequest) Meet(_ storagetest.Call, req *http.Request, _ storagetest.S
 	return nil, connectionReset()
 }
 
-// HeldRequest is a fault: the connection is reset, and the request arrives when the test calls Arrive.
+// HeldRequest is a fault: the client gets a connection reset, and the request arrives when the test calls
+// Arrive.
 type HeldRequest struct {
-	Network policy.Transporter // sends the request then
+	Network policy.Transporter // sends the request when the test calls Arrive
 	held    *http.Request
 }
 

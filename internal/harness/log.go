@@ -49,7 +49,8 @@ func (l *Log) Count(what string) int64 {
 	return l.count[what]
 }
 
-// Told counts a writer's result by its error, and reports whether the error says that the change was not made.
+// Told counts the result of a writer by the kind of its error, and reports whether the change was certainly
+// not made.
 func (l *Log) Told(err error) (refused bool) {
 	switch {
 	case err == nil:
@@ -70,7 +71,8 @@ func (l *Log) worked(s eventual.WorkerStats) {
 	l.Add(Lost, s.LeasesLost)
 }
 
-// MustHave fails the test for each of the events that never happened, because then the schedules do not cover it.
+// MustHave fails the test for each of the events that never happened: the schedules then do not cover the
+// event.
 func (l *Log) MustHave(t testing.TB, what ...string) {
 	t.Helper()
 	l.mu.Lock()

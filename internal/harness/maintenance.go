@@ -17,10 +17,10 @@ type Job[P any] struct {
 	Run  func(context.Context, P) error
 }
 
-// RepositoryJobs returns Verify, Repair and Rebuild of a repository. Each makes one request at a time: concurrent
-// goroutines would draw random numbers in a different order in each run of a schedule, and a walk needs the next
-// request to depend on the history alone. Findings are not an error, because a writer that died causes
-// some.
+// RepositoryJobs returns Verify, Repair and Rebuild of a repository. Each makes one request at a time:
+// concurrent goroutines would draw random numbers in a different order in each run of a schedule, and in a
+// walk the next request must depend on the history alone. Findings are not an error, because a writer that
+// died causes findings.
 func RepositoryJobs[P, T any](repo func(P) *patterns.Repository[T], lag time.Duration) []Job[P] {
 	verify := patterns.JobOptions{Lag: lag, Concurrency: 1}
 	return []Job[P]{
@@ -39,9 +39,9 @@ func RepositoryJobs[P, T any](repo func(P) *patterns.Repository[T], lag time.Dur
 	}
 }
 
-// Keeper is an actor whose processes run jobs, chosen by the seed, concurrently with writers and workers. For half of
-// the seeds its processes meet faults: a run may fail, and a later one repeats it. For the others they meet none, and
-// every run must succeed, whatever concurrent writers do.
+// Keeper returns an actor whose processes run jobs, chosen by the seed, concurrently with writers and
+// workers. For half of the seeds its processes meet faults: a run may fail, and a later run repeats it. For
+// the other seeds they meet no faults, and every run must succeed, whatever concurrent writers do.
 func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Service) (P, error), jobs ...Job[P]) explore.Actor {
 	rng, own := mathrand.New(mathrand.NewPCG(seed, 2)), *x
 	calm := rng.IntN(2) == 0

@@ -12,15 +12,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// OneGet lets a process get messages once; further gets return none. In a walk, one life of a worker then handles one
-// message, and its next life the next. That saves the polls in between that find nothing, in all their orders.
+// OneGet lets a process get messages once; further gets return none. In a walk, each run of a worker then
+// handles one message. That makes the walk smaller, since no poll between two messages finds nothing.
 func OneGet(s *storagetest.Service) *storagetest.Service {
 	once := *s
 	once.ClientOptions.PerCallPolicies = append(slices.Clone(s.ClientOptions.PerCallPolicies), new(onlyGet))
 	return &once
 }
 
-// onlyGet is the policy of OneGet. Renewals also pass through it.
+// onlyGet is the policy of OneGet. It does not affect renewals.
 type onlyGet struct{ done atomic.Bool }
 
 // Do implements policy.Policy.

@@ -12,8 +12,9 @@ type Contender struct {
 	Run  func() error
 }
 
-// Ratios compares the processor time of the contenders, the garbage collector's included, with that of the first. It gives each side a
-// turn of the same length in every round. A turn starts with a swept heap, and is long enough to pay for the garbage it makes.
+// Ratios reports the processor time of each contender, including its garbage collection, divided by the time
+// of the first contender. In every round each contender runs for the same time. A run starts with a swept
+// heap, and is long enough to include the collection of its own garbage.
 func Ratios(b *testing.B, contenders []Contender) {
 	const turn = 50 * time.Millisecond
 	cost, runs := make([]time.Duration, len(contenders)), make([]int, len(contenders))
@@ -31,7 +32,7 @@ func Ratios(b *testing.B, contenders []Contender) {
 		}
 	}
 	ours := float64(cost[0]) / float64(runs[0])
-	b.ReportMetric(0, "ns/op") // wall-clock time does not matter
+	b.ReportMetric(0, "ns/op") // suppress this metric, since wall-clock time does not matter
 	b.ReportMetric(ours, "cpu-ns-"+contenders[0].Name)
 	for i, c := range contenders[1:] {
 		b.ReportMetric(float64(cost[i+1])/float64(runs[i+1])/ours, "x-"+c.Name)

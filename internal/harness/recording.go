@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/storagetest"
 )
 
-// Recorder is a transport that keeps every answered request completely.
+// Recorder is a transport that records every request that got a response, with its body.
 type Recorder struct {
 	Transport policy.Transporter
 	mu        sync.Mutex
@@ -64,7 +64,7 @@ func Replay(b testing.TB, transport policy.Transporter, requests []Recorded, con
 		running.Go(func() {
 			for r := range work {
 				status, answer, err := r.send(transport)
-				for attempt := 0; err != nil && attempt < 3; attempt++ { // Azurite closes connections now and then
+				for attempt := 0; err != nil && attempt < 3; attempt++ { // try again, since Azurite closes connections now and then
 					status, answer, err = r.send(transport)
 				}
 				if err != nil {
@@ -97,8 +97,8 @@ func (r *Recorded) send(transport policy.Transporter) (status int, answer []byte
 	return resp.StatusCode, answer, err
 }
 
-// BareTransport sends requests to the test's service without the checks of Azure's rules, which would add the same cost to both sides of a
-// comparison and so hide their difference.
+// BareTransport sends requests to the test's service without the checks of Azure's rules. These would add the
+// same cost to both sides of a comparison and make their ratio smaller.
 func BareTransport(b testing.TB) policy.Transporter {
 	b.Helper()
 	if s := storagetest.Open(b); s.Clock != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 )
 
-// SecretSearch looks for secrets in the texts that a program prints, logs or exports. The zero SecretSearch has searched nothing.
-// It is safe for concurrent use.
+// SecretSearch looks for secrets in the texts that a program prints, logs or exports. The zero SecretSearch
+// is ready to use. It is safe for concurrent use.
 type SecretSearch struct {
 	mu       sync.Mutex
 	searched map[string]int // number of texts of each kind
@@ -69,7 +69,8 @@ func (s *SecretSearch) Verdict(t *testing.T, least map[string]int) {
 	}
 }
 
-// Spans returns a tracing provider that gives look the name, each attribute, each event and the status of every span.
+// Spans returns a tracing provider that passes to visit the name, each attribute, each event and the status
+// of every span.
 func Spans(visit func(text string)) tracing.Provider {
 	attributes := func(list ...tracing.Attribute) {
 		for _, a := range list {
@@ -89,7 +90,7 @@ func Spans(visit func(text string)) tracing.Provider {
 	}, nil)
 }
 
-// EachCause calls look with an error and every error that it wraps.
+// EachCause calls visit with an error and every error that it wraps.
 func EachCause(err error, visit func(error)) {
 	if err == nil {
 		return

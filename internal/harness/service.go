@@ -24,7 +24,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Account opens the account that the tests run on.
+// Account opens the account of the test service.
 func Account(t testing.TB) *tables.Account {
 	t.Helper()
 	return AccountWith(t, nil)
@@ -43,7 +43,7 @@ func AccountWith(t testing.TB, change func(*azcore.ClientOptions)) *tables.Accou
 func ClientOptions(t testing.TB, change func(*azcore.ClientOptions)) azcore.ClientOptions {
 	t.Helper()
 	options := storagetest.Open(t).ClientOptions
-	if options.Transport == nil { // an account of the environment
+	if options.Transport == nil { // an account that the environment variables name
 		options.Transport = http.DefaultClient
 	}
 	if change != nil {
@@ -163,7 +163,7 @@ func Counted(t testing.TB) (*tables.Account, *atomic.Int64) {
 	return AccountWith(t, Watching(PerAttempt(func(*http.Request) { n.Add(1) }))), n
 }
 
-// InProcessRetrying is InProcess with three immediate retries.
+// InProcessRetrying does what InProcess does, with three immediate retries.
 func InProcessRetrying(t testing.TB, f Transport) *tables.Account {
 	t.Helper()
 	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{RetryDelay: time.Microsecond}}}
@@ -192,7 +192,8 @@ func CountRows(t testing.TB, table *tables.Table) (n int) {
 	return n
 }
 
-// RefusedUnsent fails unless f returns an error of that kind and the account made no request meanwhile.
+// RefusedUnsent fails unless f returns an error of that kind and the account makes no request during the
+// call.
 func RefusedUnsent(t testing.TB, requests *atomic.Int64, kind error, what string, f func() error) {
 	t.Helper()
 	before := requests.Load()
@@ -240,7 +241,7 @@ func ExampleTable(name string) *tables.Table {
 	return table
 }
 
-// Bags makes n rows, distributed over p partitions in turn.
+// Bags makes n rows, and distributes them over p partitions in turn.
 func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 	return func(yield func(*tables.Entity, error) bool) {
 		for i := range n {
@@ -253,7 +254,7 @@ func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 	}
 }
 
-// PatternOf returns a pattern's contribution to a repository, by its name.
+// PatternOf returns the Implementation of the repository's pattern with the given name.
 func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) driver.Implementation[T] {
 	t.Helper()
 	for _, p := range patterns.HostOf(r).Patterns() {

@@ -17,8 +17,9 @@ const thoroughVariable = "TABLEPATTERNS_THOROUGH"
 // Thorough reports whether a test should run all seeds and the largest worlds, not only enough to find most mistakes.
 func Thorough() bool { return os.Getenv(thoroughVariable) == "1" && !Shortened() }
 
-// Seeds returns how many of a test's schedules to run: all if the test is thorough, otherwise one in twenty; with -short half
-// of that, and under the race detector, where each takes ten times as long, a third.
+// Seeds returns how many of a test's schedules to run: all if the test is thorough, otherwise one in twenty;
+// with -short half of that; under the race detector, where each schedule takes ten times as long, a third of
+// that.
 func Seeds(seeds int) int {
 	switch {
 	case race.Enabled:
@@ -31,9 +32,9 @@ func Seeds(seeds int) int {
 	return max(1, seeds/20)
 }
 
-// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in seven, and fewer
-// if Shortened. The numbers have no common divisor with the number of points of a call, so that over many calls each
-// fault and caller occurs.
+// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in seven,
+// and fewer if Shortened. The numbers have no common divisor with the number of points of a call, so that
+// each fault and each kind of caller occurs in some of many calls.
 func SweepEvery() int {
 	switch {
 	case race.Enabled:
@@ -46,8 +47,8 @@ func SweepEvery() int {
 	return 7
 }
 
-// WideSweepEvery is SweepEvery for sweeps of thousands of expensive points: all if the test is thorough, otherwise one
-// in thirteen.
+// WideSweepEvery is the counterpart of SweepEvery for sweeps of thousands of expensive points: all if the
+// test is thorough, otherwise one in thirteen.
 func WideSweepEvery() int {
 	switch {
 	case race.Enabled:

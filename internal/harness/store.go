@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// In returns the table with a queue, or with a runner of the test, for the intents of its repositories, like a table of a store. With nil
-// the table has none.
+// In returns a handle of the table that, like a table of a store, has a carrier for the intents of its
+// repositories: a queue, or a runner of the test. A nil carrier means none.
 func In(table *tables.Table, carrier any) *tables.Table {
 	switch carrier := carrier.(type) {
 	case nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// OutcomeUnknown reports whether err leaves it unknown if the change was made.
+// OutcomeUnknown reports whether, after err, the change may or may not have been made.
 func OutcomeUnknown(err error) bool {
 	return errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, storagetest.ErrDied) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -20,7 +20,8 @@ func OutcomeUnknown(err error) bool {
 // Attempts counts the results that callers got for their changes.
 type Attempts struct {
 	mu sync.Mutex
-	// Least is the number of changes that were certainly applied, Most of those that may have been.
+	// Least is the number of changes that were certainly applied, Most the number of those that may have been
+	// applied, including these.
 	Least, Most int
 	// Said lists the results in order.
 	Said []error
@@ -39,8 +40,8 @@ func (a *Attempts) Add(err error) {
 	}
 }
 
-// Fits returns an error unless state is possible after between Least and Most changes. states[i] is the state after i
-// changes; the last one stands for all further changes.
+// Fits returns an error unless the state is possible after at least Least and at most Most changes. states[i]
+// is the state after i changes; the last one stands for all further changes.
 func (a *Attempts) Fits(state string, states []string) error {
 	for _, err := range a.Said {
 		if err := kinds.Check(err); err != nil {

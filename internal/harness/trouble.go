@@ -17,7 +17,7 @@ import (
 
 // Trouble configures the faults that the processes of a schedule meet.
 type Trouble struct {
-	Faults float64 // share of the calls that meet a fault; in a third of the faults the request arrives late
+	Faults float64 // share of the calls that meet a fault; for a third of the faults, the request arrives late
 	Deaths float64 // share of the calls at which the process dies
 	// Visibility is the visibility timeout of messages: a late request arrives just before its sender's lease ends.
 	Visibility time.Duration
@@ -33,8 +33,8 @@ func ScheduleSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Pauses are mostly none, sometimes long enough for holders to renew their leases, and sometimes for messages to
-// reappear.
+// Pauses returns lengths of pauses: most are zero, some are long enough for holders to renew their leases,
+// and some are long enough for messages to reappear.
 func Pauses(visibility time.Duration) []time.Duration {
 	return []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, 3 * time.Second, 4 * time.Second, visibility + 2*time.Second}
 }
@@ -59,7 +59,8 @@ func (x *Trouble) injector(seed, process uint64) storagetest.Injector {
 	})
 }
 
-// Life is one process. It returns done when no work remains, and false when dead reports that its calls have killed it.
+// Life is one process. It returns done as true when no work remains. When dead reports that a fault has
+// killed the process, it returns false.
 type Life func(ctx context.Context, s *storagetest.Service, dead func() bool) (done bool, err error)
 
 // lives runs processes one after another: when one dies, the next one starts.
@@ -75,7 +76,7 @@ func (x *Trouble) lives(ctx context.Context, s *storagetest.Service, seed uint64
 	}
 }
 
-// Actor is an actor whose processes meet faults.
+// Actor returns an actor whose processes meet faults.
 func (x *Trouble) Actor(seed uint64, live Life) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error { return x.lives(ctx, s, seed, live) }
 }
@@ -91,7 +92,7 @@ type Workers struct {
 	Runs bool
 }
 
-// Worker is a worker that finishes the work of dead writers, and whose processes meet faults.
+// Worker returns a worker that finishes the work of dead writers, and whose processes meet faults.
 func (x *Trouble) Worker(seed uint64, w Workers) explore.Actor {
 	return func(ctx context.Context, s *storagetest.Service) error {
 		return x.lives(ctx, s, seed, func(alive context.Context, s *storagetest.Service, _ func() bool) (bool, error) {
@@ -112,7 +113,7 @@ func (x *Trouble) Worker(seed uint64, w Workers) explore.Actor {
 					_ = worker.Run(alive)
 					continue
 				}
-				_, _ = worker.Drain(alive) // a failed poll is repeated
+				_, _ = worker.Drain(alive) // ignore an error: a later call polls again
 				select {
 				case <-time.After(time.Second):
 				case <-alive.Done():

@@ -1,5 +1,6 @@
-// Command inserttrace inserts one entity with an index in another partition, and writes which functions ran meanwhile as coverage
-// data to the directory that its argument names. Its test builds it with coverage, and counts them.
+// Command inserttrace inserts one entity with an index in another partition. It writes coverage data about
+// this insert to the directory that its argument names. Its test builds it with coverage, and counts the
+// functions that ran.
 package main
 
 import (
@@ -56,7 +57,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := store.Create(ctx); err != nil {
 		return 0, err
 	}
-	// The first insert does the work that is done once for each type.
+	// The first insert, which is not counted, does the work that is needed once for each type.
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "1", Email: "a@contoso.com"}); err != nil {
 		return 0, err
 	}
@@ -67,7 +68,7 @@ func trace(ctx context.Context, dir string) (calls int, err error) {
 	if err := employees.Insert(ctx, &employee{Department: "Sales", ID: "2", Email: "b@contoso.com"}); err != nil {
 		return 0, err
 	}
-	if err := store.Close(ctx); err != nil { // the intent is closed in the background
+	if err := store.Close(ctx); err != nil { // wait for the intent, which is closed in the background
 		return 0, err
 	}
 	if err := coverage.WriteMetaDir(dir); err != nil {

@@ -15,8 +15,8 @@ type Intent struct {
 	Members []Member
 }
 
-// ErrChanging says that an entity has changed during each attempt to apply an intent's effects for it. It is no failure: a later delivery
-// continues.
+// ErrChanging reports that an entity has changed during every attempt to apply an intent's effects. The
+// message does not count as failed: a later delivery continues.
 var ErrChanging = errors.New("the entity has changed during every attempt; a worker goes on with a later delivery")
 
 // Member is one entity of a change set that has effects outside of its partition.
@@ -43,7 +43,8 @@ func (i *Intent) ByRepository() []Intent {
 	return parts
 }
 
-// Repository returns the name of the first member's repository, for logs. The members of a part of ByRepository all have that repository.
+// Repository returns the name of the first member's repository, for logs. In an intent that ByRepository has
+// returned, all members have the same repository.
 func (i *Intent) Repository() string {
 	if len(i.Members) == 0 {
 		return ""
@@ -51,21 +52,23 @@ func (i *Intent) Repository() string {
 	return i.Members[0].Repository
 }
 
-// Runner makes change sets with outside effects safe against crashes: in production, the queue of a patterns.Store.
+// Runner makes change sets with outside effects safe against crashes. In production it is the queue of a
+// patterns.Store.
 type Runner interface {
-	// Register sets the function that completes intents of a repository whose writer died: it is given the members of
-	// that repository. NewRepository calls it once. A name that is already registered is an error.
+	// Register sets the function that completes intents whose writer died. The function gets the members of
+	// one repository. NewRepository calls it once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
-	// Run stores the intent durably, calls commit, then apply, and deletes the intent once apply and what it leaves have
-	// returned nil. It calls apply also if commit failed and it is known that nothing was committed. If the process dies,
-	// or a call fails with an unknown outcome, a worker later calls the registered functions with the intent. All
-	// functions may send requests only while their contexts are alive. Run returns an error of commit such that
-	// errors.Is finds it. Once commit has returned nil the change is made, so Run returns nil even if apply fails,
-	// since the intent still exists.
+	// Run stores the intent durably, calls commit, then apply, and deletes the intent after apply and the
+	// Rest that apply returns have succeeded. It also calls apply if commit failed and certainly nothing was
+	// committed. If the process dies, or a call fails with an unknown outcome, a worker later calls the
+	// registered functions with the intent. All functions may send requests only while their contexts are
+	// alive. Run returns an error of commit such that errors.Is finds it. Once commit has returned nil the
+	// change is made, so Run returns nil even if apply fails, since the intent still exists.
 	//
-	// Run may return before the rest is done. Then a later Run for one of the entities waits for that rest before it calls its commit:
-	// until then the holder of the earlier intent could overwrite outside rows of the later change. A Run under the lease of another
-	// message does not wait, since it may be part of that rest.
+	// Run may return before the Rest is done. Then a later Run for one of the entities waits for that Rest
+	// before it calls its commit. Otherwise the holder of the earlier intent could overwrite outside rows of
+	// the later change. A Run under the lease of another message does not wait, since that Rest itself may
+	// have called it.
 	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 

@@ -1,5 +1,6 @@
-// Package keyindex is the common part of the index packages: the name of an index, the index keys of an entity, and the
-// projection of its copies. The key function computes index keys from an entity's stored properties. It returns
+// Package keyindex is the common part of the index packages: the name of an index, the index keys of an
+// entity, and the projection of its copies. The key function computes index keys from an entity's stored
+// properties. The key function returns
 //
 //   - the zero Part if the entity is not in the index (a sparse index);
 //   - several keys if the entity is in the index more than once; repeated keys count once;

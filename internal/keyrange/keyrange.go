@@ -25,8 +25,8 @@ type Reader struct {
 	Unordered bool
 }
 
-// together is the minimum number of keys for which Read reads a page instead of sending one request for each key. A page must also have
-// found this many for the next page to be read.
+// together is the minimum number of keys for which Read reads a page instead of sending one request for each
+// key. Read also sends a further page request only if the last page contained at least this many of the keys.
 const together = 3
 
 // atOnce limits how many requests run concurrently if one page does not have all rows.
@@ -60,11 +60,12 @@ func (r Reader) Read(ctx context.Context, keys []Key) error {
 	return group.Wait()
 }
 
-// partition reads rows of one partition: pages while they find several of them, and the rest one by one.
+// partition reads rows of one partition. It reads pages as long as each contains several of the rows, and the
+// remaining rows one by one.
 func (r Reader) partition(ctx context.Context, partition string, rows []string) error {
 	slices.SortFunc(rows, compoundkey.Compare)
 	rows = slices.Compact(rows)
-	density := 2 // room for as many rows of others
+	density := 2 // assume that half of the rows in the range belong to other keys
 	for len(rows) >= together && !r.Unordered {
 		span := compoundkey.Range(rows[0], rows[len(rows)-1]+" ") // a range excludes its end, and no character of a key sorts below a space
 		if span.Err() != nil {

@@ -40,8 +40,9 @@ func Of(err error) error {
 	return all[first]
 }
 
-// visit lowers first to the index of the first kind that err matches. It visits each cause once for all kinds. With errors.Is for each
-// kind, an Error without a kind of its own would search its causes again each time.
+// visit lowers first to the index of the first kind that err matches. It visits each cause once for all
+// kinds. With one call of errors.Is for each kind, an Error without a kind of its own would search its causes
+// again in each call.
 func visit(err error, first *int) {
 	if err == nil {
 		return
@@ -84,7 +85,7 @@ func Check(err error) error {
 	return nil
 }
 
-// Hide returns an error that matches everything that the cause matches, except kinds.
+// Hide returns an error that matches all errors that the cause matches, except the kinds.
 func Hide(cause error) error { return hidden{cause} }
 
 // hidden has no Unwrap, so errors.Is and errors.As can only ask its methods.
@@ -93,7 +94,7 @@ type hidden struct{ cause error }
 // Error returns the text of the cause.
 func (h hidden) Error() string { return h.cause.Error() }
 
-// Is matches what the cause matches, unless that is a kind.
+// Is reports whether the cause matches target. It returns false for every kind.
 func (h hidden) Is(target error) bool {
 	return !slices.Contains(all, target) && errors.Is(h.cause, target)
 }

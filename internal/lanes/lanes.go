@@ -21,9 +21,9 @@ type Unit[T any] struct {
 	Sequence  int64 // its position in the sequence of units, from 1
 	Partition string
 	Rows      []string // row keys; two units with one of them are in different transactions
-	More      int      // rows besides Rows
+	More      int      // number of rows besides Rows
 	Bytes     int      // number of bytes that it adds to a transaction
-	Value     T        // the caller's
+	Value     T        // set by the caller
 }
 
 // weight is how many rows the unit adds to a transaction.
@@ -33,8 +33,8 @@ func (u *Unit[T]) weight() int { return len(u.Rows) + u.More }
 type Options[T any] struct {
 	Concurrency int   // transactions at once
 	Skip        int64 // units before the first one
-	MaxRows     int   // a transaction
-	MaxBytes    int   // a transaction
+	MaxRows     int   // rows of a transaction
+	MaxBytes    int   // bytes of a transaction
 	// Commit commits one transaction, and calls Done for the units that are done. An error stops the Scheduler.
 	Commit func(ctx context.Context, units []*Unit[T]) error
 }
@@ -44,12 +44,12 @@ type Options[T any] struct {
 type lane[T any] struct {
 	partition string
 	pending   []*Unit[T]
-	rows      int // pending
+	rows      int // rows of the pending units
 	bytes     int
 	keys      map[string]struct{}
 	waiting   *list.Element // its place in Scheduler.waiting, nil without pending units
 	ready     [][]*Unit[T]
-	running   bool // in Scheduler.queue, or with a transaction that is being committed
+	running   bool // the lane is in Scheduler.queue, or one of its transactions is being committed
 }
 
 // Scheduler is one bulk write. Everything below mu is shared with the workers.
@@ -63,13 +63,13 @@ type Scheduler[T any] struct {
 
 	mu       sync.Mutex
 	lanes    map[string]*lane[T]
-	waiting  *list.List // lanes with pending units, the one that has waited longest first
-	queue    []*lane[T] // lanes with a ready transaction, none of them with one that is being committed
+	waiting  *list.List // lanes with pending units; the first has waited longest
+	queue    []*lane[T] // lanes with a ready transaction and without a transaction that is being committed
 	workers  int
 	rows     int // rows of all units that are not done
-	ready    int // transactions
+	ready    int // number of ready transactions
 	resume   int64
-	finished map[int64]struct{} // units done beyond resume
+	finished map[int64]struct{} // sequence numbers of units that are done although an earlier unit is not
 	err      error
 }
 
@@ -84,8 +84,9 @@ func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 	return s
 }
 
-// Run schedules the units that plan makes of values, and waits for all transactions that are being committed. It returns the first error of
-// values, of plan or of a commit. If plan returns a nil unit, it has called Done for it.
+// Run calls plan for each value, schedules the resulting units, and waits for all transactions that are being
+// committed. It returns the first error of values, of plan or of a commit. If plan returns a nil unit, it has
+// called Done for it.
 func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
 	defer s.stop()
 	var sequence int64
@@ -143,8 +144,8 @@ func (s *Scheduler[T]) add(u *Unit[T]) error {
 	return nil
 }
 
-// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: otherwise they would wait for the end of the sequence, and
-// the set of units that are done beyond resume would grow without limit. It is called under mu.
+// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: Otherwise these lanes would
+// wait for the end of the sequence, and the set finished would grow without limit. It is called under mu.
 func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	for s.waiting.Len() > 0 {
 		oldest := s.waiting.Front().Value.(*lane[T])
@@ -239,7 +240,7 @@ func (s *Scheduler[T]) take() (*lane[T], []*Unit[T]) {
 	return l, units
 }
 
-// leave puts a lane back into the queue after a transaction, and removes one that is empty.
+// leave puts a lane back into the queue after a transaction, or removes it if it is empty.
 func (s *Scheduler[T]) leave(l *lane[T], units []*Unit[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

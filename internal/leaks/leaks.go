@@ -13,7 +13,7 @@ import (
 // Main runs the tests of a package for its TestMain. If they pass and a goroutine still runs after the last of them, the binary fails.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is Main for a TestMain that has more to do; it returns the exit code.
+// Run does what Main does, but returns the exit code, for a TestMain that has more to do.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || fuzzes() {
@@ -36,7 +36,7 @@ func known() []goleak.Option {
 	}
 }
 
-// fuzzes reports whether the binary is one of go test -fuzz, whose engine has goroutines of its own.
+// fuzzes reports whether go test -fuzz runs the binary: the fuzzing engine has goroutines of its own.
 func fuzzes() bool {
 	for _, name := range []string{"test.fuzz", "test.fuzzworker"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != f.DefValue {

@@ -7,16 +7,19 @@ import (
 	"time"
 )
 
-// Bound ends a lease at a time that renewals of the message do not move. It is for things that expire after a term: a reserved key, or a
-// blob to which no row points yet. The term begins with the write of the thing and is stored beside it. Two parties rely on it:
+// Bound ends a lease at a time that renewals of the message do not move. It is for objects that expire after
+// a term: a reserved key, or a blob to which no row points yet. The term begins when the object is written,
+// and is stored beside it. Two parties rely on it:
 //
-//   - The holder sends the request that makes use of the thing (the transaction with the key, or with the pointer to the blob)
-//     within the term less Margin, by its own clock, which it read before that write. Bound enforces that.
-//   - The cleaner, which removes what dead holders left, leaves the thing alone until Expired: until the term and a grace period
-//     have passed since the write, by the service's clock. It never removes something without a term because of its age.
+//   - The holder sends the request that uses the object (the transaction with the key, or with the pointer to
+//     the blob) within the term less Margin. It measures the term by its own clock from before the write of
+//     the object. Bound enforces that.
+//   - The cleaner, which removes objects of dead holders, does not touch the object until Expired returns
+//     true: until the term and a grace period have passed since the write, by the service's clock. It never
+//     removes an object without a term because of its age.
 //
-// Margin allows for a holder's clock that runs slow and for a request that is under way for long. The grace period allows for
-// service nodes whose clocks differ.
+// Margin allows for a holder's clock that runs slow and for a request that takes long to arrive. The grace
+// period allows for service nodes whose clocks differ.
 type Bound struct {
 	lease *Lease
 	since time.Time
@@ -31,8 +34,9 @@ type overdue struct{ text string }
 func (e overdue) Error() string      { return e.text }
 func (overdue) Is(target error) bool { return target == ErrLost }
 
-// Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or lifted before:
-// no request is sent after that. cause says what was not done in time, and what the caller should do.
+// Bound ends the lease when term, less Margin, has passed since the time since, unless the bound is moved or
+// lifted before: no request is sent after that. cause is the text of the error: what was not done in time,
+// and what the caller should do.
 func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +50,7 @@ func (l *Lease) Bound(since time.Time, term time.Duration, cause string) *Bound 
 // Within returns a context that ends when term, less Margin, has passed since the time since; no request is sent under it
 // after that. It is for requests without a lease. done ends the context at once.
 func Within(ctx context.Context, since time.Time, term time.Duration, cause string) (_ context.Context, done func()) {
-	l := New(ctx, since, 2*term) // the bound ends it earlier
+	l := New(ctx, since, 2*term) // the bound below ends the lease earlier
 	l.Bound(since, term, cause)
 	return l.Context(ctx), func() { l.End(context.Canceled) }
 }
@@ -66,9 +70,10 @@ func ParseTerm(text string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Expired reports whether a cleaner may remove something that was written with a term: by then no holder sends requests that
-// make use of it, and all that were sent have arrived. Both times are the service's: written is the time of the write, and
-// now the time of the response that showed it. Expired returns false if either is unknown or the term is not positive.
+// Expired reports whether a cleaner may remove an object that was written with a term. Then no holder sends
+// requests that use the object any more, and all requests that were sent have arrived. Both times are the
+// service's: written is the time of the write, and now the time of the response that showed it. Expired
+// returns false if either is unknown or the term is not positive.
 func Expired(written, now time.Time, term time.Duration) bool {
 	if written.IsZero() || now.IsZero() || term <= 0 {
 		return false
@@ -90,7 +95,8 @@ func (b *Bound) Move(since time.Time) {
 // left returns how long requests may still be sent.
 func (b *Bound) left() time.Duration { return b.term - Elapsed(b.since) }
 
-// pass is the timer's function. It ends the lease if the bound has passed; if the bound was moved, it sets the timer again.
+// The timer calls pass. It ends the lease if the bound has passed; if the bound was moved, it sets the timer
+// again.
 func (b *Bound) pass() {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()

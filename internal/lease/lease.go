@@ -1,10 +1,11 @@
 // Package lease implements the right to act for a queue message while no other process can hold it.
 //
-// A process holds a message after it has put it hidden, or has got it, until the visibility timeout ends; until then no other
-// process sees the message. A request of the holder that arrives later could undo what the next holder has done. So each
-// request that is sent for a message carries the lease in its context, and Policy, which is in the pipeline of every client
-// of an Account, sends it only while the lease is certain to be valid: for the visibility timeout less Margin, measured by
-// the holder's own clock from before it put or got the message.
+// A process holds a message from the moment it puts the message hidden, or gets it, until the visibility
+// timeout ends. During that time no other process sees the message. A request of the holder that arrives
+// later could undo what the next holder has done. So each request that is sent for a message carries the
+// lease in its context, and Policy, which is in the pipeline of every client of an Account, sends it only
+// while the lease is certain to be valid: for the visibility timeout less Margin, measured by the holder's
+// own clock from before it put or got the message.
 //
 // This assumes that, within one visibility timeout, the holder's clock loses less than Margin against the service's clock;
 // that a request arrives within Margin after it was sent, or never; and that a process does not pause for longer than Margin
@@ -25,13 +26,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// ErrLost is the cause of a context whose lease has ended, and the error of a request that came too late.
+// ErrLost is the cause of a context whose lease has ended, and the error of a request that was not sent
+// because the lease had ended.
 var ErrLost = errors.New("the lease is lost: the message's visibility timeout has expired, and another worker may process the message")
 
 // marginShare is the visibility timeout divided by Margin.
 const marginShare = 6
 
-// Margin returns the part of a visibility timeout that is reserved for requests under way: a sixth.
+// Margin returns the part of a visibility timeout that is reserved for requests under way, which is a sixth
+// of it.
 func Margin(visibility time.Duration) time.Duration { return visibility / marginShare }
 
 // Lease is the right to act for one message. It is safe for concurrent use.
@@ -85,7 +88,7 @@ func Elapsed(since time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// expire is the timer's function. It ends the lease if it has expired; if it was renewed, it sets the timer again.
+// The timer calls expire. It ends the lease if it has expired; if it was renewed, it sets the timer again.
 func (l *Lease) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +200,7 @@ func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	if raw.Body != nil && raw.Body != http.NoBody {
 		a := &attempt{lease: l, size: raw.ContentLength}
 		raw.Body = a.guard(raw.Body)
-		if get := raw.GetBody; get != nil { // the transport calls it to send the body again on another connection
+		if get := raw.GetBody; get != nil { // the transport calls GetBody to send the body again on another connection
 			defer func() { raw.GetBody = get }()
 			raw.GetBody = func() (io.ReadCloser, error) {
 				again, err := get()
@@ -227,8 +230,8 @@ func (a *attempt) guard(content io.ReadCloser) *body {
 	return &body{ReadCloser: content, attempt: a, left: a.size}
 }
 
-// body fails when its lease ends while the transport reads it. The process can pause between the check and the sending, and a
-// request can wait for a connection.
+// body fails when its lease ends while the transport reads it. Policy's check alone is not enough: the
+// process can pause between the check and the sending, and a request can wait for a connection.
 type body struct {
 	io.ReadCloser
 	attempt *attempt
@@ -236,16 +239,16 @@ type body struct {
 	done    bool  // the transport has read all
 }
 
-// Read checks the lease until the transport has read the whole body. After that it returns no error of the lease, because the
-// service may have the request and NotSent would be wrong: net/http reads once more after the last byte, to detect further
-// bytes.
+// Read checks the lease until the transport has read the whole body. After that it returns no error of the
+// lease, because the service may already have the request, and an error would mark it as not sent. net/http
+// reads once more after the last byte, to detect further bytes.
 func (b *body) Read(p []byte) (int, error) {
 	if b.done {
 		return b.ReadCloser.Read(p)
 	}
 	if err := b.attempt.lease.Check(); err != nil {
 		if b.attempt.whole.Load() {
-			return 0, err // an earlier body of the attempt may have arrived
+			return 0, err // an earlier body of this attempt may have arrived, so do not mark it as not sent
 		}
 		return 0, wire.NotSent{Err: err}
 	}
@@ -254,7 +257,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 		b.done = b.left <= 0
 	} else {
-		b.done = err == io.EOF // without a length, the transport completes the request when it has read EOF
+		b.done = err == io.EOF // without a known size, the transport completes the request when it reads EOF
 	}
 	if b.done {
 		b.attempt.whole.Store(true)
@@ -262,13 +265,14 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Rules are the rules that keep messages which name the same keys from undoing each other's work.
+// Rules are the rules by which the holders of several messages that name the same keys do not undo each
+// other's work.
 type Rules uint8
 
 // The rules.
 const (
 	Expiry  Rules = 1 << iota // no request is sent after the lease may have expired
-	OwnKeys                   // a holder writes only what its message names
+	OwnKeys                   // a holder writes only the keys that its message names
 	Reread                    // a message is deleted only if the entity, read again, has not changed
 	Terms                     // no request is sent after a bound of the lease has passed, and a cleaner waits until Expired
 )

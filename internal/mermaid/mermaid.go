@@ -32,12 +32,12 @@ const entry = "node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js"
 var packages = npm.Packages{Name: "mermaid", Dir: "mermaid", Manifest: manifest, Lock: lock, Entry: entry, Cost: "about 2 s",
 	WithoutTools: "install Node.js 20 or newer with npm"}
 
-// parseTime limits one call of Parse, the installation apart.
+// parseTime limits one call of Parse, without the installation.
 const parseTime = time.Minute
 
-// Parse returns what is wrong with each diagram, in their order: "" for a diagram that mermaid parses. It starts one process of Node.js
-// for all of them. Parse does not draw, so it finds no label that overlaps another. It returns an error if Node.js or npm is missing or the
-// installation fails.
+// Parse returns the parse error of each diagram, in the order of diagrams; "" for a diagram that mermaid
+// parses. It starts one process of Node.js for all of them. Parse does not draw, so it finds no label that
+// overlaps another. It returns an error if Node.js or npm is missing or the installation fails.
 func Parse(ctx context.Context, diagrams []string, progress func(string)) ([]string, error) {
 	node, err := packages.Node()
 	if err != nil {

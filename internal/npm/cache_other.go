@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// lock does nothing here (Windows and others without flock): two processes that find no installation both make one, and
-// both use the installation that is finished first.
+// lock does nothing here (Windows and others without flock): if two processes find no installation, both of
+// them install, and both use the installation that is finished first.
 func lock(context.Context, string) (unlock func(), err error) {
 	return func() {}, nil
 }
@@ -17,7 +17,7 @@ func userID() string {
 	return "user"
 }
 
-// mustBeOurs checks nothing here: the temporary directory of Windows is the user's own.
+// mustBeOurs checks nothing here, since each user of Windows has a temporary directory of their own.
 func mustBeOurs(dir string) error {
 	_, err := os.Stat(dir)
 	return err

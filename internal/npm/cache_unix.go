@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// lock takes the lock on the named file, waiting until ctx ends. The kernel releases it when its process ends for any
-// reason, so a lock is never stale. The file is not removed: otherwise two processes could lock two different files.
+// lock takes the lock on the named file, waiting until ctx ends. The kernel releases it when its process ends
+// for any reason, so a lock is never stale. lock never removes the file: otherwise two processes could lock
+// two different files of the same name.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

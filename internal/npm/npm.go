@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// installTime limits an installation, and the wait for that of another process.
+	// installTime limits an installation, and the wait for the installation of another process.
 	installTime = 5 * time.Minute
 	// staleTime is the age at which an unfinished installation counts as abandoned: no process works on one for
 	// longer than installTime.
@@ -29,11 +29,11 @@ const (
 // npm uses the registry that it is configured with.
 type Packages struct {
 	Name         string // in messages
-	Dir          string // the installation's directory begins with it
+	Dir          string // prefix of the name of the installation's directory
 	Manifest     []byte // package.json
 	Lock         []byte // package-lock.json
 	Entry        string // a file that a complete installation has, with slashes
-	Cost         string // what the user should know of a first installation, such as "about 15 s"
+	Cost         string // duration and size of a first installation, for the user, such as "about 15 s"
 	WithoutTools string // what to do if Node.js or npm is missing
 }
 
@@ -87,8 +87,8 @@ func (p *Packages) installed(dir string) bool {
 	return err == nil
 }
 
-// installTo makes dir. It is correct without the lock, too, which only avoids duplicate work: if two processes
-// finish, one renames, and the other finds dir.
+// installTo makes dir. The lock only avoids duplicate work: without it, of two processes that finish, one
+// renames its directory to dir and the other uses that.
 func (p *Packages) installTo(ctx context.Context, dir string) error {
 	npm, err := p.tool("npm")
 	if err != nil {
@@ -192,8 +192,8 @@ func cacheRoot() (string, error) {
 	if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	// Everyone can guess this name and write to the temporary directory: run only code from a directory that no other
-	// user could have written.
+	// Every user of the machine can guess this name and write to the temporary directory, so refuse a
+	// directory that another user could have written.
 	if err := mustBeOurs(root); err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ type keyFacts struct {
 // facts holds the conditions that every match of a filter meets.
 type facts struct {
 	partition, row keyFacts
-	exact          bool // every entity that meets it matches the filter
+	exact          bool // every entity that meets the conditions matches the filter
 	empty          bool // no entity can match the filter
 }
 
@@ -34,7 +34,7 @@ func factsOf(e Expr) facts {
 		}
 		return either
 	}
-	return facts{} // Not: the facts of X tell nothing about the entities that do not match X
+	return facts{} // for Not: the facts of X say nothing about the entities that do not match X
 }
 
 func comparisonFacts(c Comparison) facts {
@@ -69,8 +69,8 @@ func bothFacts(l, r facts) facts {
 	return facts{partition: partition, row: row, exact: l.exact && r.exact && !empty, empty: empty}
 }
 
-// and returns the facts of a conjunction. Two different fixed keys clash; then the first one stays, which is correct because
-// no entity matches.
+// and returns the facts of a conjunction. Two different fixed keys clash: then no entity matches, and the
+// result may keep either of them.
 func (k keyFacts) and(other keyFacts) (both keyFacts, clash bool) {
 	if !k.fixed {
 		k.fixed, k.key = other.fixed, other.key

@@ -33,9 +33,9 @@ func (k kind) String() string {
 // token is a piece of a filter. Its text may be a secret, so no error contains it.
 type token struct {
 	kind   kind
-	pos    int    // offset in bytes
-	text   string // of a string: the text between the quotes, with quotes still doubled
-	prefix string // of a string: datetime, guid, x or binary, in lower case
+	pos    int    // offset in the filter, in bytes
+	text   string // for a string: the text between the quotes, with quotes still doubled
+	prefix string // for a string: datetime, guid, x or binary, in lower case
 }
 
 type lexer struct {

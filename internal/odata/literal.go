@@ -12,7 +12,7 @@ import (
 
 // UnprintableError says why a tree or value cannot be written in the filter language. It never contains the value.
 type UnprintableError struct {
-	Property string // the property in the comparison; "" for a value without one
+	Property string // the property in the comparison; "" for a value outside of a comparison
 	Reason   string
 }
 
@@ -73,8 +73,9 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '\'')
 }
 
-// appendDouble always writes a decimal point, because without one the service reads an Int32. It never writes an exponent,
-// because Azurite takes 1e300 for the name of a property, and returns every row without such a property.
+// appendDouble always writes a decimal point, because without one the service reads an Int32. It never writes
+// an exponent, because Azurite interprets 1e300 as the name of a property, and returns every row that lacks
+// such a property.
 func appendDouble(dst []byte, f float64) []byte {
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
@@ -84,7 +85,7 @@ func appendDouble(dst []byte, f float64) []byte {
 	return dst
 }
 
-// appendPrefixed appends prefix'text', where text is that of the value's JSON string.
+// appendPrefixed appends prefix'text', where text is the content of the value's JSON string.
 func appendPrefixed(dst []byte, prefix string, v edm.Value) []byte {
 	dst = append(dst, prefix...)
 	start := len(dst)

@@ -7,13 +7,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Limits of Parse. The service allows 15 comparisons; Parse allows more so that the caller can report that limit.
+// Limits of Parse. The service allows 15 comparisons. Parse allows more, so that the caller can return an
+// error about that limit.
 const (
 	maxNesting     = 100  // depth of parentheses and nots
 	maxComparisons = 1000 // comparisons and constants
 )
 
-// SyntaxError says where a filter is invalid. It contains nothing of the filter's text, which may be a secret.
+// SyntaxError says where a filter is invalid. It does not quote the filter, which may contain a secret.
 type SyntaxError struct {
 	Pos    int // offset in bytes
 	Reason string
@@ -25,7 +26,7 @@ func (e *SyntaxError) Error() string {
 
 // Parse parses a filter. An empty text is a nil Expr, which every entity matches. An error is a *SyntaxError.
 //
-// not applies to the whole comparison after it: not A eq 5 is not (A eq 5).
+// The operator not applies to the whole comparison after it: not A eq 5 is not (A eq 5).
 func Parse(text string) (Expr, error) {
 	if !utf8.ValidString(text) {
 		return nil, &SyntaxError{Reason: "the filter is not valid UTF-8"}
@@ -105,8 +106,9 @@ func (p *parser) term(depth int) (Expr, error) {
 	return p.comparison()
 }
 
-// not counts as one level together with the parentheses directly after it. So the printed form, which always has these
-// parentheses, is never nested deeper than the parsed text.
+// not parses the operand of the operator not. The operator and the parentheses directly after it count as one
+// level. So the printed form, which always has these parentheses, is never nested deeper than the parsed
+// text.
 func (p *parser) not(depth int) (x Expr, err error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -200,7 +202,7 @@ func (p *parser) operand() (operand, error) {
 	return o, p.advance()
 }
 
-// alone returns the condition for an operand without an operator after it.
+// alone returns the condition for an operand that no operator follows.
 func (o operand) alone(at token) (Expr, error) {
 	if o.property == "" {
 		if b, ok := o.value.Bool(); ok {

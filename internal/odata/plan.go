@@ -53,8 +53,8 @@ type Plan struct {
 	// queries for them cost less. It has each key once, in the order of the filter.
 	Keys []string
 
-	// Exact means that the filter has no condition besides PartitionKey, RowKey and bounds, so all entities within these
-	// match. It is false if Keys is set.
+	// Exact means that the filter has no condition besides PartitionKey, RowKey and bounds, so all entities
+	// within the plan's range match. It is false if Keys is set.
 	Exact bool
 	// Empty means that the filter contradicts itself, so no entity matches.
 	Empty bool
@@ -73,8 +73,9 @@ const (
 
 // Classify returns the plan of the query with filter e; nil means no filter.
 //
-// Only conditions joined by and fix or bound a key. Under or, PartitionKey is fixed if both sides fix the same value, but
-// RowKey never is, which makes the query what the guide calls a partition scan. Under not, no key is fixed or bounded.
+// Only conditions joined by and fix or bound a key. Under or, PartitionKey is fixed if both sides fix the
+// same value. RowKey is never fixed under or, so the query is a partition scan, in the words of the guide.
+// Under not, no key is fixed or bounded.
 func Classify(e Expr) Plan {
 	f := factsOf(e)
 	p := Plan{Exact: f.exact, Empty: f.empty}

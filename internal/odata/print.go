@@ -6,8 +6,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Append appends the text of e, which parses to e again; for nil it appends nothing. An invalid property name, and a value
-// without literal, are an *UnprintableError, so a name cannot inject a condition.
+// Append appends the text of e, which parses to e again; for nil it appends nothing. It returns an
+// *UnprintableError for an invalid property name, which could otherwise inject a condition, and for a value
+// without a literal.
 func Append(dst []byte, e Expr) ([]byte, error) {
 	if e == nil {
 		return dst, nil
@@ -29,7 +30,7 @@ func appendExpr(dst []byte, e Expr) ([]byte, error) {
 	case Or:
 		return appendJoined(dst, e.Left, " or ", e.Right, precedenceOr)
 	case Not:
-		// Always with parentheses: in the OData grammar, not binds more tightly than eq.
+		// Always add parentheses: in the OData grammar, not binds more tightly than eq.
 		dst, err := appendExpr(append(dst, "not ("...), e.X)
 		return append(dst, ')'), err
 	case Constant:
@@ -58,8 +59,9 @@ func precedenceOf(e Expr) int {
 	return precedenceTerm
 }
 
-// appendJoined adds the parentheses without which the text would parse to another tree: around an operand of lower
-// precedence, and, because both operators are left-associative, around a right operand of the same precedence.
+// appendJoined appends two operands and an operator. It adds parentheses where the text would otherwise parse
+// to another tree: around an operand of lower precedence, and, because both operators are left-associative,
+// around a right operand of the same precedence.
 func appendJoined(dst []byte, left Expr, joint string, right Expr, precedence int) ([]byte, error) {
 	dst, err := appendOperand(dst, left, precedenceOf(left) < precedence)
 	if err != nil {

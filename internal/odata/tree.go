@@ -15,7 +15,7 @@ type And struct{ Left, Right Expr }
 // Or matches if one side matches.
 type Or struct{ Left, Right Expr }
 
-// Not matches if X does not, so also an entity that lacks the property in X.
+// Not matches an entity that X does not match, including an entity that lacks the property in X.
 type Not struct{ X Expr }
 
 // Constant is a filter that matches every entity (true) or none (false).

@@ -1,8 +1,8 @@
 package odata
 
-// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not implement: it
-// calls a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The service answers such a filter
-// with another status than text that is not a filter.
+// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not
+// implement: it calls a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The
+// service answers such a filter with another status than a text that is not OData.
 func Unimplemented(text string) bool {
 	l := lexer{text: text}
 	operand := false // the previous token can be the left operand of a calculation

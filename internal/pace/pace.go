@@ -18,7 +18,7 @@ type key struct{}
 // limit is the rate limit that a context carries.
 type limit struct {
 	*rate.Limiter
-	inChange bool // do not wait: a change holds a lease, and the next wait accounts for its rows
+	inChange bool // requests do not wait, since a change holds a lease; the next wait accounts for the change's rows
 }
 
 // Check returns an error for a negative RowsPerSecond; name is the name of the options in the error.
@@ -63,14 +63,16 @@ func Rows(ctx context.Context, rows int) error {
 	return wait(ctx, l, rows)
 }
 
-// Took counts rows that a request has read, without a wait: the next request waits for them.
+// Took counts rows that a request has read. It does not wait itself: the next request waits until the rate
+// allows these rows.
 func Took(ctx context.Context, rows int) {
 	if l, limited := ctx.Value(key{}).(limit); limited {
 		take(l, rows)
 	}
 }
 
-// take takes rows without a wait, and returns how long the caller has to wait before it uses them.
+// take reserves rows and returns at once. The result is how long the caller must wait before it reads or
+// writes them.
 func take(l limit, rows int) (delay time.Duration) {
 	for now := time.Now(); rows > 0; rows -= burst {
 		delay = l.ReserveN(now, min(rows, burst)).DelayFrom(now)

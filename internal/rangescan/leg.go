@@ -8,7 +8,8 @@ import (
 // MaxComparisons is the largest number of comparisons in the filter of a leg.
 const MaxComparisons = 3
 
-// Leg is a range, or the first part of one, that a filter without "or" can select: rows of one partition, or whole partitions.
+// Leg is a range, or the first part of a range, that a filter without "or" can select: rows of one partition,
+// or whole partitions.
 type Leg struct{ Range }
 
 // leg returns the first leg of a range.

@@ -30,7 +30,7 @@ func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
 	return n.leg(), ""
 }
 
-// learnEvery: the scan learns the keys of one in this many rows.
+// learnEvery is the number of rows of which the scan learns the key of one, to save time.
 const learnEvery = 64
 
 // receipt records what a reader needs to know about a page while it uses the page's rows.
@@ -64,7 +64,7 @@ func (r *receipt[P]) accept(k Key) bool {
 	return true
 }
 
-// land records a page, lets Work process it, and reports whether the range has further pages.
+// land records a page, calls Work with it, and reports whether the range has further pages.
 func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err error) bool {
 	s, n := r.scan, r.node
 	s.mu.Lock()
@@ -104,7 +104,7 @@ func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err
 	return !n.over
 }
 
-// work lets Work process a page of a node, and unlocks the scan meanwhile.
+// work calls Work for a page of a node. The scan is unlocked during the call.
 func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error {
 	if s.Work == nil {
 		return nil
@@ -118,7 +118,7 @@ func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error 
 	return err
 }
 
-// fail ends a node, and so the scan, with an error. It returns false.
+// fail records an error of a node, which ends the scan. It returns false.
 func (s *Scan[P]) fail(n *node[P], err error) bool {
 	n.err, n.over = err, true
 	s.reserved--

@@ -16,7 +16,7 @@ const maxCharacters = 256
 
 // ruler maps keys to numbers, whose digits are the characters that were seen at each offset.
 type ruler struct {
-	seen    [][]uint16 // the characters at each offset, sorted, with their classes filled up
+	seen    [][]uint16 // for each offset, sorted: the characters that were seen there and all others of their classes
 	beyondF [2]bool    // letters above f were seen, in lower and upper case
 }
 
@@ -61,7 +61,7 @@ func (r *ruler) classOf(c uint16) []uint16 {
 	case c >= 'A' && c <= 'Z':
 		return letter(1, 'A')
 	}
-	if c >= 0x100 { // a script of many characters: a sample of its block
+	if c >= 0x100 { // a script with many characters: take a sample of the block
 		block := []uint16{c}
 		for i := range uint16(64) {
 			block = append(block, c&^0x3fff+i<<8)
@@ -84,7 +84,8 @@ type scale struct {
 	total  *big.Int // one more than the largest number
 }
 
-// scaleOf returns the scale for keys; with open, the range has no upper bound, so the keys' common prefix does not count.
+// scaleOf returns the scale for keys; with open, the range has no upper bound, so the scale does not assume
+// that its keys share the prefix of the given ones.
 func (r *ruler) scaleOf(open bool, keys ...string) scale {
 	common := utf16.Encode([]rune(keys[0]))
 	for _, key := range keys[1:] {
@@ -118,7 +119,7 @@ func (s *scale) number(key string) *big.Int {
 		return n.Set(s.total)
 	}
 	units = units[len(s.prefix):]
-	full := false // the character at an earlier offset was never seen, so the key counts as the last one with the digits so far
+	full := false // set if the character at an earlier offset was never seen; then the key gets the largest number with the digits so far
 	for i, set := range s.digits {
 		digit := 0
 		switch {
@@ -129,7 +130,7 @@ func (s *scale) number(key string) *big.Int {
 			if digit = at; known {
 				digit = at + 1
 			} else {
-				full = true // the key counts as the last one below the next digit
+				full = true // the key gets the largest number below the next digit
 			}
 		}
 		n.Mul(n, big.NewInt(int64(len(set)+1)))

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Fetch reads one page of a leg: the first for an empty token, otherwise the one that the token continues; next is "" after the
-// last one. It calls accept with the key of every row that the service has returned, in their order, and must not use a row
-// for which accept returns false.
+// Fetch reads one page of a leg: for an empty token the first page, otherwise the page at which the token
+// continues; next is "" after the last one. It calls accept with the key of every row that the service has
+// returned, in their order, and must not use a row for which accept returns false.
 type Fetch[P any] func(ctx context.Context, leg Leg, token string, accept func(Key) bool) (page P, next string, err error)
 
 // Options say how to read.
@@ -31,8 +31,8 @@ func (o *Options) buffer() int {
 	return 2 * o.Readers
 }
 
-// State describes what remains of a scan of a list of initial ranges: the rest of those that have begun, and the index of the first that
-// has not.
+// State describes what remains of a scan of a list of initial ranges: the rest of the ranges that have begun,
+// and the index of the first range that has not.
 type State struct {
 	Ranges []Range `json:"r,omitempty"`
 	Next   int     `json:"n,omitempty"`
@@ -55,10 +55,10 @@ type Scan[P any] struct {
 	nodes    []*node[P] // in the order of their keys, without those that are read and delivered
 	resumed  []*node[P] // the nodes of the initial State that have no reader yet
 	next     int        // index of the first initial range that has not begun
-	reserved int        // pages in flight and in memory
-	pages    int        // read
-	wasted   int        // pages of bad guesses
-	failed   *node[P]   // the node with an error whose range comes first
+	reserved int        // number of pages in flight and in memory
+	pages    int        // number of pages read
+	wasted   int        // number of pages that bad guesses have cost
+	failed   *node[P]   // of the nodes with an error, the one whose range comes first
 	yielded  Range      // range of the page that was yielded last
 	stopped  bool
 }
@@ -66,9 +66,9 @@ type Scan[P any] struct {
 // node is a span together with its pages in memory.
 type node[P any] struct {
 	span
-	done  Point // rows before it are delivered
+	done  Point // all rows before this point were delivered
 	ready []landed[P]
-	busy  bool // Work processes a page
+	busy  bool // Work is processing a page
 	err   error
 }
 
@@ -78,7 +78,7 @@ func (n *node[P]) empty() bool { return n.over && n.err == nil && !n.busy && len
 // landed is a page in memory.
 type landed[P any] struct {
 	page P
-	pos  Point  // rows before it are read with this page
+	pos  Point  // all rows of the range before this point were read with this page
 	end  *Point // &pos, or nil at the end of the table
 }
 
@@ -219,8 +219,8 @@ func (s *Scan[P]) reader(ctx context.Context) {
 	}
 }
 
-// take returns the next range to read: one of a state, an initial one, or a part of another reader's. If there is none, it waits; it
-// returns nil if the scan ends.
+// take returns the next range to read: a range of the initial State, an initial range, or a part of another
+// reader's range. If there is none, it waits; it returns nil if the scan ends.
 func (s *Scan[P]) take(ctx context.Context) *node[P] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,8 @@ func (s *Scan[P]) take(ctx context.Context) *node[P] {
 	}
 }
 
-// divide divides the range with the most pages left or, in order, the first one that has more than its share of the memory.
+// divide divides the range with the most pages left. With Options.Ordered, it divides the first range that
+// has more pages than its share of the memory.
 func (s *Scan[P]) divide() *node[P] {
 	if s.options.Together || s.wasted > 8*s.options.Readers+s.pages/4 {
 		return nil

@@ -24,12 +24,12 @@ type span struct {
 	sampled bool // samples are set: they are the ends of one page
 	pages   int  // pages read, including those of parent before the division
 	own     int  // pages read by this reader
-	misses  int  // consecutive bad guesses: upper parts that had few rows
-	halved  int  // divisions since the last page
+	misses  int  // number of consecutive bad guesses: divisions whose upper part had few rows
+	halved  int  // number of divisions since the last page
 	size    int  // rows of the largest page
-	stay    int  // pages in a row within the partition of From
+	stay    int  // number of consecutive pages within the partition of From
 	frozen  bool // the reader is using rows, so its position is not up to date
-	blank   bool // the last page had no rows, though more follow: the reader's position is unknown
+	blank   bool // the last page had no rows, although more pages follow: the reader's position is unknown
 	over    bool // read to its end, or given up
 }
 
@@ -42,7 +42,7 @@ type division struct {
 // rulers holds what a scan has learned about its keys and the sizes of partitions.
 type rulers struct {
 	partitions, rows ruler
-	left, stayed     int // number of partitions that readers have finished, and of the pages in them
+	left, stayed     int // number of partitions that readers have finished, and number of pages in these partitions
 }
 
 // longStay is the number of pages from which a partition counts as large, whatever the size of the others.
@@ -64,8 +64,8 @@ func (r *rulers) learn(k Key) {
 	r.rows.learn(k.Row)
 }
 
-// divide returns where to divide a span; ok is false if it should not be divided now. ahead is the number of pages that the span keeps; 0
-// means half of the rest.
+// divide returns where to divide a span; ok is false if it should not be divided now. ahead is the number of
+// pages that the span keeps; 0 means half of the remaining pages.
 func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 	if s.frozen || s.blank || s.over || !s.sampled || s.pages < pagesBeforeSplit || s.own == 0 && s.parent != nil && s.parent.misses > 0 {
 		return d, false
@@ -81,7 +81,7 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 	}
 	behind := Point{Partition: from.Partition, Side: Behind}
 	if a.Partition == b.Partition { // a page within one partition
-		if ahead > 0 && s.own > 0 && from.Side != Behind && r.large(s) { // with Options.Ordered, the partition itself is due first
+		if ahead > 0 && s.own > 0 && from.Side != Behind && r.large(s) { // with Options.Ordered, the pages of the partition itself are delivered next
 			return division{behind, unknownPages}, true
 		}
 		a.Partition = from.Partition
@@ -96,7 +96,7 @@ func (r *rulers) divide(s *span, ahead float64) (d division, ok bool) {
 		if d.left = math.Ldexp(unknownPages, -s.halved); s.misses > 0 {
 			key = ""
 		}
-		if key == "" && end != nil && s.own > 0 && from.Side != Behind && r.large(s) { // hardly any partition follows
+		if key == "" && end != nil && s.own > 0 && from.Side != Behind && r.large(s) { // hardly any partition follows in the range
 			d, key := s.middle(&r.rows, from.Row, nil, s.samples[0].Row, b.Row, 0)
 			d.at = Point{Partition: from.Partition, Row: key}
 			return d, key != "" && d.at.Compare(from) > 0
@@ -147,7 +147,7 @@ func (s *span) middle(r *ruler, low string, high *string, a, b string, ahead flo
 	case ahead > 0 && d.left > ahead+1:
 		step, _ = new(big.Float).Mul(new(big.Float).SetInt(extent), big.NewFloat(ahead)).Int(nil)
 	default:
-		step.Rsh(step.Add(rest, extent), 1) // a page is in flight
+		step.Rsh(step.Add(rest, extent), 1) // add half of a page, since a page is in flight
 	}
 	if key = scale.key(step.Add(step, from)); compoundkey.Compare(key, low) <= 0 || high != nil && compoundkey.Compare(key, *high) >= 0 {
 		return d, ""
@@ -185,7 +185,7 @@ func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth 
 		s.From = Point{Partition: last.Partition, Row: last.Row, Side: After}
 		s.samples, s.sampled = [2]Key{first, last}, true
 		if !from.opens() && from.Side == After {
-			s.samples[0] = Key{from.Partition, from.Row} // includes the gap between the pages
+			s.samples[0] = Key{from.Partition, from.Row} // count from the previous position, so that the gap between the pages is included
 		}
 	}
 	if !more {

@@ -3,12 +3,13 @@ package refusal
 
 import "net/http"
 
-// Kinds holds the caller's errors for the meanings that a response can have.
+// Kinds holds the errors that the caller uses as kinds. OfTable and OfService return one of them.
 type Kinds struct {
 	NotFound, Exists, Conflict, TooLarge, Invalid, MissingResource, BeingDeleted, Denied, Unavailable, Garbled error
 }
 
-// OfTable returns the kind for status and code of a response of the table service; nil if they have no meaning of their own.
+// OfTable returns the kind for status and code of a response of the table service; nil if no kind corresponds
+// to them.
 func (k *Kinds) OfTable(status int, code string) error {
 	if kind := k.ofResource(code); kind != nil {
 		return kind
@@ -27,14 +28,15 @@ func (k *Kinds) OfTable(status int, code string) error {
 	case http.StatusNotFound:
 		return k.NotFound
 	case http.StatusConflict:
-		return k.Garbled // the row exists, or the table is being deleted: only the code distinguishes these, and the code is lost or unknown
+		return k.Garbled // a 409 means that the row exists or that the table is being deleted; only the code distinguishes the two, and it is missing or unknown
 	case http.StatusPreconditionFailed:
 		return k.Conflict
 	}
 	return k.ofAny(status, code)
 }
 
-// ofResource translates the codes that are about a table, queue or container itself; nil for others.
+// ofResource returns the kind for a code that concerns a table, queue or container as a whole, or nil for any
+// other code.
 func (k *Kinds) ofResource(code string) error {
 	switch code {
 	case "TableNotFound", "QueueNotFound", "ContainerNotFound":
@@ -61,7 +63,8 @@ func (k *Kinds) ofAny(status int, code string) error {
 	return nil
 }
 
-// OfService returns the kind for status and code of a response of the queue or the blob service, whose statuses distinguish their refusals.
+// OfService returns the kind for status and code of a response of the queue or the blob service, for which
+// the status is enough.
 func (k *Kinds) OfService(status int, code string) error {
 	if kind := k.ofResource(code); kind != nil {
 		return kind

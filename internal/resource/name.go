@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CheckName checks the service's rule for names of queues and containers.
+// CheckName returns an error for a name that the service does not accept for a queue or container.
 func CheckName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
 		return fmt.Errorf("queue or container name %q has %d characters; it must have 3 to 63", name, len(name))

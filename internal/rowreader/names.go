@@ -16,19 +16,20 @@ const (
 	annotation     = "@odata.type"
 )
 
-// errRepeatedName: a response has a name twice, so it is unknown which of the two values is right.
+// errRepeatedName reports that a response has a name twice, so that it is unknown which of the two values is
+// right.
 var errRepeatedName = errors.New("an object in the response has a member twice")
 
-// nameTable holds the names in one response: the meaning of each, whether the current row has it already, and which
-// name followed it in the previous row. Since most rows are alike, that guess is usually right, and finding a name
-// costs one comparison instead of a search.
+// nameTable holds the names in one response: the meaning of each, whether the current row has it already, and
+// which name followed it in the previous row. Most rows have the same names in the same order, so the next
+// name is usually found by one comparison instead of a search.
 type nameTable struct {
 	known   map[string]int // properties to keep, nil for all
 	plain   bool           // treat the library's own properties like any others
 	entries []nameEntry    // entry 0 stands for the start of a row
 	byName  map[string]int32
 	row     int32
-	last    int32 // the entry of the previous name
+	last    int32 // index of the entry of the previous name
 }
 
 // nameEntry is one name.
@@ -37,17 +38,17 @@ type nameEntry struct {
 	plain bool   // equal to its own quoted form, so that it can be compared with the response's bytes
 	use   nameUse
 	later bool     // a property of a later version of the library
-	text  string   // for useOwn: its text in the last row that had it
+	text  string   // for useOwn: the value in the last row that had the name
 	typ   edm.Type // for a property: its annotation in row typRow
-	of    int32    // for an annotation: the entry of its property
-	next  int32    // the entry that followed last time, 0 if unknown
-	row   int32    // the last row that had it
+	of    int32    // for an annotation: index of the entry of its property
+	next  int32    // index of the entry that followed last time, 0 if unknown
+	row   int32    // number of the last row that had the name
 
 	at     int32 // for a property: its index in that row's properties, -1 for none
 	typRow int32
 }
 
-// nameUse says what the value under a name is.
+// nameUse says how the reader uses the value under a name.
 type nameUse uint8
 
 const (
@@ -61,7 +62,7 @@ const (
 	useOwn // a property of the library that this version knows
 )
 
-// fewNames are searched one by one, which is faster than a map.
+// fewNames is the number of names up to which a linear search is faster than a map.
 const fewNames = 32
 
 func newNameTable(known map[string]int) nameTable {

@@ -1,6 +1,6 @@
-// Package rowreader reads rows from the table service's JSON responses: one row, or a page of them. It is strict: a
-// response that is not JSON, or gives a name twice, is wire.ErrGarbled. The caller chooses the type of a property; an
-// edm.Access says where its name and value are.
+// Package rowreader reads rows from the table service's JSON responses: one row, or a page of them. It is
+// strict: it returns wire.ErrGarbled for a response that is not JSON or has a name twice. The caller chooses
+// the type of a property; an edm.Access says where its name and value are.
 package rowreader
 
 import (
@@ -24,7 +24,7 @@ type Row[P any] struct {
 	Timestamp      time.Time
 	// WriteID is the id of the write that stored the row, "" if the row has none.
 	WriteID string
-	// System are the library's own properties, Properties those of the caller.
+	// System holds the library's own properties, Properties the caller's properties.
 	System, Properties []P
 	// Problem says why a value of the row could not be read; Properties lacks it. Nil for none.
 	Problem error
@@ -75,8 +75,9 @@ func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 	return r.end()
 }
 
-// Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the
-// call. A value that cannot be read is the Problem of its row; anything else that is wrong ends the page.
+// Page reads a response that is a list of entities, and calls each for every entity. The row is valid only
+// during the call. If a value cannot be read, Page sets Problem of the row and continues; after any other
+// error it ends.
 func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 	if err := r.expect('{'); err != nil {
 		return err
@@ -131,8 +132,8 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 // ErrNoETag means that a row has no ETag.
 var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled makes err a wire.ErrGarbled. It removes the syntax error's excerpt of the response, which may contain a
-// secret property.
+// Garbled returns an error of kind wire.ErrGarbled for err. It removes the syntax error's excerpt of the
+// response, which may contain a secret property.
 func Garbled(err error) error {
 	if errors.Is(err, wire.ErrGarbled) {
 		return err
@@ -159,7 +160,7 @@ func (r *Reader[P]) readRow() error {
 		case usePartitionKey:
 			keys++
 			r.row.Partition, err = r.readString(partition)
-			r.broken = r.broken || err != nil // the row could not be identified
+			r.broken = r.broken || err != nil // without its keys, the row cannot be identified
 		case useRowKey:
 			keys++
 			r.row.Row, err = r.readString("")

@@ -23,7 +23,7 @@ type tokens struct {
 	scratch []byte
 	broken  bool // the whole response cannot be trusted, not only one value
 	halves  bool // the response may have halves of surrogate pairs
-	lossy   bool // the row has one
+	lossy   bool // the row has a half of a surrogate pair
 }
 
 // newTokens returns a strict decoder. A program in JavaScript can store half of a surrogate pair, which a strict decoder refuses; only if
@@ -78,7 +78,8 @@ func (t *tokens) endRow() error {
 	return nil
 }
 
-// readName reads the name of a property or an annotation, and fails if the row already had it.
+// readName reads the name of a property or an annotation, and returns an error if the row already had the
+// name.
 func (t *tokens) readName() (*nameEntry, error) {
 	raw, err := t.next()
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *tokens) readName() (*nameEntry, error) {
 	return n, err
 }
 
-// skip reads a value that is not wanted. It must be valid JSON.
+// skip reads a value that the reader does not use. The value must be valid JSON.
 func (t *tokens) skip() error {
 	raw, err := t.next()
 	if err != nil {
@@ -166,8 +167,9 @@ func (t *tokens) readString(same string) (string, error) {
 	return string(text), nil
 }
 
-// readTerm reads the term of a reservation; it returns 0 for anything that is not a number of seconds. A reservation
-// with term 0 never expires, and a row that another program has damaged does not make the rest of its page unreadable.
+// readTerm reads the term of a reservation; it returns 0 for anything that is not a number of seconds. So a
+// row that another program has damaged does not make its page unreadable. A reservation with term 0 never
+// expires.
 func (t *tokens) readTerm() (time.Duration, error) {
 	raw, err := t.next()
 	if err != nil {
@@ -184,7 +186,7 @@ func (t *tokens) unquote(raw jsontext.Value) ([]byte, error) {
 	}
 	var err error
 	t.scratch, err = jsontext.AppendUnquote(t.scratch[:0], raw)
-	if err != nil && t.halves { // the decoder has found the string well-formed but for this
+	if err != nil && t.halves { // the decoder has checked everything else in the string
 		t.lossy, err = true, nil
 	}
 	return t.scratch, err

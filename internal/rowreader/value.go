@@ -22,7 +22,8 @@ func (r *Reader[P]) readProperty(n *nameEntry) error {
 	return nil
 }
 
-// readAnnotation records a type. The service writes it before its value; after it is valid as well.
+// readAnnotation records the type of a property. The service writes the annotation before the value; the
+// reader also accepts it after the value.
 func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 	of := &r.names.entries[n.of]
 	t, err := r.readType(of)

@@ -8,8 +8,8 @@ import (
 
 const hashBytes = 20 // a multiple of 5, so base32 adds no padding
 
-// Hash returns a hash of the texts in base32, which a key can contain. It includes the lengths of the texts, which make
-// them unambiguous.
+// Hash returns a hash of the texts in base32, which a key can contain. The hash includes the lengths of the
+// texts, so that different lists of texts have different hashes.
 func Hash(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {

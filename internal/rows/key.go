@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// CheckKey returns an error for a key that the service does not accept; what is "partition key" or "row key". If the key is only too long,
-// the error is an edm.SizeError, as for everything else that is too large.
+// CheckKey returns an error for a key that the service does not accept; what is "partition key" or "row key".
+// If the key is only too long, the error is an edm.SizeError.
 func CheckKey(what, key string) error {
 	err := compoundkey.CheckKey(key)
 	if err == nil {
@@ -21,7 +21,7 @@ func CheckKey(what, key string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// CheckKeys is CheckKey of both keys of a row.
+// CheckKeys calls CheckKey for both keys of a row.
 func CheckKeys(partition, row string) error {
 	if err := CheckKey("partition key", partition); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	numberMark   = "!" // compoundkey never writes it before a digit
+	numberMark   = "!" // compoundkey never writes this character before a digit
 	numberDigits = 4
 	behindDigits = ":" // the character after '9'
 
@@ -32,12 +32,13 @@ func ParseNumbered(row string) (first string, number int) {
 	if at < 1 || row[at-1:at] != numberMark || strings.Trim(row[at:], "0123456789") != "" {
 		return row, 0
 	}
-	number, _ = strconv.Atoi(row[at:]) // digits only
+	number, _ = strconv.Atoi(row[at:]) // never fails: the text has only digits
 	return row[:at-1], number
 }
 
-// AllNumbered returns the range of the keys of a value's rows. In longer keys of compoundkey another character follows the first row's key.
-// Keys that compoundkey did not make may lie within the range.
+// AllNumbered returns the range of the keys of a value's rows. No other key that compoundkey makes lies in
+// the range, since in it another character than '!' follows. Keys that compoundkey did not make may lie in
+// the range.
 func AllNumbered(first string) compoundkey.Span {
 	return compoundkey.Range(first, first+numberMark+behindDigits)
 }

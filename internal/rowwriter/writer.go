@@ -13,13 +13,13 @@ import (
 // Row is a row to write.
 type Row[P any] struct {
 	Partition, Row     string
-	Properties, System []P // the caller's, and the library's own without the write ID
+	Properties, System []P // the caller's properties, and the library's own without the write ID
 }
 
 // NewWriteID makes an ID that no other write has.
 func NewWriteID() string { return rand.Text() }
 
-// AnyWriteID is as long as every write ID.
+// AnyWriteID has the length of every write ID, to compute the size of rows.
 const AnyWriteID = "00000000000000000000000000"
 
 // Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store. marked says
@@ -73,7 +73,8 @@ func checkProperty(name string, value edm.Value) error {
 	return nil
 }
 
-// checkRepeats compares all pairs while there are few properties, since that allocates nothing.
+// checkRepeats returns an error if a name occurs twice. It compares all pairs if there are few properties,
+// since that allocates nothing.
 func checkRepeats[P any](properties []P, access edm.Access[P]) error {
 	if len(properties) <= 16 {
 		for i := range properties {

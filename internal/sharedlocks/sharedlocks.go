@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// Locks prevent the workers of one run from writing the same shared row or list at the same time, since each
-// would make the others retry. A conflict with another process is still possible.
+// Locks is a set of locks, one for each name. With it, the workers of one run do not write the same shared
+// row or list at the same time, which would make each of them retry. A conflict with another process is still
+// possible.
 type Locks struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // closed on release
+	held map[string]chan struct{} // by name; closed when the lock is released
 }
 
 // Acquire waits until none of the names is held and then locks all of them at once, so that two holders never
@@ -30,7 +31,7 @@ func (l *Locks) Acquire(ctx context.Context, names []string) (release func(), er
 	}
 }
 
-// tryAcquire locks all names, or returns the channel of one that another worker holds.
+// tryAcquire locks all names, or returns the channel of a name that another worker holds.
 func (l *Locks) tryAcquire(names []string) (busy <-chan struct{}, free chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

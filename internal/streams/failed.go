@@ -2,7 +2,7 @@ package streams
 
 import "iter"
 
-// Failed yields one error.
+// Failed returns a sequence that yields one error.
 func Failed[V any](err error) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var none V
@@ -10,7 +10,7 @@ func Failed[V any](err error) iter.Seq2[V, error] {
 	}
 }
 
-// Concurrency returns n, or the default if n is not positive.
+// Concurrency returns n, or byDefault if n is not positive.
 func Concurrency(n, byDefault int) int {
 	if n <= 0 {
 		return byDefault

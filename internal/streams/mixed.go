@@ -9,7 +9,7 @@ type Mixed[V any] struct {
 	At       []int // ascending, at most len(Values)
 }
 
-// Each yields values and problems in their order; it returns false if yield did.
+// Each yields values and problems in their order; it returns false if yield returned false.
 func (m Mixed[V]) Each(yield func(V, error) bool) bool {
 	var none V
 	problem := 0
@@ -28,7 +28,7 @@ func (m Mixed[V]) Each(yield func(V, error) bool) bool {
 	}
 }
 
-// Result is a value or the problem in its place.
+// Result is a value, or the problem that takes the place of a value.
 type Result[V any] struct {
 	Value V
 	Err   error
@@ -44,7 +44,8 @@ func (m Mixed[V]) Results() []Result[V] {
 	return all
 }
 
-// Unwrapped yields results as values and errors, at most limit values unless it is 0. The error of the sequence itself is its last element.
+// Unwrapped yields each result as a value or an error: at most limit values, or all if limit is 0. The error
+// of the sequence itself is its last element.
 func Unwrapped[V any](all iter.Seq2[Result[V], error], limit int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		left := limit
@@ -65,7 +66,8 @@ func Unwrapped[V any](all iter.Seq2[Result[V], error], limit int) iter.Seq2[V, e
 	}
 }
 
-// ByValue orders results, problems first, so that they do not wait for values; nil for no order.
+// ByValue returns an order of results that puts problems first, so that they do not wait for values. For a
+// nil order it returns nil.
 func ByValue[V any](order func(a, b V) int) func(a, b Result[V]) int {
 	if order == nil {
 		return nil

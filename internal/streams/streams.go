@@ -11,12 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Fetch reads one page: the first one for an empty token, otherwise the one at the token. next is "" after the last page.
+// Fetch reads one page: for an empty token the first page, otherwise the page at the token. next is "" after
+// the last page.
 type Fetch[V any] func(ctx context.Context, token string) (items []V, next string, err error)
 
-// All yields the values of all streams, at most limit of them unless limit is 0. Without order it yields one stream after the other. With
-// order it always yields the least of the streams' next values, and each stream must already be in this order. concurrency limits how many
-// pages are fetched at the same time. An error is yielded once, as the last element.
+// All yields the values of all streams, at most limit of them unless limit is 0. Without order it yields one
+// stream after the other. With order it merges the streams: it always yields the least of their next values.
+// Each stream must already be in this order. concurrency limits how many pages are fetched at the same time.
+// An error is yielded once, as the last element.
 func All[V any](ctx context.Context, fetches []Fetch[V], concurrency int, order func(a, b V) int, limit int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +48,7 @@ type stream[V any] struct {
 	pages chan page[V]
 	slots chan struct{} // shared by all streams: limits the pages that are being fetched
 
-	current []V // what the reader has not taken yet
+	current []V // the values of the page that the reader has not taken yet
 }
 
 type page[V any] struct {

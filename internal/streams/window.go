@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// Window reads n values by index, several at once, and yields them in order. If the read of a value fails, it skips the value if skip
-// accepts the error, and yields the error and continues if goOn accepts it. Any other error is yielded once, as the last element. At most
-// concurrency values are read ahead of the caller.
+// Window reads n values by index, several at once, and yields them in order. If reading a value fails and
+// skip accepts the error, Window skips the value. If goOn accepts the error, Window yields the error and
+// continues. Any other error is yielded once, as the last element. At most concurrency values are read ahead
+// of the caller.
 func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip, goOn func(error) bool) iter.Seq2[V, error] {
 	type answer struct {
 		v   V
@@ -40,7 +41,7 @@ func Window[V any](ctx context.Context, n, concurrency int, read func(ctx contex
 		for i := range n {
 			select {
 			case a := <-answers[i]:
-				<-window // only now, so that reads do not run ahead of a slow caller
+				<-window // free the slot only now, so that reads do not run ahead of a slow caller
 				if a.err != nil && skip(a.err) {
 					continue
 				}

@@ -27,8 +27,8 @@ type Target struct {
 // Reply is the outcome of a write as far as the service's response shows it.
 type Reply struct {
 	ETags   []azcore.ETag
-	Err     error              // nil on success; wire.ErrGarbled for an invalid response
-	Refused *wire.BatchFailure // beside Err: the operation of a transaction that the service refused
+	Err     error              // nil on success; of kind wire.ErrGarbled for an invalid response
+	Refused *wire.BatchFailure // set beside Err: the operation for which the service refused the transaction
 	Unknown bool               // no valid response arrived
 	Earlier bool               // an attempt before the last one may have been applied
 }
@@ -80,8 +80,8 @@ func (t Target) sendSingle(ctx context.Context, op *wire.Operation) Reply {
 	return applied(ex.EarlierUnknown(), []wire.Operation{*op}, []string{ex.Header.Get("ETag")})
 }
 
-// applied returns the reply for operations that succeeded. If an ETag is missing, the response was damaged on its way, and the caller must
-// read the rows to find out the outcome.
+// applied returns the reply for operations that succeeded. If an ETag is missing, the response was damaged in
+// transit, and the caller must read the rows to find out the outcome.
 func applied(earlier bool, operations []wire.Operation, etags []string) Reply {
 	r := Reply{ETags: make([]azcore.ETag, len(etags)), Earlier: earlier}
 	for i, etag := range etags {

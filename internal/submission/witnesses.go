@@ -6,13 +6,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// unansweredWitnesses is the number of rows that are read if there was no response at all: the service may be in trouble, and no read could
-// then prove that the write was not applied.
+// unansweredWitnesses is the number of rows that are read if there was no response at all: the service may be
+// failing, and without a response no read can prove that the write was not applied.
 const unansweredWitnesses = 2
 
-// Witnesses chooses the rows to read after a lost response, among those that would have the write ID if the write was applied. The refused
-// operation, counted from 1, comes first, then the inserted rows, which other writers overwrite least. Another writer may have overwritten
-// any row, so after a refusal it chooses all of them.
+// Witnesses chooses the rows to read after a lost response, among the rows that would have the write ID if
+// the write was applied. The refused operation, counted from 1, comes first, then the inserted rows, which
+// other writers overwrite least. Another writer may have overwritten any row, so after a refusal it chooses
+// all of them.
 func Witnesses(operations []wire.Operation, marked []bool, refused int, unanswered bool) []int {
 	rank := func(i int) int {
 		switch {

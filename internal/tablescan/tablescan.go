@@ -35,10 +35,10 @@ type State struct {
 	Page string `json:"t,omitempty"` // on Azure Cosmos DB, the continuation token of the range that has begun
 }
 
-// Valid reports whether a scan of this many ranges can have the state.
+// Valid reports whether a scan of the given number of ranges can have the state.
 func (s State) Valid(ranges int) bool { return s.State.Valid(ranges) }
 
-// Over reports whether a scan of this many ranges has read everything.
+// Over reports whether a scan of the given number of ranges has read everything.
 func (s State) Over(ranges int) bool { return s.Next == ranges && len(s.Ranges) == 0 }
 
 // Done returns how many ranges were read completely. Each must be a partition.
@@ -93,7 +93,8 @@ func (s Scan[P]) Pages(ctx context.Context, from State) iter.Seq2[Page[P], error
 	}
 }
 
-// oneByOne is Pages with one reader, which needs no order of keys.
+// oneByOne does what Pages does with one reader, for Azure Cosmos DB: it does not need rows in the order of
+// keys.
 func (s Scan[P]) oneByOne(ctx context.Context, from State) iter.Seq2[Page[P], error] {
 	return func(yield func(Page[P], error) bool) {
 		for !from.Over(len(s.Ranges)) {
@@ -123,7 +124,7 @@ func (s Scan[P]) oneByOne(ctx context.Context, from State) iter.Seq2[Page[P], er
 	}
 }
 
-// fetch reads one page.
+// fetch reads one page of a leg.
 func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (content P, next string, err error) {
 	filter, err := leg.Filter()
 	if err != nil {
@@ -145,7 +146,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	}
 	page, err := q.Page(ctx, token)
 	if err == nil && len(page.Problems) > 0 {
-		err = page.Problems[0] // Row reports the problems that it skips; this one it has not
+		err = page.Problems[0] // return the problem: it concerns a row that could not be passed to Row
 	}
 	return content, page.Next, err
 }

@@ -9,8 +9,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// gauges holds the current values of the gauges, by owner. Each collection emits a value until its owner forgets it: otherwise the last
-// length of a queue that no worker measures any more would look current forever.
+// gauges holds the current values of the gauges, by owner. Each collection emits a value until its owner
+// calls Forget. An owner must do so: otherwise the last length of a queue that no worker measures any more
+// would look current forever.
 type gauges struct {
 	mu           sync.Mutex
 	values       []gaugeValue // the newest is the last
@@ -77,5 +78,5 @@ func (t *Telemetry) Forget(owner any) error {
 	if over == nil {
 		return nil
 	}
-	return over.Unregister() // not under the lock: it waits for a collection
+	return over.Unregister() // call it without the lock, since it waits for a running collection
 }

@@ -48,7 +48,7 @@ const (
 	mostLimiters = 1000
 )
 
-// admit reports whether a line may be written, and how many were suppressed since the previous one.
+// admit reports whether a line may be written, and how many lines were suppressed since the previous one.
 func (t *Telemetry) admit(of limited) (suppressed int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,8 @@ func (t *Telemetry) Text(text string) string {
 // quoted matches a text in double quotes, as %q writes it, even if its end is cut off.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
 
-// ExpectMissing returns a context for requests to tables whose absence is not an error, such as those of periods.
+// ExpectMissing returns a context for requests to tables whose absence is not an error, such as the tables of
+// package highvolumedelete.
 func ExpectMissing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectMissing{}, true)
 }

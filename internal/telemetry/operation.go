@@ -33,8 +33,8 @@ type Operation struct {
 	ctx       context.Context
 	span      trace.Span // nil for none
 	began     time.Time
-	paused    time.Time     // time since which it has waited for the caller; zero if it does not wait
-	waited    time.Duration // for the caller
+	paused    time.Time     // when it began to wait for the caller; zero if it does not wait
+	waited    time.Duration // total time that it has waited for the caller
 	ended     bool
 }
 
@@ -123,7 +123,7 @@ func Loop[V any](o *Operation, sequence iter.Seq2[V, error], yield func(V, error
 		return
 	}
 	var failed error
-	finished := false // remains so if the body of the loop panics
+	finished := false // stays false if the body of the loop panics
 	defer func() {
 		if !finished {
 			failed = ErrPanicked

@@ -95,8 +95,8 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// result returns the status of the response, "" without a response, and the failure of the attempt. It does not count responses 404, 409
-// and 412 as failures, since only the operation knows whether they are.
+// result returns the status of the response, "" without a response, and the failure of the attempt. It does
+// not count responses 404, 409 and 412 as failures, since only the operation knows whether they are failures.
 func (attempts) result(resp *http.Response, err error) (status, failure string) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -145,7 +145,8 @@ func missing(resp *http.Response) string {
 // requestID is the form of a request's ID. A text of another form could contain a key.
 var requestID = regexp.MustCompile(`^[0-9A-Fa-f-]{1,64}$`)
 
-// table returns the table of a request, "" for a request about no table. The address of a transaction does not name it.
+// table returns the table of a request, "" for a request about no table. For a transaction the table comes
+// from ctx, since the address does not name it.
 func (p attempts) table(ctx context.Context, resource string) string {
 	switch {
 	case p.service != "tables", resource == p.service, resource == "Tables":
@@ -164,7 +165,7 @@ func (p attempts) resource(path string) string {
 	}
 	name, _, _ := strings.Cut(path, "/")
 	if name, _, _ = strings.Cut(name, "("); name == "Tables" {
-		return "Tables" // those with Tables('name') create, list and delete tables
+		return "Tables" // requests to Tables and Tables('name') create, list and delete tables
 	}
 	if name == "" {
 		return p.service

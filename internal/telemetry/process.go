@@ -39,7 +39,8 @@ func (t *Telemetry) Process(ctx context.Context, queue string, dequeues int, tra
 	return ctx, p
 }
 
-// End ends the handling. messageType is bounded: senders must not be able to add values of attributes. sent is zero if unknown.
+// End ends the handling. messageType must be one of a fixed set of values, since senders must not be able to
+// add values of attributes. sent is zero if unknown.
 func (p *Process) End(messageType, outcome string, handled bool, sent time.Time, err error) {
 	if p == nil {
 		return
@@ -63,8 +64,8 @@ func (p *Process) End(messageType, outcome string, handled bool, sent time.Time,
 	p.span.End()
 }
 
-// Traceparent returns the W3C trace context of the span in ctx, with no flag but "sampled", or "" if there is no span or no tracer is
-// configured.
+// Traceparent returns the W3C trace context of the span in ctx, with no other flag than "sampled", or "" if
+// there is no span or no tracer is configured.
 func (t *Telemetry) Traceparent(ctx context.Context) string {
 	if t == nil || t.tracer == nil {
 		return ""
@@ -76,8 +77,8 @@ func (t *Telemetry) Traceparent(ctx context.Context) string {
 	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + (s.TraceFlags() & trace.FlagsSampled).String()
 }
 
-// ParseTraceparent parses a W3C trace context, which is untrusted: anybody who can put messages on the queue can choose it. ok is false for
-// anything but the form that Traceparent writes.
+// ParseTraceparent parses a W3C trace context, which is untrusted: anybody who can put messages on the queue
+// can choose it. ok is false for any text that Traceparent does not write.
 func ParseTraceparent(text string) (_ trace.SpanContext, ok bool) {
 	const form = "00-00000000000000000000000000000000-0000000000000000-00"
 	if len(text) != len(form) || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {

@@ -13,12 +13,12 @@ const Scope = "github.com/tablepatterns/tablepatterns"
 
 // Span is a declared kind of span.
 type Span struct {
-	Name        string // as the page shows it: {table} and the like stand for a name
+	Name        string // as docs/reference/observability.md shows it; {table} and the like stand for a name
 	Kind        string
 	Description string
 }
 
-// Kind says what a metric's instrument is.
+// Kind is the kind of a metric's instrument.
 type Kind string
 
 // The kinds of instruments.

@@ -22,7 +22,7 @@ import (
 type Reason struct {
 	Outcome string // the kind, such as "conflict"; "error" if it has none
 	Code    string // the service's error code
-	Table   string // where the error was, if it names a table
+	Table   string // the table that the error names, if any
 	Pattern string
 }
 
@@ -43,16 +43,16 @@ type Telemetry struct {
 	meters  *instruments // nil for none
 
 	mu       sync.Mutex
-	limiters map[limited]*limiter // of lines
+	limiters map[limited]*limiter // rate limits of log lines
 	gauges   gauges
 }
 
-// instruments are those of Metrics.
+// instruments are the instruments of Metrics.
 type instruments struct {
 	histograms [len(metrics)]metric.Float64Histogram
 	counters   [len(metrics)]metric.Int64Counter
 	upDowns    [len(metrics)]metric.Int64UpDownCounter
-	gauges     [len(metrics)]metric.Float64ObservableGauge // nil for other kinds
+	gauges     [len(metrics)]metric.Float64ObservableGauge // nil for metrics of other kinds
 	meter      metric.Meter
 }
 
@@ -86,8 +86,8 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// boundaries are the bounds of a histogram's buckets, in seconds: those of the conventions, and higher ones for operations that wait for
-// workers.
+// boundaries are the bounds of a histogram's buckets, in seconds: the bounds of the conventions, and higher
+// ones for operations that wait for workers.
 func boundaries(m Metric) []float64 {
 	if m == DeliveryLag {
 		return []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// CollectSeldom makes the garbage collector run less often until the caller calls restore. The worlds of a sweep, a schedule or a walk are
-// small, and are thrown away at once or kept to the end: at the usual rate, collecting them takes a fifth of the time. It keeps a rate that
-// is already lower.
+// CollectSeldom makes the garbage collector run less often until the caller calls restore. The simulated
+// services of a sweep, a schedule or a walk are small, and are either discarded at once or kept to the end:
+// at the usual rate, collecting them takes a fifth of the time. If the rate is already lower, it stays.
 func CollectSeldom() (restore func()) {
 	const seldom = 400
 	before := debug.SetGCPercent(seldom)
@@ -20,7 +20,7 @@ func CollectSeldom() (restore func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// Alone returns the command that runs only this test.
+// Alone returns the command line that runs only the given test.
 func Alone(t testing.TB) string {
 	parts := strings.Split(t.Name(), "/")
 	for i, part := range parts {

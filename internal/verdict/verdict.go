@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Verdict is what a handler of one of the library's own messages returns beside its error. The zero Verdict deletes the message if there is
-// no error, and counts a failure if there is one.
+// Verdict is the result of a handler of one of the library's own messages, in addition to its error. With the
+// zero Verdict, the worker deletes the message if the error is nil, and otherwise counts a failure.
 type Verdict struct {
-	Action Action        // without an error
+	Action Action        // used if the handler returned no error
 	Delay  time.Duration // delay of Release; with an error, the minimum delay until the next delivery
-	// Poisoned is set with an error that a later delivery would return again. The worker puts the message on the poison queue at once and
-	// then calls Poisoned. If that fails, the message is delivered again.
+	// Poisoned is set if a later delivery would return the same error. The worker puts the message on the
+	// poison queue at once and then calls Poisoned. If that fails, the message is delivered again.
 	Poisoned func(context.Context) error
 	// Postpone is set together with an error that does not count as a failure: the message is delivered again later, and this delivery does
 	// not count toward MaxDequeues.

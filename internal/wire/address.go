@@ -69,8 +69,9 @@ func appendPercent(dst []byte, c byte) []byte {
 	return append(dst, '%', upperHex[c>>4], upperHex[c&15])
 }
 
-// Paths is the last policy in ClientOptions.PerCallPolicies. It percent-encodes what the SDK leaves unencoded in the paths
-// that it builds itself. It runs before the credential of an attempt signs the request, so the signature covers its result.
+// Paths is the last policy in ClientOptions.PerCallPolicies. It percent-encodes the characters that the SDK
+// does not encode in the paths that it builds. It runs before the credential of an attempt signs the request,
+// so the signature covers its result.
 type Paths struct {
 	// Tables is set for the table service. In its paths only text between single quotes is a key or name, and '$', '=', ','
 	// and parentheses outside of quotes are syntax. In paths of other services all text between slashes is a name.

@@ -35,8 +35,9 @@ type Batch struct {
 	ContentType string
 }
 
-// AppendBatch encodes the operations. endpoint is the service's address without query. id makes boundaries that do not occur
-// in the bodies. With cosmos, a merge has the older form that Cosmos DB requires, because it does not support PATCH.
+// AppendBatch encodes the operations. endpoint is the service's address without query. id is a part of the
+// boundaries, so that they do not occur in the bodies. With cosmos, a merge has the older form that Cosmos DB
+// requires, because it does not support PATCH.
 func AppendBatch(dst []byte, endpoint, id string, cosmos bool, operations []Operation) Batch {
 	boundary, changeset := "batch_"+id, "changeset_"+id
 	dst = append(append(dst, "--"...), boundary...)

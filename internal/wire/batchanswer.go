@@ -14,8 +14,8 @@ type BatchAnswer struct {
 	Failure *BatchFailure
 }
 
-// BatchFailure is the failure of an entity group transaction. Index is the index of the operation that failed, or -1 if the response does
-// not say.
+// BatchFailure is the failure of an entity group transaction. Index is the index of the operation that
+// failed, or -1 if the response does not name it.
 type BatchFailure struct {
 	Status  int
 	Index   int
@@ -125,8 +125,9 @@ func readPart(raw []byte) (part, error) {
 	return part{status, head, content}, nil
 }
 
-// failureIndex returns the index of the operation that failed. The message begins with it and a colon, unless the transaction
-// has one operation. If the service answers every operation, the index is also that of the part.
+// failureIndex returns the index of the operation that failed. The message begins with it and a colon, unless
+// the transaction has one operation. If the service answers every operation, the index of the part is also
+// the index of the operation.
 func failureIndex(message string, operations, part int) int {
 	for i := 0; i < len(message) && i < 4; i++ {
 		if message[i] == ':' && i > 0 {

@@ -1,10 +1,10 @@
 // Package wire sends request bodies that this library has encoded through calls of the official SDK, and returns the
 // responses undecoded.
 //
-// The SDK chooses the account's address, authorizes, retries and traces. If the context of a call contains an Exchange, three
-// policies take part. Caller runs once for each call: it replaces the SDK's body and address by those of the Exchange, and
-// keeps the response. Observer and Sender run once for each attempt and record its outcome. The SDK gets a stub response that
-// it can parse at no cost.
+// The SDK chooses the account's address, authorizes, retries and traces. If the context of a call contains an
+// Exchange, three policies take part. Caller runs once for each call: it replaces the SDK's body and address
+// by those of the Exchange, and keeps the response. Observer and Sender run once for each attempt and record
+// its outcome. The SDK gets a stub response, which it parses quickly.
 //
 // This package stores nothing and depends on no pattern.
 package wire
@@ -21,8 +21,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
 
-// StubKey is the key that callers pass to the SDK if the Exchange has the real address: the SDK refuses empty partition keys,
-// which the service allows.
+// StubKey is the key that callers pass to the SDK if the Exchange has the real address. It is not empty,
+// since the SDK refuses empty partition keys, which the service allows.
 const StubKey = "k"
 
 // Exchange is the request and response of one SDK call. The caller sets the first group of fields, the policies set the
@@ -32,7 +32,7 @@ type Exchange struct {
 	ContentType string
 	Entity      *Address // if not nil, replaces the stub address
 	NoContent   bool     // asks the service not to return an inserted entity
-	Table       string   // of a transaction, whose address does not name it
+	Table       string   // the table of a transaction, whose address does not name the table
 
 	Status  int
 	Header  http.Header
@@ -107,7 +107,8 @@ func stub(req *http.Request, received *http.Response) *http.Response {
 	resp := &http.Response{Status: received.Status, StatusCode: received.StatusCode, Header: http.Header{}, Request: req, Body: http.NoBody}
 	switch {
 	case strings.HasSuffix(req.URL.Path, batchPath):
-		// For every status, because the SDK panics if it considers the status a success and finds no parts.
+		// The stub has this body for every status, because the SDK panics if it considers the status a
+		// success and finds no parts.
 		resp.Body = io.NopCloser(strings.NewReader(stubBatchAnswer))
 	case received.StatusCode == http.StatusOK:
 		resp.Body = io.NopCloser(strings.NewReader("{}"))

@@ -37,7 +37,7 @@ func (Observer) Do(req *policy.Request) (*http.Response, error) {
 		return withoutSecrets(req.Next())
 	}
 	if ex.Last == OutcomeSucceeded {
-		ex.Unknown++ // the SDK repeats a success whose response it has lost
+		ex.Unknown++ // the SDK repeats an attempt that was applied if its response was lost
 	}
 	ex.sent = false
 	resp, err := req.Next()
@@ -65,8 +65,8 @@ func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 	return resp, nil
 }
 
-// Sender is the last policy in ClientOptions.PerRetryPolicies. An attempt that does not reach it, because a credential or a
-// policy of the caller failed or the context has ended, was certainly not sent.
+// Sender is the last policy in ClientOptions.PerRetryPolicies. If an attempt does not reach Sender, because a
+// credential or a policy of the caller failed or the context has ended, the attempt was certainly not sent.
 type Sender struct{}
 
 // Do records that the attempt is sent, exposes a transient failure inside the response to a transaction (see
@@ -106,7 +106,7 @@ func (e NotSent) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e NotSent) Unwrap() error { return e.Err }
 
-// OutcomeOf returns what the result of a sent attempt, a response or an error, shows about its outcome.
+// OutcomeOf returns the outcome of a sent attempt, as far as its response or error shows it.
 func OutcomeOf(resp *http.Response, err error) Outcome {
 	if err != nil {
 		var cut NotSent

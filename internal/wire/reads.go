@@ -10,8 +10,8 @@ import (
 
 type readsKey struct{}
 
-// CountReads returns a context in which the policies count read requests to tables, and the counter. So the code that reads
-// does not have to count.
+// CountReads returns a context in which the policies count read requests to tables, and the counter. The code
+// that makes the requests need not count them.
 func CountReads(ctx context.Context) (context.Context, *atomic.Int64) {
 	reads := new(atomic.Int64)
 	return context.WithValue(ctx, readsKey{}, reads), reads

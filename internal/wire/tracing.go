@@ -16,7 +16,7 @@ func HideKeys(provider tracing.Provider) tracing.Provider {
 			return inner
 		}
 		start := func(ctx context.Context, span string, options *tracing.SpanOptions) (context.Context, tracing.Span) {
-			hidden := *options // azcore passes zero SpanOptions, never nil
+			hidden := *options // azcore never passes nil
 			hidden.Attributes = hideKeysInAttributes(options.Attributes)
 			ctx, started := inner.Start(ctx, span, &hidden)
 			return ctx, hideKeysInSpan(started)

@@ -17,9 +17,10 @@ func isTransient(status int) bool {
 		status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }
 
-// OutcomeOfStatus returns what the status and error code of a response show about the attempt. The service sends the code
-// ServerBusy before it does any work, and a gateway never sends that code, so such a 503 is a refusal. Any other 503 may come
-// from a gateway that has lost the service's response, so the attempt may have been applied.
+// OutcomeOfStatus returns the outcome of an attempt, as far as the status and the error code of its response
+// show it. The service sends the code ServerBusy before it does any work, and a gateway never sends that
+// code, so such a 503 is a refusal. Any other 503 may come from a gateway that has lost the service's
+// response, so the attempt may have been applied.
 func OutcomeOfStatus(status int, code string) Outcome {
 	switch {
 	case status < http.StatusBadRequest:

@@ -81,7 +81,7 @@ func (b *Blob) pointerIn(row Row) (*pointer, error) {
 	return &pointer{blob: parts[3], length: length, hash: parts[2]}, nil
 }
 
-// stored reads all blobs of the property.
+// stored reads all blobs of the property; the keys of the result are their names.
 func (b *Blob) stored(ctx context.Context) (map[string]pointer, error) {
 	prefix, found := b.Prefix+"/", map[string]pointer{}
 	for pager := b.Container.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {

@@ -83,7 +83,7 @@ func (c *checker) checkOutside(ctx context.Context) error {
 	return nil
 }
 
-// checkOutsideTable is checkOutside for the indexes in one table.
+// checkOutsideTable does what checkOutside does, for the indexes in one table.
 func (c *checker) checkOutsideTable(rows []Row, indexes []Index) {
 	byKey := map[Key]Row{}
 	for _, row := range rows {
@@ -144,7 +144,7 @@ func (c *checker) storedOutside(rows []Row, indexes []Index) map[site]*outsideSi
 	return stored
 }
 
-// wrong describes the error in a copy and its claim, "" for none.
+// wrong describes the error in a copy and its claim, or "" if both are right.
 func (o *outsideSite) wrong(primary Row, x Index, key Key, rows map[Key]Row) string {
 	name := claimName(key, primary.Key)
 	claim, there := rows[Key{key.Partition, name}]

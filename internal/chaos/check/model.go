@@ -25,7 +25,7 @@ type Model struct {
 
 // Index says which key a primary row requires.
 type Index struct {
-	Name  string           // name of the pattern, which begins its keys
+	Name  string           // name of the pattern, with which its keys begin
 	Table *aztables.Client // nil for Model.Table; give indexes in one table the same client
 	Key   func(Row) (key Key, wanted bool)
 	Keep  []string // the properties that a copy has; nil means all
@@ -67,13 +67,13 @@ func (f Finding) String() string {
 type checker struct {
 	*Model
 	tables   map[*aztables.Client][]Row // tables that this run has read
-	primary  map[Key]Row                // entities that decode
-	other    []Row                      // entities that do not decode
-	broken   map[Key]bool               // entities that do not decode, or whose blob is missing or different: their copies are not checked
+	primary  map[Key]Row                // entities that were decoded
+	other    []Row                      // entities that cannot be decoded
+	broken   map[Key]bool               // entities that cannot be decoded, or whose blob is missing or different; their copies are not checked
 	findings []Finding
 }
 
-// Check reads everything that is stored and returns what is wrong with it, in a fixed order.
+// Check reads all tables and blobs of the model and returns the differences, in a fixed order.
 func (m *Model) Check(ctx context.Context) ([]Finding, error) {
 	c := &checker{Model: m, tables: map[*aztables.Client][]Row{}, primary: map[Key]Row{}, broken: map[Key]bool{}}
 	for _, step := range []func(context.Context) error{c.readPrimary, c.checkBlobs, c.checkNear, c.checkOutside, c.checkLists} {
@@ -89,7 +89,7 @@ func (c *checker) report(kind Kind, name, place string, entity Key, detail strin
 	c.findings = append(c.findings, Finding{kind, name, place, entity, fmt.Sprintf(detail, of...)})
 }
 
-// rows returns the rows of a table, nil for the primary one.
+// rows returns the rows of a table, nil for Model.Table.
 func (c *checker) rows(ctx context.Context, table *aztables.Client) ([]Row, error) {
 	table = cmp.Or(table, c.Table)
 	if rows, read := c.tables[table]; read {

@@ -30,7 +30,7 @@ func (r Row) Text(name string) (text string, ok bool) {
 
 // Raw returns a property's JSON and the annotation of its type; both are "" if the row does not have it.
 func (r Row) Raw(name string) (value, annotation string) {
-	_ = json.Unmarshal(r.all[name+typeSuffix], &annotation) // absent text is ""
+	_ = json.Unmarshal(r.all[name+typeSuffix], &annotation) // without an annotation, it stays ""
 	return string(r.all[name]), annotation
 }
 

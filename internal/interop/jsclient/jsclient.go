@@ -1,6 +1,7 @@
-// Package jsclient runs scripts for Node.js with the package @azure/data-tables, Microsoft's client for JavaScript, in tests: as the other
-// program that writes and reads the same tables. The package is pinned in package.json and package-lock.json, and installed once into the
-// user's cache directory, as storagetest installs Azurite.
+// Package jsclient runs scripts for Node.js with the package @azure/data-tables, Microsoft's client for
+// JavaScript, in tests that need another program to read and write the same tables. The package is pinned in
+// package.json and package-lock.json, and installed once into the user's cache directory, as storagetest
+// installs Azurite.
 package jsclient
 
 import (
@@ -84,7 +85,8 @@ func run(ctx context.Context, s *storagetest.Service, script string, input []byt
 	return output.Bytes(), nil
 }
 
-// simulated forwards requests to a simulator, which has no address. Only the path and the query of a request are signed.
+// simulated returns an HTTP handler that forwards requests to a simulator, since a simulator has no address
+// of its own. Only the path and the query of a request are signed.
 func simulated(s *storagetest.Service) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		forwarded := r.Clone(r.Context())
