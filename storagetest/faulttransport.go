@@ -12,8 +12,8 @@ import (
 )
 
 // Faults is a policy.Transporter that injects faults into the calls of one client, in front of another transport: set
-// it as ClientOptions.Transport. Calls without a fault pass through unchanged, and their bodies are not read. It is
-// safe for concurrent use.
+// it as ClientOptions.Transport. Calls without a fault pass through unchanged; of these, it reads only the body of a transaction, which
+// names the table. It is safe for concurrent use.
 type Faults struct {
 	inner    policy.Transporter
 	injector Injector

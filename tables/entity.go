@@ -73,8 +73,8 @@ func (p Properties) index(name string) int {
 }
 
 // Entity is an entity as a property bag, for data without a Go type. It does not show the library's own properties. A row that a
-// Repository keeps consistent with others (an entity with copies, a copy, a row that entities share) can be read as an Entity and
-// inserted elsewhere as a plain row; any other write of this Entity returns ErrInvalid.
+// Repository keeps consistent with others (an entity with copies, a copy, a row that entities share) can be read as an Entity, but
+// every write of this Entity returns ErrInvalid: for a plain row elsewhere, make a new Entity with its Key and Properties.
 type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes

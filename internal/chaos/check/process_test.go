@@ -252,7 +252,7 @@ func explained(err error) error {
 	return err
 }
 
-// repair runs maintenance over and over, with waits that are as short as callers can make them.
+// repair runs maintenance over and over: Verify and Repair with the shortest Lag. Sweep only looks, since no blob is an hour old.
 func (p *process) repair(ctx context.Context, t *testing.T, dice *rand.Rand) {
 	lag := time.Nanosecond
 	jobs := append(harness.RepositoryJobs(func(w *world) *patterns.Repository[person] { return w.repo }, lag),
