@@ -30,8 +30,8 @@ type JobOptions struct {
 	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
 	RowsPerSecond int
 	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
-	// so that an intent that waits for a worker is not reported earlier. A reserved key is ignored until its stored
-	// term and a grace period are over, whatever Lag is. Only Verify and Repair use it.
+	// so that an intent that waits for a worker is not reported earlier. A reserved key that its entity does not have is
+	// ignored until its stored term and a grace period are over, whatever Lag is. Only Verify and Repair use it.
 	Lag time.Duration
 	// Rows is the total number of rows that the scans read, if known from Report.Rows of an earlier run. Estimate
 	// and ETA are computed from it. Only Verify and Repair use it.
