@@ -21,6 +21,7 @@ Commit of two entities with two new outside copies each, of one partition for ea
 Commit of two entities with two new Unique keys each, of one partition for each index |  | interpartition.TestSetRequests | {8, «9»}}
 BulkNonAtomic of 1,000 entities in 10 partitions, with two outside indexes of one group each and lists of 20 values in the partition |  | interpartition.TestBulkInSets | requests != «140»
 BulkNonAtomic of small rows | 100 rows=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
+Store.Ready of tables, containers, storage queues and poison queues | resource=5 | patterns.TestReady | n != «5» {
 # Queries
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"Get", «1»,
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"point query by Query", «1»,
