@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
@@ -27,42 +27,30 @@ const (
 	archiveTime = 2 * time.Minute
 )
 
-// formerEmployees moves former employees out of the table of the current ones, with a worker that does it by and by, while their
-// salaries are still changed. Guide: "Eventually consistent transactions pattern".
-func formerEmployees() scenario {
-	return scenario{
-		title: "Former employees",
-		guide: "Eventually consistent transactions pattern",
-		shows: []show{{"Eventually consistent transactions", "moved while salaries rise", "", "each is in one place, as written last"}},
-		open: func(s *scene) func(context.Context) {
-			key := make([]byte, 32)
-			_, _ = rand.Read(key) // never an error
-			queue := must(s.store.Queue("archive", must(archiveQueue(key))))
-			blobs := s.store.Container("former")
-			a := &archiving{scene: s, key: key, movers: must(newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)), unknown: map[int]int{}}
-			return func(ctx context.Context) {
-				a.staff = allFresh(s.staff[:inCurrent])
-				s.write("current employees inserted", "120 employees, 480 rows", func() error {
-					_, err := a.current.BulkNonAtomic(ctx, each(a.staff), nil)
-					return err
-				})
-				s.write("moves asked for", "90 to a table, 10 to blobs", func() error {
-					move := func(m *archive.Mover[Employee]) func(context.Context, *Employee) error { // twice does no harm
-						return func(ctx context.Context, e *Employee) error {
-							return again(ctx, func() error { return m.Move(ctx, e) })
-						}
-					}
-					return errors.Join(together(ctx, a.staff[:former-inBlobs], move(a.toTable)), together(ctx, a.staff[former-inBlobs:former], move(a.toBlobs)))
-				})
-				var did string
-				s.write("moved while salaries rise", "", func() (err error) {
-					did, err = a.moveAndRaise(ctx)
-					return err
-				}).says("%s", did)
-				a.check(ctx)
-				try(checkPoison(ctx, queue))
+// formerEmployees moves former employees out of the table of the current ones. A worker does it in the background, while their
+// salaries are still changed.
+func formerEmployees(s *scene) func(context.Context) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never an error
+	queue := must(s.store.Queue("archive", archiveQueue(key)))
+	blobs := s.store.Container("former")
+	a := &archiving{scene: s, key: key, movers: newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)}
+	return func(ctx context.Context) {
+		a.staff = allFresh(s.staff[:inCurrent])
+		s.write("current employees inserted", "120 employees, 480 rows", func() { load(ctx, a.current, a.staff) })
+		s.write("moves asked for", "90 to a table, 10 to blobs", func() {
+			move := func(m *archive.Mover[Employee]) func(context.Context, *Employee) error { // twice does no harm
+				return func(ctx context.Context, e *Employee) error {
+					return again(ctx, func() error { return m.Move(ctx, e) })
+				}
 			}
-		},
+			together(ctx, a.staff[:former-inBlobs], move(a.toTable))
+			together(ctx, a.staff[former-inBlobs:former], move(a.toBlobs))
+		})
+		var did string
+		s.write("moved while salaries rise", "", func() { did = a.moveAndRaise(ctx) }).says("%s", did)
+		a.checkMoved(ctx)
+		s.checkPoison(ctx, queue)
 	}
 }
 
@@ -77,172 +65,140 @@ type movers struct {
 }
 
 // newMovers makes movers on the account: in the program, which asks, and in a worker.
-func newMovers(queue *eventual.Queue, current, formerTable *tables.Table, blobs *container.Client) (*movers, error) {
-	m := &movers{queue: queue, blobs: blobs}
-	var err error
-	if m.current, _, _, _, err = newEmployees(current); err != nil {
-		return nil, err
-	}
-	if m.former, err = newPlain(formerTable); err != nil {
-		return nil, err
-	}
-	if m.toTable, err = archive.New(queue, "former", m.current, archive.ToRepository(m.former, nil), nil); err != nil {
-		return nil, err
-	}
+func newMovers(queue *eventual.Queue, current, formerTable *tables.Table, blobs *container.Client) *movers {
+	m := &movers{queue: queue, current: newStaffTable(current).employees, former: newPlain(formerTable), blobs: blobs}
 	blobName := func(e *Employee) string { return fmt.Sprintf("%s/%06d.json", e.Department, e.ID) } // of what never changes
-	m.toBlobs, err = archive.New(queue, "former-blobs", m.current, archive.ToContainer(blobs, blobName), nil)
-	return m, err
+	m.toTable = must(archive.New(queue, "former", m.current, archive.ToRepository(m.former, nil), nil))
+	m.toBlobs = must(archive.New(queue, "former-blobs", m.current, archive.ToContainer(blobs, blobName), nil))
+	return m
 }
 
-// newWorker makes a worker of the queue. One that is killed costs its messages a delivery, which is no reason to poison them.
-func (m *movers) newWorker(concurrency int) (*eventual.Worker, error) {
-	return eventual.NewWorker(m.queue, nil, &eventual.WorkerOptions{Concurrency: concurrency, MaxDequeues: 20, StopTimeout: 5 * time.Second,
-		MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: func(int) time.Duration { return 0 }})
+// newWorker makes a worker of the queue. A worker that is killed costs its messages a delivery, which is no reason to poison them.
+func (m *movers) newWorker(concurrency int) *eventual.Worker {
+	return must(eventual.NewWorker(m.queue, nil, &eventual.WorkerOptions{Concurrency: concurrency, MaxDequeues: 20, StopTimeout: 5 * time.Second,
+		MinPoll: 20 * time.Millisecond, MaxPoll: 200 * time.Millisecond, RetryDelay: func(int) time.Duration { return 0 }}))
 }
 
-// archiveQueue: workers move employees only for messages that are signed with the key. After a kill, messages wait for the time of visibility.
-func archiveQueue(key []byte) (*eventual.QueueOptions, error) {
-	keys, err := eventual.NewSigningKeys(key)
-	return &eventual.QueueOptions{VisibilityTimeout: chaosVisibility, SigningKeys: keys}, err
+// archiveQueue has workers move employees only for messages that are signed with the key. The messages of a killed worker wait for
+// VisibilityTimeout.
+func archiveQueue(key []byte) *eventual.QueueOptions {
+	return &eventual.QueueOptions{VisibilityTimeout: chaosVisibility, SigningKeys: must(eventual.NewSigningKeys(key))}
 }
 
 // archiving is one run of the scenario.
 type archiving struct {
 	*scene
 	*movers
-	key   []byte      // that signs the messages
-	staff []*Employee // as they were written last; the first ones are those who go
+	key    []byte      // that signs the messages
+	staff  []*Employee // as they were written last; the first ones are those who go
+	raised []*raised
+}
 
-	mu      sync.Mutex
-	unknown map[int]int // by employee, the salary that may be in the archive in place of the one before
+// raised is an employee whose salary rises while she is moved.
+type raised struct {
+	*Employee
+	moved bool
+	maybe int // after a raise with unknown outcome: the salary that may be in the archive instead
 }
 
 // hire starts a worker: in this program, or with -chaos in another process, to be killed.
-func (a *archiving) hire(ctx context.Context) (worker, error) {
+func (a *archiving) hire(ctx context.Context) worker {
 	if a.options.chaos {
-		return hireProcess(a.place, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
-			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed})
-	}
-	w, err := a.newWorker(0)
-	if err != nil {
-		return nil, err
+		return hireProcess(a.company, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
+			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed, Proxy: a.place.proxy})
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	local := &localWorker{worker: w, cancel: cancel, ended: make(chan error, 1)}
-	go func() { local.ended <- w.Run(ctx) }()
-	return local, nil
+	local := &localWorker{worker: a.newWorker(0), cancel: cancel, ended: make(chan error, 1)}
+	go func() { local.ended <- local.worker.Run(ctx) }()
+	return local
 }
 
 // moveAndRaise raises salaries until those employees are moved, and waits until no message is left.
-func (a *archiving) moveAndRaise(ctx context.Context) (did string, err error) {
-	w, err := a.hire(ctx)
-	if err != nil {
-		return "", err
-	}
+func (a *archiving) moveAndRaise(ctx context.Context) string {
+	w := a.hire(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveTime, fmt.Errorf("messages are left on queue %s after %v", a.queue.Name(), archiveTime))
 	defer cancel()
-	var raising sync.WaitGroup
-	var raises int
-	var raiseErr error
-	raising.Go(func() { raises, raiseErr = a.raiseMeanwhile(ctx) })
-	if err = a.await(ctx, w); err != nil {
-		cancel()
-	}
-	raising.Wait()
+	group, running := errgroup.WithContext(ctx)
+	raises := 0
+	group.Go(func() error { return attempt(func() { a.await(running, w) }) })
+	group.Go(func() error { return attempt(func() { raises = a.raiseMeanwhile(running) }) })
+	err := errors.Join(group.Wait(), context.Cause(ctx))
 	did, stopErr := w.stop()
-	if process, ok := w.(*processWorker); ok {
-		a.kills += process.killed
-	}
-	return fmt.Sprintf("%s; %s meanwhile", did, counted(raises, "raise")), errors.Join(err, raiseErr, stopErr)
+	try(errors.Join(err, stopErr))
+	return fmt.Sprintf("%s; %s meanwhile", did, counted(raises, "raise"))
 }
 
 // await waits until the queue is empty.
-func (a *archiving) await(ctx context.Context, w worker) error {
+func (a *archiving) await(ctx context.Context, w worker) {
 	for {
-		left, err := a.queue.Length(ctx)
-		if err != nil {
-			return err
-		}
-		if err := w.progress(left); err != nil || left == 0 {
-			return err
+		left := must(a.queue.Length(ctx))
+		try(w.progress(left))
+		if left == 0 {
+			return
 		}
 		a.place.pass(20 * time.Millisecond)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		try(context.Cause(ctx))
 	}
 }
 
 // raiseMeanwhile raises the salaries of every third employee in turn, for as long as they are among the current ones.
-func (a *archiving) raiseMeanwhile(ctx context.Context) (raises int, err error) {
-	var staff []*Employee
+func (a *archiving) raiseMeanwhile(ctx context.Context) (raises int) {
 	for i := 0; i < former; i += 3 {
-		staff = append(staff, a.staff[i])
+		a.raised = append(a.raised, &raised{Employee: a.staff[i]})
 	}
-	for len(staff) > 0 {
-		var mu sync.Mutex
-		var here []*Employee
-		if err := together(ctx, staff, func(ctx context.Context, e *Employee) error {
-			switch err := a.raise(ctx, e); {
-			case errors.Is(err, tables.ErrNotFound):
-				return nil // moved
-			case err != nil:
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			here = append(here, e)
-			return nil
-		}); err != nil {
-			return raises, err
-		}
-		staff, raises = here, raises+len(here)
+	for here := slices.Clone(a.raised); len(here) > 0; raises += len(here) {
+		together(ctx, here, a.raise)
+		here = slices.DeleteFunc(here, func(e *raised) bool { return e.moved })
 		a.place.pass(20 * time.Millisecond)
 	}
-	return raises, nil
+	return raises
 }
 
-// raise sets a salary that nobody else changes, so that it can be repeated when it is unknown whether it was applied. If the employee was
-// moved before that could be told, the salary in the archive is the one or the other.
-func (a *archiving) raise(ctx context.Context, e *Employee) error {
+// raise sets a salary that no other writer changes, so it can repeat a raise whose outcome is unknown. If the employee is moved before the
+// outcome is known, the archive has either salary.
+func (a *archiving) raise(ctx context.Context, e *raised) error {
 	salary, unknown := e.Salary+10, false
 	err := again(ctx, func() error {
-		_, err := a.current.Update(ctx, employeeKey(e.Department, e.ID), func(e *Employee) error {
+		_, err := a.current.Update(ctx, e.key(), func(e *Employee) error {
 			e.Salary = salary
 			return nil
 		})
 		unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
 		return err
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		e.Salary = salary
-	case unknown:
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.unknown[e.ID] = salary
+		return nil
+	}
+	if unknown {
+		e.maybe = salary
+	}
+	if e.moved = errors.Is(err, tables.ErrNotFound); e.moved {
+		return nil
 	}
 	return err
 }
 
-// check: each employee is in one place, as written last, and those who went have left no row of an index behind.
-func (a *archiving) check(ctx context.Context) {
-	current := must(collect(a.current.Query().AllowTableScan().All(ctx)))
-	inTable := must(collect(a.former.Query().AllowTableScan().All(ctx)))
+// checkMoved ends the scenario unless each employee is in one place, as written last, and those who went have left no row of an index behind.
+func (a *archiving) checkMoved(ctx context.Context) {
+	inTable := collect(a.former.Query().AllowTableScan().All(ctx))
 	var inContainer []*Employee
 	for pager := a.blobs.NewListBlobsFlatPager(nil); pager.More(); {
 		for _, b := range must(pager.NextPage(ctx)).Segment.BlobItems {
 			inContainer = append(inContainer, must(archive.Read[Employee](ctx, a.blobs, *b.Name)))
 		}
 	}
+	stored := map[int]int{} // salaries by id
 	for _, e := range slices.Concat(inTable, inContainer) {
-		if salary, unknown := a.unknown[e.ID]; unknown && e.Salary == salary {
-			a.staff[e.ID-1].Salary = salary
+		stored[e.ID] = e.Salary
+	}
+	for _, e := range a.raised {
+		if e.maybe != 0 && e.maybe == stored[e.ID] {
+			e.Salary = e.maybe
 		}
 	}
-	try(sameStaff(current, a.staff[former:]))
+	try(sameStaff(collect(a.current.Query().AllowTableScan().All(ctx)), a.staff[former:]))
 	try(sameStaff(inTable, a.staff[:former-inBlobs]))
 	try(sameStaff(inContainer, a.staff[former-inBlobs:former]))
-	rows := must(collect(a.current.Table().Entities().Query().Select("ID").AllowTableScan().All(ctx)))
-	a.scene.check(len(rows) == 4*(inCurrent-former), "the current table has %d rows, there should be %d", len(rows), 4*(inCurrent-former))
+	a.checkRows(ctx, a.current, 4*(inCurrent-former))
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -30,11 +29,8 @@ type company struct {
 	progress *progress
 	repeat   int // how often each way to an answer is measured
 
-	staff         []*Employee // as they are stored, in the order of their ids from 1
-	employees     *patterns.Repository[Employee]
-	byEmail       *intrapartition.Index[Employee]
-	byName        *intrapartition.Index[Employee]
-	byHireDate    *intrapartition.Index[Employee]
+	staff         []*Employee                    // as they are stored, in the order of their ids from 1
+	staffTable                                   // with indexes
 	plain         *patterns.Repository[Employee] // one row an employee and nothing else, for comparison
 	runTimeTables func(context.Context) ([]string, error)
 	dropped       bool
@@ -42,27 +38,20 @@ type company struct {
 }
 
 // openCompany opens the store, with names that nobody else has, and the tables of the employees. It sends nothing.
-func openCompany(o options, at *place, p *progress) (*company, error) {
-	c := &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed)}
-	if o.chaos {
-		c.network = newNetwork(at.options.Transport, o.seed)
-	}
-	var err error
-	if c.account, err = tables.NewAccountFromConnectionString(at.connection, &tables.AccountOptions{ClientOptions: c.clientOptions()}); err != nil {
-		return nil, err
-	}
-	// MaxOpenIntents: the summary counts the requests of each change, so none may come after it.
-	options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
-	if o.chaos {
-		options.Intents.VisibilityTimeout = chaosVisibility
-	}
-	if c.store, err = patterns.NewStore(c.account, "contoso", options); err != nil {
-		return nil, err
-	}
-	if err := c.openEmployees(); err != nil {
-		return nil, err
-	}
-	return c, nil
+func openCompany(o options, at *place, p *progress) (c *company, err error) {
+	err = attempt(func() {
+		c = &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed)}
+		// MaxOpenIntents: the summary counts the requests of each change, so none may come after it.
+		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
+		if o.chaos {
+			c.network = newNetwork(at.options.Transport, o.seed)
+			options.Intents.VisibilityTimeout = chaosVisibility
+		}
+		c.account = must(tables.NewAccountFromConnectionString(at.connection, &tables.AccountOptions{ClientOptions: c.clientOptions()}))
+		c.store = must(patterns.NewStore(c.account, "contoso", options))
+		c.staffTable, c.plain = newStaffTable(c.store.Table("Employees")), newPlain(c.store.Table("Plain"))
+	})
+	return c, err
 }
 
 // clientOptions are for clients whose requests are counted, repetitions among them.
@@ -79,10 +68,13 @@ func (c *company) clientOptions() azcore.ClientOptions {
 // employee returns what is stored of the employee with this id.
 func (c *company) employee(id int) *Employee { return c.staff[id-1] }
 
-// of returns the employees of a department, in the order of their ids.
-func (c *company) of(department string) []*Employee {
-	return slices.DeleteFunc(slices.Clone(c.staff), func(e *Employee) bool { return e.Department != department })
+// in returns those employees who are in a department.
+func in(department string, staff []*Employee) []*Employee {
+	return slices.DeleteFunc(slices.Clone(staff), func(e *Employee) bool { return e.Department != department })
 }
+
+// of returns the employees of a department, in the order of their ids.
+func (c *company) of(department string) []*Employee { return in(department, c.staff) }
 
 // some are employees of Sales from number reviewed to number jones, for scenarios that need no more.
 func (c *company) some() []*Employee {

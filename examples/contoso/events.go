@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -43,72 +42,60 @@ func newEvents(begin time.Time, n, first int) []*Event {
 	return all
 }
 
-// events logs what rises in time, without one partition that takes it all. Guide: "Prepend/append anti-pattern".
-func events() scenario {
+// events logs what rises in time, without one partition that takes it all.
+func events(s *scene) func(context.Context) {
 	nine := time.Date(2014, 8, 22, 9, 0, 0, 0, time.UTC)
-	return scenario{
-		title: "Events of everybody, as they come",
-		guide: "Prepend/append anti-pattern",
-		plain: "the anti-pattern: a partition an hour",
-		shows: []show{{"Prepend/append anti-pattern", "a tenth of a second, in order", "", "no hot partition; a range asks all of them"}},
-		open: func(s *scene) func(context.Context) {
-			now := nine
-			meters := make([]*scatter.Meter, 3)
-			for i := range meters {
-				meters[i] = must(scatter.NewMeter(&scatter.MeterOptions{Now: func() time.Time { return now }}))
-			}
-			// The anti-pattern: one partition has all that comes. It is no repository of package scatter, so its meter is told.
-			hourly := must(patterns.NewRepository(s.store.Table("EventsByHour"), patterns.Schema[Event]{
-				Key: func(e *Event) tables.Key { return tables.Key{Partition: hourOf(e.At), Row: e.row()} }, Rows: compoundkey.Starting("event"),
-			}))
-			// The same rising keys, in partitions by a hash of the key.
-			scattered := must(scatter.New(s.store.Table("Events"), scatter.Schema[Event]{
-				Order: scatter.ByTime("event", time.Minute), Row: (*Event).row, Partitions: partitions,
-			}, &scatter.Options{Meter: meters[1], Now: func() time.Time { return now }}))
-			// The solution of the guide: a partition an employee.
-			natural := must(scatter.NewNatural(s.store.Table("EventsByEmployee"), scatter.NaturalSchema[Event]{
-				Name: "event", Prefix: "event", Partition: func(e *Event) compoundkey.Part { return id(e.Employee) }, Row: (*Event).row,
-			}, &scatter.Options{Meter: meters[2], Now: func() time.Time { return now }}))
-			return func(ctx context.Context) {
-				storm := newEvents(nine, atNine, 100)
-				s.write("the events of one second at nine", "1,800 events in 4 partitions", func() error {
-					_, err := scattered.BulkNonAtomic(ctx, each(allFresh(storm)), nil)
-					return err
-				})
-				meters[0].Add(hourOf(nine), int(must(hourly.BulkNonAtomic(ctx, each(allFresh(storm)), nil)).Written))
-				must(natural.BulkNonAtomic(ctx, each(allFresh(storm)), nil))
-				for i, design := range []string{"by the hour", "by a hash of the key", "by the employee"} {
-					s.addLoads(design, meters[i])
-				}
-				s.check(len(meters[0].Hot()) == 1 && len(meters[1].Hot())+len(meters[2].Hot()) == 0, "the meters find other partitions hot")
-				s.tell(fmt.Sprintf("Partitions that would do: %d", meters[1].Enough()))
+	now := nine
+	options := make([]*scatter.Options, 3)
+	for i := range options {
+		clock := func() time.Time { return now }
+		options[i] = &scatter.Options{Meter: must(scatter.NewMeter(&scatter.MeterOptions{Now: clock})), Now: clock}
+	}
+	// The anti-pattern: one partition has all that comes. It is no repository of package scatter, so its meter is told.
+	hourly := must(patterns.NewRepository(s.store.Table("EventsByHour"), schemaOf("event", func(e *Event) tables.Key {
+		return tables.Key{Partition: hourOf(e.At), Row: e.row()}
+	})))
+	// The same rising keys, in partitions by a hash of the key.
+	scattered := must(scatter.New(s.store.Table("Events"), scatter.Schema[Event]{
+		Order: scatter.ByTime("event", time.Minute), Row: (*Event).row, Partitions: partitions,
+	}, options[1]))
+	// The solution of the guide: a partition an employee.
+	natural := must(scatter.NewNatural(s.store.Table("EventsByEmployee"), scatter.NaturalSchema[Event]{
+		Name: "event", Prefix: "event", Partition: func(e *Event) compoundkey.Part { return id(e.Employee) }, Row: (*Event).row,
+	}, options[2]))
+	return func(ctx context.Context) {
+		byHour, byHash, byEmployee := options[0].Meter, options[1].Meter, options[2].Meter
+		storm := newEvents(nine, atNine, 100)
+		s.write("the events of one second at nine", "1,800 events in 4 partitions", func() {
+			must(scattered.BulkNonAtomic(ctx, each(allFresh(storm)), nil))
+		})
+		byHour.Add(hourOf(nine), int(load(ctx, hourly, allFresh(storm)).Written))
+		must(natural.BulkNonAtomic(ctx, each(allFresh(storm)), nil))
+		s.addLoads("by the hour", byHour)
+		s.addLoads("by a hash of the key", byHash)
+		s.addLoads("by the employee", byEmployee)
+		s.check(len(byHour.Hot()) == 1 && len(byHash.Hot())+len(byEmployee.Hot()) == 0, "the meters find other partitions hot")
+		s.tell(fmt.Sprintf("Partitions that would do: %d", byHash.Enough()))
 
-				// What is spread is gathered from all partitions, in order. This is what spreading costs.
-				tenth := between(nine.Add(200*time.Millisecond), nine.Add(300*time.Millisecond))
-				ask(ctx, s, "a tenth of a second, in order",
-					sequence(tables.RangeQuery, func(ctx context.Context) iter.Seq2[*Event, error] { return scattered.Range(ctx, tenth, nil) }),
-					query(hourly.Query().Partition(hourOf(nine)).Rows(tenth.Under("event"))))
-				ask(ctx, s, "what employee 000060 did",
-					sequence(tables.RangeQuery, func(ctx context.Context) iter.Seq2[*Event, error] {
-						return natural.Range(ctx, []compoundkey.Part{id(ofWhom)}, compoundkey.All(), nil)
-					}),
-					query(hourly.Query().Partition(hourOf(nine)).Where(tables.Eq("Employee", ofWhom))).through(atNine))
+		// Reads pay for spreading: a range is gathered from all partitions, in order.
+		tenth := between(nine.Add(200*time.Millisecond), nine.Add(300*time.Millisecond))
+		ask(s, "a tenth of a second, in order",
+			list(tables.RangeQuery, func() []*Event { return collect(scattered.Range(ctx, tenth, nil)) }),
+			query(ctx, hourly.Query().Partition(hourOf(nine)).Rows(tenth.Under("event"))))
+		ask(s, "what employee 000060 did",
+			list(tables.RangeQuery, func() []*Event {
+				return collect(natural.Range(ctx, []compoundkey.Part{id(ofWhom)}, compoundkey.All(), nil))
+			}),
+			query(ctx, hourly.Query().Partition(hourOf(nine)).Where(tables.Eq("Employee", ofWhom))).through(atNine))
 
-				// What comes from the next minute on is spread over more partitions. What is stored stays where it is.
-				s.act("more partitions", "16 in place of 4, from the next minute on", func() error {
-					_, err := scattered.Resize(ctx, 4*partitions)
-					return err
-				})
-				now = now.Add(2 * time.Minute)
-				later := newEvents(now, atNine/10, 10_000)
-				s.write("events of a second two minutes later", "180 events in 16 partitions", func() error {
-					_, err := scattered.BulkNonAtomic(ctx, each(allFresh(later)), nil)
-					return err
-				})
-				all := must(collect(scattered.Range(ctx, compoundkey.All(), nil)))
-				try(sameAnswers(all, slices.Concat(storm, later)))
-			}
-		},
+		// Events from the next minute on are spread over more partitions. What is stored stays where it is.
+		s.act("more partitions", "16 in place of 4, from the next minute on", func() { must(scattered.Resize(ctx, 4*partitions)) })
+		now = now.Add(2 * time.Minute)
+		later := newEvents(now, atNine/10, 10_000)
+		s.write("events of a second two minutes later", "180 events in 16 partitions", func() {
+			must(scattered.BulkNonAtomic(ctx, each(allFresh(later)), nil))
+		})
+		try(sameAnswers(collect(scattered.Range(ctx, compoundkey.All(), nil)), slices.Concat(storm, later)))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -27,14 +26,17 @@ const (
 // Profile is what an employee has answered to as many questions as there are.
 type Profile struct {
 	tables.Meta
-	Department string
-	ID         int
-	Email      string
-	Answers    map[string]tables.Value `table:",rest"`
+	Ref
+	Email   string
+	Answers map[string]tables.Value `table:",rest"`
+}
+
+func (p *Profile) key() tables.Key {
+	return tables.Key{Partition: p.Department, Row: compoundkey.Join("profile", id(p.ID))}
 }
 
 func newProfile(e *Employee) *Profile {
-	p := &Profile{Department: e.Department, ID: e.ID, Email: e.Email, Answers: map[string]tables.Value{}}
+	p := &Profile{Ref: e.Ref, Email: e.Email, Answers: map[string]tables.Value{}}
 	for n := range answers {
 		p.Answers[answer(n)] = tables.String(fmt.Sprintf("certified in %d", 1990+(e.ID+n)%35))
 	}
@@ -57,87 +59,70 @@ func (p *Profile) byHand() []*tables.Entity {
 	return rows
 }
 
-// fromHand puts entities together again. Whether they are of one edition, nothing tells.
-func fromHand(p *Profile, rows iter.Seq2[*tables.Entity, error]) (*Profile, error) {
-	p.Answers = map[string]tables.Value{}
-	for row, err := range rows {
-		if err != nil {
-			return nil, err
-		}
+// fromHand puts the answers together again. Nothing tells whether the rows are of one version.
+func fromHand(rows []*tables.Entity) map[string]tables.Value {
+	answers := map[string]tables.Value{}
+	for _, row := range rows {
 		for _, property := range row.Properties {
-			p.Answers[property.Name] = property.Value
+			answers[property.Name] = property.Value
 		}
 	}
-	return p, nil
+	return answers
 }
 
-// profiles keeps what has too many properties for an entity. Guide: "Wide entities pattern".
-func profiles() scenario {
-	return scenario{
-		title: "Profiles of 1,000 answers",
-		guide: "Wide entities pattern",
-		plain: "rows of 250 answers by hand",
-		shows: []show{{"Wide entities", "the profile of 000223 in Sales", "", "1,000 properties with one ETag"}},
-		open: func(s *scene) func(context.Context) {
-			byEmail := intrapartition.NewIndex("email", func(p *Profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
-			key := func(p *Profile) tables.Key {
-				return tables.Key{Partition: p.Department, Row: compoundkey.Join("profile", id(p.ID))}
-			}
-			wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
-			repo := must(patterns.NewRepository(s.store.Table("Profiles"), patterns.Schema[Profile]{Key: key, Rows: compoundkey.Starting("profile")}, wide, byEmail))
-			hand := s.store.Table("ProfilesByHand")
-			return func(ctx context.Context) {
-				var all []*Profile
-				for _, e := range s.some() {
-					all = append(all, newProfile(e))
-				}
-				june := all[len(all)-1]
-				x, err := repo.Explain(ctx, driver.ChangeInsert, june)
-				s.explain("One of the inserts, by Repository.Explain:", x, err)
-				s.write("profiles inserted", "each in 1 transaction with its copy by email", func() error { return together(ctx, all, inserting(repo)) })
-				tx := hand.NewTransaction()
-				for _, row := range june.byHand() {
-					tx.Insert(row)
-				}
-				must(tx.Commit(ctx))
+// profiles keeps what has too many properties for an entity.
+func profiles(s *scene) func(context.Context) {
+	byEmail := intrapartition.NewIndex("email", func(p *Profile) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Department", "ID", "Email"}})
+	repo := must(patterns.NewRepository(s.store.Table("Profiles"), schemaOf("profile", (*Profile).key), wide, byEmail))
+	hand := s.store.Table("ProfilesByHand")
+	return func(ctx context.Context) {
+		var all []*Profile
+		for _, e := range s.some() {
+			all = append(all, newProfile(e))
+		}
+		june := all[len(all)-1]
+		x := must(repo.Explain(ctx, driver.ChangeInsert, june))
+		s.explain("One of the inserts, by Repository.Explain:", x)
+		s.write("profiles inserted", "each in 1 transaction with its copy by email", func() { together(ctx, all, inserting(repo)) })
+		tx := hand.NewTransaction()
+		for _, row := range june.byHand() {
+			tx.Insert(row)
+		}
+		must(tx.Commit(ctx))
 
-				byHand := hand.Entities().Query().Partition(sales).Rows(compoundkey.Starting("profile", id(jones)))
-				ask(ctx, s, "the profile of 000223 in Sales",
-					get(func(ctx context.Context) (*Profile, error) { return repo.Get(ctx, key(june)) }).through(len(x.Rows)/2), // half of them are the copy
-					get(func(ctx context.Context) (*Profile, error) {
-						return fromHand(&Profile{Department: sales, ID: jones, Email: june.Email}, byHand.All(ctx))
-					}).through(answers/inOneRow))
+		byHand := hand.Entities().Query().Partition(sales).Rows(compoundkey.Starting("profile", id(jones)))
+		ask(s, "the profile of 000223 in Sales",
+			get(func() *Profile { return must(repo.Get(ctx, june.key())) }).through(len(x.Rows)/2), // half of them are the copy
+			get(func() *Profile {
+				return &Profile{Ref: june.Ref, Email: june.Email, Answers: fromHand(collect(byHand.All(ctx)))}
+			}).through(answers/inOneRow))
 
-				june.Answers[answer(7)] = tables.String("I would rather not say")
-				s.act("one answer merged", "the first row and the one that holds it are written, and their copies", func() error {
-					return repo.Merge(ctx, june, answer(7))
-				})
-				s.act("read by email", "the copy has it, too", func() error {
-					got, err := byEmail.Get(ctx, sales, compoundkey.String(june.Email))
-					return same(got, june, err)
-				})
-				stale := must(repo.Get(ctx, key(june)))
-				try(repo.Replace(ctx, june))
-				s.refused("another answer of it changed meanwhile", tables.ErrConflict, func() error { return repo.Replace(ctx, stale) })
-			}
-		},
+		june.Answers[answer(7)] = tables.String("I would rather not say")
+		s.act("one answer merged", "the first row and the one that holds it are written, and their copies", func() {
+			try(repo.Merge(ctx, june, answer(7)))
+		})
+		s.act("read by email", "the copy has it, too", func() {
+			try(same(must(byEmail.Get(ctx, sales, compoundkey.String(june.Email))), june))
+		})
+		stale := must(repo.Get(ctx, june.key()))
+		try(repo.Replace(ctx, june))
+		s.refused("another answer of it changed meanwhile", tables.ErrConflict, func() { try(repo.Replace(ctx, stale)) })
 	}
 }
 
-// Badge is an employee with a photo, which is read with her, and a contract, which is read by who asks for it.
+// Badge is an employee with a photo, which is read with her, and a contract, which is read on request.
 type Badge struct {
 	tables.Meta
-	Department string
-	ID         int
-	Photo      []byte
-	Contract   largeentities.Stream `table:",omitzero"`
+	Ref
+	Photo    []byte
+	Contract largeentities.Stream `table:",omitzero"`
 }
 
 // Pieces is the same by hand: as much of a photo as a property holds in each.
 type Pieces struct {
 	tables.Meta
-	Department     string
-	ID             int
+	Ref
 	Photo1, Photo2 []byte
 }
 
@@ -149,75 +134,54 @@ func newPicture(employee, size int) []byte {
 	return picture
 }
 
-// photos keeps what is too large for an entity beside it, and never one without the other. Guide: "Large entities pattern".
-func photos() scenario {
+// photos keeps what is too large for an entity beside it, and never one without the other.
+func photos(s *scene) func(context.Context) {
 	const (
 		photoSize    = 90_000   // more than a property holds
 		contractSize = 3 << 20  // more than an entity holds
 		pieceSize    = 64 << 10 // what a property holds
 	)
-	return scenario{
-		title: "Photos and contracts",
-		guide: "Large entities pattern",
-		plain: "photos in pieces, within the entity",
-		shows: []show{{"Large entities", "June Jones with her photo", "", "no blob without entity, none missing"}},
-		open: func(s *scene) func(context.Context) {
-			container := s.store.Container("photos")
-			photo := largeentities.NewProperty[Badge]("Photo", container, &largeentities.Options{ContentType: "image/jpeg"})
-			contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, container, nil)
-			repo := must(patterns.NewRepository(s.store.Table("Photos"), patterns.Schema[Badge]{
-				Key: func(b *Badge) tables.Key { return employeeKey(b.Department, b.ID) }, Rows: compoundkey.Starting("empid"),
-			}, photo, contract))
-			pieces := must(patterns.NewRepository(s.store.Table("PhotosPlain"), patterns.Schema[Pieces]{
-				Key: func(p *Pieces) tables.Key { return employeeKey(p.Department, p.ID) }, Rows: compoundkey.Starting("empid"),
+	container := s.store.Container("photos")
+	photo := largeentities.NewProperty[Badge]("Photo", container, &largeentities.Options{ContentType: "image/jpeg"})
+	contract := largeentities.NewStream("Contract", func(b *Badge) *largeentities.Stream { return &b.Contract }, container, nil)
+	repo := must(patterns.NewRepository(s.store.Table("Photos"), schemaOf("empid", (*Badge).key), photo, contract))
+	pieces := must(patterns.NewRepository(s.store.Table("PhotosPlain"), schemaOf("empid", (*Pieces).key)))
+	return func(ctx context.Context) {
+		var badges []*Badge
+		for _, e := range s.some()[len(s.some())-12:] {
+			badges = append(badges, &Badge{Ref: e.Ref, Photo: newPicture(e.ID, photoSize)})
+		}
+		june := badges[len(badges)-1]
+		s.write("12 employees with photos inserted", "for each a blob, a transaction, 2 of the queue, and 1 to read again", func() {
+			together(ctx, badges, inserting(repo))
+		})
+		s.drainIntents(ctx)
+		load(ctx, pieces, []*Pieces{{Ref: june.Ref, Photo1: june.Photo[:pieceSize], Photo2: june.Photo[pieceSize:]}})
+
+		ask(s, "June Jones with her photo",
+			get(func() *Badge { return must(repo.Get(ctx, june.key())) }),
+			get(func() *Badge {
+				p := must(pieces.Get(ctx, june.key()))
+				return &Badge{Ref: p.Ref, Photo: append(p.Photo1, p.Photo2...)}
 			}))
-			return func(ctx context.Context) {
-				var badges []*Badge
-				for _, e := range s.some()[len(s.some())-12:] {
-					badges = append(badges, &Badge{Department: sales, ID: e.ID, Photo: newPicture(e.ID, photoSize)})
-				}
-				june := badges[len(badges)-1]
-				s.write("12 employees with photos inserted", "for each a blob, a transaction, 2 of the queue, and 1 to read again", func() error {
-					return together(ctx, badges, inserting(repo))
-				})
-				try(s.drainIntents(ctx))
-				importing(ctx, pieces, []*Pieces{{Department: sales, ID: jones, Photo1: june.Photo[:pieceSize], Photo2: june.Photo[pieceSize:]}})
+		s.refused("a photo in one property, without the pattern", tables.ErrTooLarge, func() {
+			try(pieces.Insert(ctx, &Pieces{Ref: Ref{sales, len(s.staff) + 1}, Photo1: june.Photo}))
+		})
 
-				ask(ctx, s, "June Jones with her photo",
-					get(func(ctx context.Context) (*Badge, error) { return repo.Get(ctx, employeeKey(sales, jones)) }),
-					get(func(ctx context.Context) (*Badge, error) {
-						p, err := pieces.Get(ctx, employeeKey(sales, jones))
-						if err != nil {
-							return nil, err
-						}
-						return &Badge{Department: p.Department, ID: p.ID, Photo: append(p.Photo1, p.Photo2...)}, nil
-					}))
-				s.refused("a photo in one property, without the pattern", tables.ErrTooLarge, func() error {
-					return pieces.Insert(ctx, &Pieces{Department: sales, ID: len(s.staff) + 1, Photo1: june.Photo})
-				})
-
-				text := newPicture(0, contractSize)
-				june.Contract = largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil },
-					&largeentities.StreamOptions{ContentType: "application/pdf"})
-				s.act("a contract of 3 MiB added", "sent in blocks; her photo stays in its blob", func() error { return repo.Replace(ctx, june) })
-				s.act("all of it read", "as it was written", func() error {
-					var got bytes.Buffer
-					_, err := june.Contract.Download(ctx, &got, nil)
-					if err == nil && !bytes.Equal(got.Bytes(), text) {
-						err = fmt.Errorf("the contract has other %d bytes", got.Len())
-					}
-					return err
-				})
-				s.act("an employee deleted", "and the blobs of photo and contract", func() error { return repo.Delete(ctx, june) })
-				try(s.drainIntents(ctx))
-				s.act("the container swept", "no blob is without its entity", func() error {
-					report, err := photo.Sweep(ctx, nil)
-					if err == nil && (report.Listed != len(badges)-1 || report.Deleted > 0) {
-						err = fmt.Errorf("of %d blobs the sweep has deleted %d", report.Listed, report.Deleted)
-					}
-					return err
-				})
-			}
-		},
+		text := newPicture(0, contractSize)
+		june.Contract = largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil },
+			&largeentities.StreamOptions{ContentType: "application/pdf"})
+		s.act("a contract of 3 MiB added", "sent in blocks; her photo stays in its blob", func() { try(repo.Replace(ctx, june)) })
+		s.act("all of it read", "as it was written", func() {
+			var got bytes.Buffer
+			must(june.Contract.Download(ctx, &got, nil))
+			s.check(bytes.Equal(got.Bytes(), text), "the contract has other %d bytes", got.Len())
+		})
+		s.act("an employee deleted", "and the blobs of photo and contract", func() { try(repo.Delete(ctx, june)) })
+		s.drainIntents(ctx)
+		s.act("the container swept", "no blob is without its entity", func() {
+			report := must(photo.Sweep(ctx, nil))
+			s.check(report.Listed == len(badges)-1 && report.Deleted == 0, "of %d blobs the sweep has deleted %d", report.Listed, report.Deleted)
+		})
 	}
 }

@@ -59,7 +59,7 @@ type options struct {
 	employees         int
 	seed              uint64
 	service, report   string
-	growth            sizes
+	growth            []int
 	json, keep, chaos bool
 }
 
@@ -69,28 +69,19 @@ const (
 	maxEmployees = 500_000
 )
 
-// sizes are numbers of employees.
-type sizes []int
-
-// String is the sizes as Set takes them.
-func (s *sizes) String() string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*s)), " ", ","), "[]")
-}
-
-// Set reads sizes with commas between them. The empty text is none.
-func (s *sizes) Set(text string) error {
-	*s = nil
+// parseSizes reads numbers of employees with commas between them. The empty text is none.
+func parseSizes(text string) (sizes []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
 	for field := range strings.SplitSeq(text, ",") {
-		if text == "" {
-			return nil
-		}
 		n, err := strconv.Atoi(field)
 		if err != nil || n < minEmployees || n > maxEmployees {
-			return fmt.Errorf("%q is not a number from %d to %s", field, minEmployees, grouped(maxEmployees))
+			return nil, fmt.Errorf("%q is not a number from %d to %s", field, minEmployees, grouped(maxEmployees))
 		}
-		*s = append(*s, n)
+		sizes = append(sizes, n)
 	}
-	return nil
+	return sizes, nil
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -101,15 +92,18 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the data: the same seed makes the same employees")
 	flags.StringVar(&o.service, "service", "", "azurite, simulator or account; without it, an account if "+connectionVariable+" is set, else azurite if there is Node.js, else simulator")
 	flags.StringVar(&o.report, "report", "", "`file` of the report in HTML; without it, a new file in the folder for temporary files")
-	flags.Var(&o.growth, "growth", "numbers of employees at which reads are measured on a simulator, with commas; empty for none; without it, those of 500, 5,000 and 20,000 that are at most 20 times -n")
+	chosen := false
+	flags.Func("growth", "numbers of employees at which reads are measured on a simulator, with commas; empty for none; without it, those of 500, 5,000 and 20,000 that are at most 20 times -n", func(text string) (err error) {
+		chosen = true
+		o.growth, err = parseSizes(text)
+		return err
+	})
 	flags.BoolVar(&o.json, "json", false, "print one JSON document in place of the tables")
 	flags.BoolVar(&o.keep, "keep", false, "leave tables, queues and containers on the account of "+connectionVariable)
 	flags.BoolVar(&o.chaos, "chaos", false, "have calls go wrong while the scenarios write, and kill the worker of the archive again and again")
 	err := flags.Parse(args)
-	chosen := false
-	flags.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "growth" })
 	if !chosen { // a short run stays short
-		o.growth = slices.DeleteFunc(sizes{500, 5_000, 20_000}, func(n int) bool { return n > 20*o.employees })
+		o.growth = slices.DeleteFunc([]int{500, 5_000, 20_000}, func(n int) bool { return n > 20*o.employees })
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -17,96 +15,80 @@ const repetitions = 5
 
 // way is one way to the answer of a question about T.
 type way[T any] struct {
-	how        string // the class of the query, or what is read in place of a table
-	goes       int    // through so many rows; 0 is those that are found
-	sequence   func(context.Context) iter.Seq2[*T, error]
-	less       func(a, b *T) int
-	first      int
-	projection func(*T)
+	how  string // the class of the query, or what is read in place of a table
+	goes int    // how many rows the service goes through; 0 means those that are found
+	read func() []*T
 }
 
 // get is the way of reading one thing by its key.
-func get[T any](read func(context.Context) (*T, error)) way[T] {
-	return way[T]{how: tables.PointQuery.String(), goes: 1, sequence: func(ctx context.Context) iter.Seq2[*T, error] {
-		return func(yield func(*T, error) bool) { yield(read(ctx)) }
-	}}
+func get[T any](read func() *T) way[T] {
+	return way[T]{tables.PointQuery.String(), 1, func() []*T { return []*T{read()} }}
 }
 
 // query is the way of a query.
-func query[T any](q tables.Query[T]) way[T] {
-	return way[T]{how: must(q.Plan()).Class.String(), sequence: q.All}
+func query[T any](ctx context.Context, q tables.Query[T]) way[T] {
+	return way[T]{must(q.Plan()).Class.String(), 0, func() []*T { return collect(q.All(ctx)) }}
 }
 
-// sequence is the way of reading some other sequence: how says which, mostly the class of its queries.
-func sequence[T any](how fmt.Stringer, read func(context.Context) iter.Seq2[*T, error]) way[T] {
-	return way[T]{how: how.String(), sequence: read}
-}
+// list is the way of reading a list by other means. how is the class of its queries, or says what is read in place of a table.
+func list[T any](how any, read func() []*T) way[T] { return way[T]{fmt.Sprint(how), 0, read} }
 
-// through is how many rows the service has to go through, where that is not those it finds.
+// through sets how many rows the service goes through, if those are not the rows it finds.
 func (w way[T]) through(rows int) way[T] { w.goes = rows; return w }
 
 // sorted sorts in the client, where the rows come in another order.
-func (w way[T]) sorted(less func(a, b *T) int) way[T] { w.less = less; return w }
+func (w way[T]) sorted(less func(a, b *T) int) way[T] {
+	read := w.read
+	w.read = func() []*T { return slices.SortedFunc(slices.Values(read()), less) }
+	return w
+}
 
 // top keeps the first ones in the client.
-func (w way[T]) top(n int) way[T] { w.first = n; return w }
+func (w way[T]) top(n int) way[T] {
+	read := w.read
+	w.read = func() []*T { all := read(); return all[:min(n, len(all))] }
+	return w
+}
 
 // without drops what the other way does not read.
-func (w way[T]) without(drop func(*T)) way[T] { w.projection = drop; return w }
+func (w way[T]) without(drop func(*T)) way[T] {
+	read := w.read
+	w.read = func() []*T {
+		all := read()
+		for _, v := range all {
+			drop(v)
+		}
+		return all
+	}
+	return w
+}
 
 // ask asks a question with the pattern and without it. Both answers must be the same. Each way is asked once unmeasured, so that
 // neither pays for new connections.
-func ask[T any](ctx context.Context, s *scene, question string, with, without way[T]) {
+func ask[T any](s *scene, question string, with, without way[T]) {
 	l := &lookup{Question: question}
-	answer, err := measured(ctx, s, with, &l.With)
-	if err == nil {
-		var other []*T
-		if other, err = measured(ctx, s, without, &l.Without); err == nil {
-			err = sameAnswers(answer, other)
-		}
-	}
-	if err != nil {
+	var answer, other []*T
+	answer, l.With = measured(s, question, with)
+	other, l.Without = measured(s, question, without)
+	if err := sameAnswers(answer, other); err != nil {
 		panic(failure{fmt.Errorf("%s: %w", question, err)})
 	}
 	l.Found = len(answer)
 	s.Lookups = append(s.Lookups, l)
 }
 
-// measured asks one way several times, and sets the cost with the middle time.
-func measured[T any](ctx context.Context, s *scene, w way[T], middle *cost) (found []*T, err error) {
-	if found, err = w.collect(ctx); err != nil {
-		return nil, err
-	}
-	var costs []cost
+// measured asks one way several times, and returns the cost with the middle time.
+func measured[T any](s *scene, question string, w way[T]) (found []*T, middle cost) {
+	read := func() { found = w.read() }
+	s.spend(question, read)
+	var costs []spent
 	for range s.repeat {
-		requests, begin := s.requests.Count(), time.Now()
-		if found, err = w.collect(ctx); err != nil {
-			return nil, err
-		}
-		costs = append(costs, cost{How: w.how, Searched: cmp.Or(w.goes, len(found)), Requests: s.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))})
+		costs = append(costs, s.spend(question, read))
 	}
-	slices.SortFunc(costs, func(a, b cost) int { return cmp.Compare(a.Milliseconds, b.Milliseconds) })
-	*middle = costs[len(costs)/2]
-	return found, nil
-}
-
-func (w way[T]) collect(ctx context.Context) ([]*T, error) {
-	found, err := collect(w.sequence(ctx))
-	if err != nil {
-		return nil, err
-	}
-	if w.less != nil {
-		slices.SortFunc(found, w.less)
-	}
-	if w.first > 0 {
-		found = found[:min(w.first, len(found))]
-	}
-	if w.projection != nil {
-		for _, v := range found {
-			w.projection(v)
-		}
-	}
-	return found, nil
+	slices.SortFunc(costs, func(a, b spent) int { return cmp.Compare(a.Milliseconds, b.Milliseconds) })
+	middle = cost{w.how, costs[len(costs)/2]}
+	middle.Searched = cmp.Or(w.goes, len(found))
+	return found, middle
 }
 
 // sameAnswers compares answer by answer, in order.
@@ -123,34 +105,4 @@ func sameAnswers[T any](with, without []*T) error {
 		}
 	}
 	return nil
-}
-
-// concat reads one sequence after another.
-func concat[T any](all ...func(context.Context) iter.Seq2[*T, error]) func(context.Context) iter.Seq2[*T, error] {
-	return func(ctx context.Context) iter.Seq2[*T, error] {
-		return func(yield func(*T, error) bool) {
-			for _, part := range all {
-				for v, err := range part(ctx) {
-					if !yield(v, err) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// mapped yields what to makes of each value.
-func mapped[T, U any](all iter.Seq2[T, error], to func(T) (*U, error)) iter.Seq2[*U, error] {
-	return func(yield func(*U, error) bool) {
-		for v, err := range all {
-			var u *U
-			if err == nil {
-				u, err = to(v)
-			}
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-	}
 }

@@ -28,7 +28,7 @@ func sample() *report {
 		r.Patterns = append(r.Patterns, &shown{Pattern: fmt.Sprint("Inter-partition secondary index ", i), What: fmt.Sprint(hostile, i),
 			With: spent{1 + i, 2, 3}, Without: &spent{1000 * (i + 1), 1 + i, 4}})
 		r.Growth = append(r.Growth, &growth{Question: r.Patterns[i].What, Points: []growthPoint{
-			{500, cost{Searched: 1}, cost{Searched: 500 + i}}, {20_000, cost{Searched: 2 + i}, cost{Searched: 20_000}}}})
+			{500, cost{spent: spent{Searched: 1}}, cost{spent: spent{Searched: 500 + i}}}, {20_000, cost{spent: spent{Searched: 2 + i}}, cost{spent: spent{Searched: 20_000}}}}})
 	}
 	r.Growth = r.Growth[:4]
 	r.Patterns[19].Without = nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"time"
@@ -99,6 +99,11 @@ func simulated(s *storagetest.Service) *place {
 		pass: func(d time.Duration) { time.Sleep(d); s.Clock.Advance(d) }, leave: func() error { return nil }}
 }
 
+// transport lets an HTTP proxy send requests by a transport of the SDK.
+type transport struct{ policy.Transporter }
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.Do(r) }
+
 // serve lets worker processes reach the simulator: by an HTTP proxy on the loopback interface, which hands each request to the simulator,
 // whatever host it names.
 func (at *place) serve() error {
@@ -106,7 +111,13 @@ func (at *place) serve() error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: relay(at.options.Transport), ReadHeaderTimeout: 10 * time.Second}
+	relay := &httputil.ReverseProxy{
+		Transport: transport{at.options.Transport},
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.RawQuery = r.In.URL.RawQuery },
+		// The client sees a connection that breaks off.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	server := &http.Server{Handler: relay, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	at.proxy = "http://" + listener.Addr().String()
@@ -119,24 +130,4 @@ func (at *place) serve() error {
 		return errors.Join(err, leave())
 	}
 	return nil
-}
-
-// relay answers requests with what the transport answers.
-func relay(to policy.Transporter) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.RequestURI = ""
-		for _, hop := range []string{"Proxy-Connection", "Accept-Encoding", "Connection"} {
-			r.Header.Del(hop)
-		}
-		answer, err := to.Do(r)
-		if err != nil {
-			panic(http.ErrAbortHandler) // the client sees a connection that breaks off
-		}
-		defer answer.Body.Close()
-		for name, values := range answer.Header {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(answer.StatusCode)
-		_, _ = io.Copy(w, answer.Body) // who has gone away needs no answer
-	})
 }

@@ -57,28 +57,32 @@ type lookup struct {
 	Without  cost   `json:"without"`
 }
 
-// cost is what one answer took.
-type cost struct {
-	How          string  `json:"how"`      // class of the query, or what is read in place of a table
-	Searched     int     `json:"searched"` // rows that the service has to go through, by the class of the query
+// spent is what an answer or an action took.
+type spent struct {
+	Searched     int     `json:"searched,omitempty"` // rows that the service has to go through, by the class of the query; 0 of an action
 	Requests     int     `json:"requests"`
 	Milliseconds float64 `json:"milliseconds"`
+}
+
+// cost is what one answer took.
+type cost struct {
+	How string `json:"how"` // class of the query, or what is read in place of a table
+	spent
 }
 
 // action is something done, and what came of it.
 type action struct {
-	What         string  `json:"what"`
-	Requests     int     `json:"requests"`
-	Milliseconds float64 `json:"milliseconds"`
-	Outcome      string  `json:"outcome"`
+	What string `json:"what"`
+	spent
+	Outcome string `json:"outcome"`
 }
 
 // summary adds the lookups up.
 type summary struct {
-	Lookups int  `json:"lookups"`
-	Actions int  `json:"actions"`
-	With    cost `json:"with"`
-	Without cost `json:"without"`
+	Lookups int   `json:"lookups"`
+	Actions int   `json:"actions"`
+	With    spent `json:"with"`
+	Without spent `json:"without"`
 }
 
 func (r *report) sumUp() {
@@ -86,16 +90,16 @@ func (r *report) sumUp() {
 		r.Summary.Actions += len(s.Actions)
 		for _, l := range s.Lookups {
 			r.Summary.Lookups++
-			r.Summary.With.add(l.With)
-			r.Summary.Without.add(l.Without)
+			r.Summary.With.add(l.With.spent)
+			r.Summary.Without.add(l.Without.spent)
 		}
 	}
 }
 
-func (c *cost) add(d cost) {
-	c.Searched += d.Searched
-	c.Requests += d.Requests
-	c.Milliseconds += d.Milliseconds
+func (x *spent) add(y spent) {
+	x.Searched += y.Searched
+	x.Requests += y.Requests
+	x.Milliseconds += y.Milliseconds
 }
 
 func (r *report) writeHead(w io.Writer) {

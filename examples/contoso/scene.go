@@ -6,29 +6,20 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// scenario is one part of the run, about one section of the guide.
-type scenario struct {
-	title string
-	guide string // the section of the guide
-	plain string // what the questions are asked without the patterns; empty is one row an employee
-	shows []show // what the summary has of it
-	// open makes the repositories and patterns of the scenario. It sends nothing: Store.Create makes the tables of all scenarios at once.
-	open func(s *scene) (run func(ctx context.Context))
-}
-
 // scene is what a scenario works with: the company, and its section of the report. All scenarios are told in these words:
 //
-//	set up    must, try
+//	set up    must, try, collect
 //	act       s.act, s.write, s.refused
-//	measure   ask(get or query or sequence, with the pattern and without)
+//	measure   ask(get or query or list, with the pattern and without)
 //	check     s.check
 //
 // A step that fails ends its scenario, as t.Fatal ends a test, so that a scenario shows calls of the library and not what to do
@@ -54,6 +45,15 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// collect returns the values of a sequence, or ends the scenario at its first error.
+func collect[T any](all iter.Seq2[T, error]) []T {
+	var found []T
+	for v, err := range all {
+		found = append(found, must(v, err))
+	}
+	return found
+}
+
 // attempt returns the error that has ended do.
 func attempt(do func()) (err error) {
 	defer func() {
@@ -69,13 +69,18 @@ func attempt(do func()) (err error) {
 	return nil
 }
 
-// act does something, measures it, and reports it with its outcome.
-func (s *scene) act(what, outcome string, do func() error) *action {
+// spend does something and measures it. The error that ends it names it.
+func (s *scene) spend(what string, do func()) spent {
 	requests, begin := s.requests.Count(), time.Now()
-	if err := do(); err != nil {
+	if err := attempt(do); err != nil {
 		panic(failure{fmt.Errorf("%s: %w", what, err)})
 	}
-	a := &action{What: what, Outcome: outcome, Requests: s.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
+	return spent{Requests: s.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
+}
+
+// act does something, measures it, and reports it with its outcome.
+func (s *scene) act(what, outcome string, do func()) *action {
+	a := &action{What: what, Outcome: outcome, spent: s.spend(what, do)}
 	s.Actions = append(s.Actions, a)
 	return a
 }
@@ -83,8 +88,8 @@ func (s *scene) act(what, outcome string, do func() error) *action {
 // says sets an outcome that is known only after the action.
 func (a *action) says(format string, args ...any) { a.Outcome = fmt.Sprintf(format, args...) }
 
-// write is act for what -chaos has calls go wrong in.
-func (s *scene) write(what, outcome string, do func() error) *action {
+// write is act for an action during which -chaos makes calls fail.
+func (s *scene) write(what, outcome string, do func()) *action {
 	if s.network != nil {
 		s.network.bad.Set(true)
 		defer s.network.bad.Set(false)
@@ -92,13 +97,11 @@ func (s *scene) write(what, outcome string, do func() error) *action {
 	return s.act(what, outcome, do)
 }
 
-// refused is act for what has to fail with this error.
-func (s *scene) refused(what string, want error, do func() error) {
-	s.act(what, "refused: "+want.Error(), func() error {
-		if err := do(); !errors.Is(err, want) {
-			return fmt.Errorf("it was not refused with %q: %w", want, err)
-		}
-		return nil
+// refused is act for an action that has to fail with this error.
+func (s *scene) refused(what string, want error, do func()) {
+	s.act(what, "refused: "+want.Error(), func() {
+		err := attempt(do)
+		s.check(errors.Is(err, want), "it was not refused with %q: %v", want, err)
 	})
 }
 
@@ -113,53 +116,41 @@ func (s *scene) check(holds bool, format string, args ...any) {
 func (s *scene) tell(lines ...string) { s.Text = append(s.Text, lines...) }
 
 // explain adds what Repository.Explain says a change would write.
-func (s *scene) explain(title string, x *patterns.Explanation, err error) {
-	try(err)
+func (s *scene) explain(title string, x *patterns.Explanation) {
 	s.tell(title)
 	s.tell(strings.Split(strings.TrimSpace(x.String()), "\n")...)
 }
 
-// importing writes entities that are there for comparison, unmeasured.
-func importing[T any](ctx context.Context, repo *patterns.Repository[T], all []*T) {
-	must(repo.BulkNonAtomic(ctx, each(all), nil))
+// load writes entities, many in a transaction.
+func load[T any](ctx context.Context, repo *patterns.Repository[T], all []*T) tables.Report {
+	return must(repo.BulkNonAtomic(ctx, each(all), nil))
 }
 
-// drain has a worker empty a queue, also of messages that are hidden since a call went wrong. None may be given up.
-func (s *scene) drain(ctx context.Context, queue *eventual.Queue, worker *eventual.Worker) error {
+// drain has a worker empty a queue, including messages that are hidden since a call failed. A message on the poison queue ends the scenario.
+func (s *scene) drain(ctx context.Context, queue *eventual.Queue, worker *eventual.Worker) {
 	const pause, limit = 100 * time.Millisecond, 2 * time.Minute
 	for waited := time.Duration(0); ; waited += pause {
-		if _, err := worker.Drain(ctx); err != nil {
-			return err
+		must(worker.Drain(ctx))
+		left := must(queue.Length(ctx))
+		if left == 0 {
+			s.checkPoison(ctx, queue)
+			return
 		}
-		left, err := queue.Length(ctx)
-		switch {
-		case err != nil:
-			return err
-		case left == 0:
-			return checkPoison(ctx, queue)
-		case waited >= limit || ctx.Err() != nil:
-			return fmt.Errorf("%s on queue %s", counted(left, "message"), queue.Name())
-		}
+		s.check(waited < limit && ctx.Err() == nil, "%s on queue %s", counted(left, "message"), queue.Name())
 		s.place.pass(pause)
 	}
 }
 
-// drainIntents finishes what changes have left to do outside of their partitions: nothing, unless calls went wrong.
-func (s *scene) drainIntents(ctx context.Context) error {
-	worker, err := eventual.NewWorker(s.store.Intents(), nil, nil)
-	if err != nil {
-		return err
-	}
-	return s.drain(ctx, s.store.Intents(), worker)
+// drainIntents finishes what changes have left to do outside of their partitions: nothing, unless calls failed.
+func (s *scene) drainIntents(ctx context.Context) {
+	s.drain(ctx, s.store.Intents(), must(eventual.NewWorker(s.store.Intents(), nil, nil)))
 }
 
-// checkPoison is an error if a message was given up.
-func checkPoison(ctx context.Context, queue *eventual.Queue) error {
-	entries, err := queue.Poison().Peek(ctx, 1)
-	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("poison queue %s is not empty: %s", queue.Poison().Name(), entries[0].Reason)
+// checkPoison ends the scenario if a worker has moved a message to the poison queue.
+func (s *scene) checkPoison(ctx context.Context, queue *eventual.Queue) {
+	for _, entry := range must(queue.Poison().Peek(ctx, 1)) {
+		s.check(false, "poison queue %s is not empty: %s", queue.Poison().Name(), entry.Reason)
 	}
-	return err
 }
 
 // each yields the values of a slice.
@@ -173,41 +164,17 @@ func each[T any](all []*T) iter.Seq2[*T, error] {
 	}
 }
 
-// collect returns what is yielded, up to the first error.
-func collect[T any](all iter.Seq2[T, error]) ([]T, error) {
-	var found []T
-	for v, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, v)
-	}
-	return found, nil
-}
-
-// together does something with each value, eight at a time. After a failure, no more are begun.
-func together[T any](ctx context.Context, all []*T, do func(context.Context, *T) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, 8)
-	var running sync.WaitGroup
+// together does something with each value, eight at a time. The first failure ends the others, and the scenario.
+func together[T any](ctx context.Context, all []*T, do func(context.Context, *T) error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
 	for _, v := range all {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		running.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, v); err != nil {
-				cancel(err)
-			}
-		})
+		group.Go(func() error { return do(ctx, v) })
 	}
-	running.Wait()
-	return context.Cause(ctx)
+	try(group.Wait())
 }
 
-// again does something idempotent once more, for as long as it is unknown whether it was done, or it surely was not.
+// again repeats something idempotent, for as long as its outcome is unknown or the service is unavailable.
 func again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -217,25 +184,23 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-// insert inserts an entity whose key nobody else takes. So one that is there after an attempt with unknown outcome is our own.
-func insert[T any](ctx context.Context, repo *patterns.Repository[T], v *T) error {
-	unknown := false
-	err := again(ctx, func() error {
-		err := repo.Insert(ctx, v)
-		unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
-		return err
-	})
-	if !unknown || !errors.Is(err, tables.ErrExists) {
-		return err
-	}
-	found, err := repo.Get(ctx, repo.KeyOf(v))
-	if err == nil {
-		*v = *found
-	}
-	return err
-}
-
-// inserting is insert, for together.
+// inserting returns a function that inserts an entity whose key no other writer uses. So one that exists after an attempt with unknown
+// outcome is our own.
 func inserting[T any](repo *patterns.Repository[T]) func(context.Context, *T) error {
-	return func(ctx context.Context, v *T) error { return insert(ctx, repo, v) }
+	return func(ctx context.Context, v *T) error {
+		unknown := false
+		err := again(ctx, func() error {
+			err := repo.Insert(ctx, v)
+			unknown = unknown || errors.Is(err, tables.ErrUnknownOutcome)
+			return err
+		})
+		if !unknown || !errors.Is(err, tables.ErrExists) {
+			return err
+		}
+		found, err := repo.Get(ctx, repo.KeyOf(v))
+		if err == nil {
+			*v = *found
+		}
+		return err
+	}
 }

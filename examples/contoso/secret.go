@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -24,9 +23,9 @@ import (
 // Appraisal is a year's review of an employee, for her to read and to comment.
 type Appraisal struct {
 	tables.Meta
-	Department       string
-	ID, Year, Rating int
-	Comment          string
+	Ref
+	Year, Rating int
+	Comment      string
 }
 
 func (a *Appraisal) key() tables.Key {
@@ -34,54 +33,45 @@ func (a *Appraisal) key() tables.Key {
 }
 
 func newAppraisals(table *tables.Table) *patterns.Repository[Appraisal] {
-	return must(patterns.NewRepository(table, patterns.Schema[Appraisal]{Key: (*Appraisal).key, Rows: compoundkey.Starting("empid")}))
+	return must(patterns.NewRepository(table, schemaOf("empid", (*Appraisal).key)))
 }
 
-// ownRows gives an employee her own rows, and nobody else's, by a token that a server signs.
-// Guide: "Controlling access with Shared Access Signatures".
-func ownRows() scenario {
-	const years = 3 // of each employee
-	return scenario{
-		title: "An employee reads her own rows",
-		guide: "Controlling access with Shared Access Signatures",
-		plain: "a server asks for her, with the account's key",
-		shows: []show{{"Shared access signatures", "her appraisals", "", "she reads her own rows, and no other"}},
-		open: func(s *scene) func(context.Context) {
-			all := newAppraisals(s.store.Table("Appraisals"))
-			return func(ctx context.Context) {
-				signer := must(access.NewSignerFromConnectionString(s.place.connection, &access.SignerOptions{Now: s.place.now}))
-				var stored []*Appraisal
-				for _, e := range s.of(sales) {
-					for year := 2012; year < 2012+years; year++ {
-						stored = append(stored, &Appraisal{Department: sales, ID: e.ID, Year: year, Rating: 1 + (e.ID+year)%5})
-					}
-				}
-				importing(ctx, all, stored)
-				token := must(signer.Sign(access.Grant{Table: all.Table().Name(), Range: access.Rows(sales, compoundkey.Starting("empid", id(jones))),
-					Permissions: access.Query | access.Update, Lifetime: time.Hour, InsecureHTTP: strings.HasPrefix(s.account.Endpoints().Table, "http:")}))
-				s.tell("The token, printed:", token.String())
-
-				// She gets the token's address, which goes into no log, and opens it in a program of her own.
-				client := must(access.Open(must(access.Parse(token.RevealAddress())), &tables.AccountOptions{ClientOptions: s.clientOptions()}))
-				own := newAppraisals(client.Table())
-				ask(ctx, s, "her appraisals",
-					query(own.Query().Partition(sales).Rows(compoundkey.Starting("empid", id(jones)))),
-					query(all.Query().Partition(sales).Where(tables.Eq("ID", jones))).through(len(stored)))
-				hers := must(own.Get(ctx, (&Appraisal{Department: sales, ID: jones, Year: 2012}).key()))
-				hers.Comment = "I agree."
-				s.act("her comment written", "the token lets her update", func() error { return own.Replace(ctx, hers) })
-				another := (&Appraisal{Department: sales, ID: reviewed, Year: 2012}).key()
-				s.refused("a colleague's appraisal read", access.ErrOutside, func() error { _, err := own.Get(ctx, another); return err })
-				s.refused("her own appraisal deleted", access.ErrNotPermitted, func() error { return own.Delete(ctx, hers) })
-
-				// Those two were refused by her own program. The service does, too.
-				status := bareGet(ctx, s, token.RevealAddress(), another)
-				s.check(status == http.StatusForbidden, "the service answers the SDK with %d", status)
-				if s.place.emulator == "azurite" {
-					s.tell("Azurite does not look at a token's range of keys: storagetest.Strict, in front of it, does.")
-				}
+// ownRows gives an employee access to her own rows only, by a token that a server signs.
+func ownRows(s *scene) func(context.Context) {
+	all := newAppraisals(s.store.Table("Appraisals"))
+	return func(ctx context.Context) {
+		signer := must(access.NewSignerFromConnectionString(s.place.connection, &access.SignerOptions{Now: s.place.now}))
+		var stored []*Appraisal
+		for _, e := range s.of(sales) {
+			for year := 2012; year <= 2014; year++ {
+				stored = append(stored, &Appraisal{Ref: e.Ref, Year: year, Rating: 1 + (e.ID+year)%5})
 			}
-		},
+		}
+		load(ctx, all, stored)
+		rows := compoundkey.Starting("empid", id(jones))
+		token := must(signer.Sign(access.Grant{Table: all.Table().Name(), Range: access.Rows(sales, rows), Permissions: access.Query | access.Update,
+			Lifetime: time.Hour, InsecureHTTP: strings.HasPrefix(s.account.Endpoints().Table, "http:")}))
+		s.tell("The token, printed:", token.String())
+
+		// She gets the token's address, which goes into no log, and opens it in a program of her own.
+		client := must(access.Open(must(access.Parse(token.RevealAddress())), &tables.AccountOptions{ClientOptions: s.clientOptions()}))
+		own := newAppraisals(client.Table())
+		ask(s, "her appraisals",
+			query(ctx, own.Query().Partition(sales).Rows(rows)),
+			query(ctx, all.Query().Partition(sales).Where(tables.Eq("ID", jones))).through(len(stored)))
+		hers := must(own.Get(ctx, (&Appraisal{Ref: Ref{sales, jones}, Year: 2012}).key()))
+		hers.Comment = "I agree."
+		s.act("her comment written", "the token lets her update", func() { try(own.Replace(ctx, hers)) })
+		another := (&Appraisal{Ref: Ref{sales, reviewed}, Year: 2012}).key()
+		s.refused("a colleague's appraisal read", access.ErrOutside, func() { must(own.Get(ctx, another)) })
+		s.refused("her own appraisal deleted", access.ErrNotPermitted, func() { try(own.Delete(ctx, hers)) })
+
+		// Her own program refused those two. The service refuses them, too.
+		status := bareGet(ctx, s, token.RevealAddress(), another)
+		s.check(status == http.StatusForbidden, "the service answers the SDK with %d", status)
+		if s.place.emulator == "azurite" {
+			s.tell("Azurite does not look at a token's range of keys: storagetest.Strict, in front of it, does.")
+		}
 	}
 }
 
@@ -96,11 +86,10 @@ func bareGet(ctx context.Context, s *scene, address string, key tables.Key) int 
 	return http.StatusOK
 }
 
-// Confidential is what nobody but the program is to read of an employee.
+// Confidential is what only the program may read of an employee.
 type Confidential struct {
 	tables.Meta
-	Department string
-	ID         int
+	Ref
 	NationalID string `encrypt:"true"`
 	Salary     int64  `encrypt:"true"`
 }
@@ -118,9 +107,8 @@ func openConfidentials(ctx context.Context, table *tables.Table, registry *encry
 	x.byNationalID = intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
 		return compoundkey.Tuple(x.beacon.Part(tables.String(e.NationalID)), id(e.ID))
 	}, nil)
-	x.repo = must(patterns.NewRepository(table, patterns.Schema[Confidential]{
-		Key: func(e *Confidential) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
-	}, encryption.New[Confidential]("encryption", registry, nil), x.byNationalID))
+	encrypted := encryption.New[Confidential]("encryption", registry, nil)
+	x.repo = must(patterns.NewRepository(table, schemaOf("empid", (*Confidential).key), encrypted, x.byNationalID))
 	return x
 }
 
@@ -131,73 +119,57 @@ func newWrappingKey(name string) encryption.KeyWrapper {
 	return must(encryption.NewLocalKey(name, key))
 }
 
-// salaries keeps salaries and national ids so that only the program can read them. Guide: "Encrypting Table Data".
-func salaries() scenario {
-	return scenario{
-		title: "Salaries and national ids, encrypted",
-		guide: "Encrypting Table Data",
-		plain: "the department read whole, and decrypted",
-		shows: []show{{"Encryption", "one national id in Sales", "", "nothing in clear; keys are rotated"}},
-		open: func(s *scene) func(context.Context) {
-			table, keys := s.store.Table("Confidential"), s.store.Table("DataKeys")
-			before, after := newWrappingKey("2025"), newWrappingKey("2026")
-			registry := must(encryption.NewRegistry(keys, encryption.NewChain(before, after), nil)) // wraps by the first, unwraps by both
-			return func(ctx context.Context) {
-				must(registry.CreateDataKey(ctx))
-				try(registry.CreateBeacon(ctx, "nationalid"))
-				people := openConfidentials(ctx, table, registry)
-				var staff []*Confidential
-				for _, e := range s.of(sales) {
-					staff = append(staff, &Confidential{Department: sales, ID: e.ID, Salary: int64(e.Salary),
-						NationalID: fmt.Sprintf("%03d-%02d-%04d", 100+e.ID%900, 10+e.ID*7%90, 1000+e.ID*13%9000)})
-				}
-				s.write("employees of Sales inserted, encrypted", "each with a copy by a keyed hash of the national id", func() error {
-					_, err := people.repo.BulkNonAtomic(ctx, each(staff), nil)
-					return err
-				})
-				june := staff[0]
-				has := func(e *Confidential) bool { return e.NationalID == june.NationalID }
-				candidates := people.byNationalID.Query(compoundkey.Exactly(people.beacon.Part(tables.String(june.NationalID)))).Partition(sales)
-				matching := func(q tables.Query[Confidential], rows int) way[Confidential] {
-					return sequence(tables.RangeQuery, func(ctx context.Context) iter.Seq2[*Confidential, error] {
-						return encryption.Matching(q.All(ctx), has)
-					}).through(rows)
-				}
-				ask(ctx, s, "one national id in Sales",
-					matching(candidates, len(must(collect(candidates.All(ctx))))),
-					matching(people.repo.Query().Partition(sales), len(staff)))
+// salaries keeps salaries and national ids so that only the program can read them.
+func salaries(s *scene) func(context.Context) {
+	table, keys := s.store.Table("Confidential"), s.store.Table("DataKeys")
+	before, after := newWrappingKey("2025"), newWrappingKey("2026")
+	registry := must(encryption.NewRegistry(keys, encryption.NewChain(before, after), nil)) // wraps by the first, unwraps by both
+	return func(ctx context.Context) {
+		must(registry.CreateDataKey(ctx))
+		try(registry.CreateBeacon(ctx, "nationalid"))
+		people := openConfidentials(ctx, table, registry)
+		var staff []*Confidential
+		for _, e := range s.of(sales) {
+			nationalID := fmt.Sprintf("%03d-%02d-%04d", 100+e.ID%900, 10+e.ID*7%90, 1000+e.ID*13%9000)
+			staff = append(staff, &Confidential{Ref: e.Ref, NationalID: nationalID, Salary: int64(e.Salary)})
+		}
+		s.write("employees of Sales inserted, encrypted", "each with a copy by a keyed hash of the national id", func() {
+			load(ctx, people.repo, staff)
+		})
+		wanted := staff[0].NationalID
+		candidates := people.byNationalID.Query(compoundkey.Exactly(people.beacon.Part(tables.String(wanted)))).Partition(sales)
+		matching := func(q tables.Query[Confidential], rows int) way[Confidential] {
+			return list(tables.RangeQuery, func() []*Confidential {
+				return collect(encryption.Matching(q.All(ctx), func(e *Confidential) bool { return e.NationalID == wanted }))
+			}).through(rows)
+		}
+		ask(s, "one national id in Sales",
+			matching(candidates, len(collect(candidates.All(ctx)))),
+			matching(people.repo.Query().Partition(sales), len(staff)))
 
-				for row, err := range table.Entities().Query().AllowTableScan().All(ctx) {
-					try(err)
-					for _, name := range []string{"NationalID", "Salary"} {
-						_, binary := row.Get(name).Bytes()
-						s.check(binary, "%s is stored in clear", name)
-					}
-				}
-				rotate(ctx, s, table, keys, before, after)
+		for _, row := range collect(table.Entities().Query().AllowTableScan().All(ctx)) {
+			for _, name := range []string{"NationalID", "Salary"} {
+				_, binary := row.Get(name).Bytes()
+				s.check(binary, "%s is stored in clear", name)
 			}
-		},
+		}
+		rotate(ctx, s, table, keys, before, after)
 	}
 }
 
 // rotate changes the wrapping key, which touches no employee, and the data key, under which all are encrypted again.
 func rotate(ctx context.Context, s *scene, table, keys *tables.Table, before, after encryption.KeyWrapper) {
 	both := must(encryption.NewRegistry(keys, encryption.NewChain(after, before), nil))
-	s.write("the wrapping key rotated", "the data key and the key of the beacon are wrapped again", func() error {
-		_, err := both.Rewrap(ctx)
-		return err
-	})
+	s.write("the wrapping key rotated", "the data key and the key of the beacon are wrapped again", func() { must(both.Rewrap(ctx)) })
 	registry := must(encryption.NewRegistry(keys, after, nil)) // without the old wrapping key
 	must(registry.CreateDataKey(ctx))
 	people := openConfidentials(ctx, s.account.Table(table.Name()), registry) // in another program
 	var done tables.Report
-	s.write("a new data key, and all encrypted again", "", func() (err error) {
-		done, err = encryption.Reencrypt(ctx, people.repo, nil)
-		return err
+	s.write("a new data key, and all encrypted again", "", func() {
+		done = must(encryption.Reencrypt(ctx, people.repo, nil))
 	}).says("%s of %s", grouped(int(done.Written)), counted(int(done.Read), "employee"))
 	uses := must(encryption.Uses(ctx, table))
-	for key, err := range registry.DataKeys(ctx) {
-		try(err)
+	for _, key := range collect(registry.DataKeys(ctx)) {
 		s.check(key.Current == (uses[key.ID] > 0), "a data key that is current: %v, has %d uses", key.Current, uses[key.ID])
 	}
 }

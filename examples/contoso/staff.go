@@ -13,18 +13,28 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Employee is the entity of the guide: its partition is the department, its row the id of the employee.
-type Employee struct {
-	tables.Meta
+// Ref names an employee. What belongs to an employee embeds it, and is stored in the partition of the department.
+type Ref struct {
 	Department string
 	ID         int
-	FirstName  string
-	LastName   string
-	Email      string
-	Age        int
-	Salary     int
-	HireDate   time.Time
 }
+
+// key is the key of the guide: the partition is the department, the row the id of the employee.
+func (r *Ref) key() tables.Key { return employeeKey(r.Department, r.ID) }
+
+// Employee is the entity of the guide.
+type Employee struct {
+	tables.Meta
+	Ref
+	FirstName string
+	LastName  string
+	Email     string
+	Age       int
+	Salary    int
+	HireDate  time.Time
+}
+
+func (e *Employee) name() string { return e.FirstName + " " + e.LastName }
 
 func id(n int) compoundkey.Part { return compoundkey.Int(n, 6) }
 
@@ -32,51 +42,43 @@ func employeeKey(department string, n int) tables.Key {
 	return tables.Key{Partition: department, Row: compoundkey.Join("empid", id(n))}
 }
 
-// employeeSchema is that of employees beside rows of other kinds.
-func employeeSchema() patterns.Schema[Employee] {
-	return patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return employeeKey(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
-	}
+// schemaOf is the schema of entities whose row keys start with a prefix, beside rows of other kinds.
+func schemaOf[T any](prefix string, key func(*T) tables.Key) patterns.Schema[T] {
+	return patterns.Schema[T]{Key: key, Rows: compoundkey.Starting(prefix)}
 }
 
-// newEmployees is a table with three indexes: four rows an employee, which the repository keeps consistent.
-func newEmployees(table *tables.Table) (repo *patterns.Repository[Employee], email, name, hired *intrapartition.Index[Employee], err error) {
-	email = intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
+// staffTable is a table of employees with three indexes: four rows an employee, which the repository keeps consistent.
+type staffTable struct {
+	employees                   *patterns.Repository[Employee]
+	byEmail, byName, byHireDate *intrapartition.Index[Employee]
+}
+
+func newStaffTable(table *tables.Table) staffTable {
+	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
 	}, nil)
-	name = intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.String(e.LastName), compoundkey.String(e.FirstName), id(e.ID))
 	}, &intrapartition.Options{Project: []string{"Department", "ID", "FirstName", "LastName"}})
-	hired = intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
+	byHireDate := intrapartition.NewIndex("hired", func(e *Employee) compoundkey.Part {
 		return compoundkey.Tuple(compoundkey.Time(e.HireDate), id(e.ID))
 	}, nil)
-	repo, err = patterns.NewRepository(table, employeeSchema(), email, name, hired)
-	return repo, email, name, hired, err
+	repo := must(patterns.NewRepository(table, schemaOf("empid", (*Employee).key), byEmail, byName, byHireDate))
+	return staffTable{repo, byEmail, byName, byHireDate}
 }
 
-func plainKey(department string, n int) tables.Key {
-	return tables.Key{Partition: department, Row: compoundkey.Join("", id(n))}
+func plainKey(e *Employee) tables.Key {
+	return tables.Key{Partition: e.Department, Row: compoundkey.Join("", id(e.ID))}
 }
 
 // newPlain is the table as one would make it first: one row an employee, found by department and id.
-func newPlain(table *tables.Table) (*patterns.Repository[Employee], error) {
-	return patterns.NewRepository(table, patterns.Schema[Employee]{
-		Key: func(e *Employee) tables.Key { return plainKey(e.Department, e.ID) },
-	})
-}
-
-func (c *company) openEmployees() (err error) {
-	if c.employees, c.byEmail, c.byName, c.byHireDate, err = newEmployees(c.store.Table("Employees")); err != nil {
-		return err
-	}
-	c.plain, err = newPlain(c.store.Table("Plain"))
-	return err
+func newPlain(table *tables.Table) *patterns.Repository[Employee] {
+	return must(patterns.NewRepository(table, patterns.Schema[Employee]{Key: plainKey}))
 }
 
 // newHire is an employee with the next free id.
 func (c *company) newHire(email string) *Employee {
-	return &Employee{Department: sales, ID: len(c.staff) + 1, FirstName: "Jon", LastName: "Jones", Email: email, Age: 30, Salary: 50_000,
+	return &Employee{Ref: Ref{sales, len(c.staff) + 1}, FirstName: "Jon", LastName: "Jones", Email: email, Age: 30, Salary: 50_000,
 		HireDate: time.Date(2025, 1, 2, 9, 0, 0, 0, time.UTC)}
 }
 
@@ -98,12 +100,12 @@ func allFresh[T any](all []*T) []*T {
 	return copies
 }
 
-// same is an error unless an entity was read, and is as the other one.
-func same[T any](got, want *T, err error) error {
-	if err == nil && !reflect.DeepEqual(fresh(got), fresh(want)) {
-		return fmt.Errorf("read %+v, want %+v", *fresh(got), *fresh(want))
+// same returns an error unless two entities are equal.
+func same[T any](got, want *T) error {
+	if a, b := fresh(got), fresh(want); !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("read %+v, want %+v", *a, *b)
 	}
-	return err
+	return nil
 }
 
 // The employees that scenarios ask for by name or number, all of them in Sales.
@@ -128,8 +130,7 @@ func departments() []department {
 }
 
 // departmentNames are the partitions.
-func departmentNames() []string {
-	var names []string
+func departmentNames() (names []string) {
 	for _, d := range departments() {
 		names = append(names, d.name)
 	}
@@ -157,13 +158,12 @@ func newStaff(n int, seed uint64) []*Employee {
 	staff := make([]*Employee, n)
 	for i := range staff {
 		e := &Employee{
-			ID:         i + 1,
-			Department: pick(random, all),
-			FirstName:  first[random.IntN(len(first))],
-			LastName:   last[random.IntN(len(last))],
-			Age:        20 + random.IntN(46),
-			Salary:     30_000 + 500*random.IntN(200),
-			HireDate:   time.Date(2000+random.IntN(25), time.Month(1+random.IntN(12)), 1+random.IntN(28), 9, 0, 0, 0, time.UTC),
+			Ref:       Ref{pick(random, all), i + 1},
+			FirstName: first[random.IntN(len(first))],
+			LastName:  last[random.IntN(len(last))],
+			Age:       20 + random.IntN(46),
+			Salary:    30_000 + 500*random.IntN(200),
+			HireDate:  time.Date(2000+random.IntN(25), time.Month(1+random.IntN(12)), 1+random.IntN(28), 9, 0, 0, 0, time.UTC),
 		}
 		switch e.ID {
 		case jones:
@@ -191,15 +191,7 @@ func pick(random *rand.Rand, all []department) string {
 
 // newEmail gives each employee another address: jonesj, jonesj2, jonesj3 ...
 func newEmail(e *Employee, taken map[string]int) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r == 'ü':
-			return 'u'
-		case r < 'a' || r > 'z':
-			return -1
-		}
-		return r
-	}, strings.ToLower(e.LastName+e.FirstName[:1]))
+	name := strings.NewReplacer("ü", "u", " ", "", "'", "").Replace(strings.ToLower(e.LastName + e.FirstName[:1]))
 	taken[name]++
 	if n := taken[name]; n > 1 {
 		name = fmt.Sprintf("%s%d", name, n)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 )
 
 // show is a row of the summary: what a scenario's question or action stands for.
@@ -23,20 +22,12 @@ type shown struct {
 	Proves  string `json:"proves"`
 }
 
-// spent is what something took.
-type spent struct {
-	Searched     int     `json:"searched,omitempty"` // rows, of a question
-	Requests     int     `json:"requests"`
-	Milliseconds float64 `json:"milliseconds"`
-}
-
 // measured looks up what was shown. What is not in the section is an error: no number is made up.
 func (x show) measured(s *section) (*shown, error) {
 	row := &shown{Pattern: x.pattern, What: x.what, Proves: x.proves}
 	for _, l := range s.Lookups {
 		if l.Question == x.what {
-			row.With = spent{l.With.Searched, l.With.Requests, l.With.Milliseconds}
-			row.Without = &spent{l.Without.Searched, l.Without.Requests, l.Without.Milliseconds}
+			row.With, row.Without = l.With.spent, &l.Without.spent
 			return row, nil
 		}
 	}
@@ -52,11 +43,12 @@ func (x show) measured(s *section) (*shown, error) {
 }
 
 func (s *section) spent(what string) (*spent, error) {
-	i := slices.IndexFunc(s.Actions, func(a *action) bool { return a.What == what })
-	if i < 0 {
-		return nil, fmt.Errorf("%s: %q is to be in the summary, and was not measured", s.Title, what)
+	for _, a := range s.Actions {
+		if a.What == what {
+			return &a.spent, nil
+		}
 	}
-	return &spent{0, s.Actions[i].Requests, s.Actions[i].Milliseconds}, nil
+	return nil, fmt.Errorf("%s: %q is to be in the summary, and was not measured", s.Title, what)
 }
 
 // show adds what a scenario shows to the summary.

@@ -73,58 +73,36 @@ const processConcurrency = 4
 
 // beWorker is the worker process. It ends when it is killed, or when stdin does: with the program that started it.
 func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Writer) error {
-	var j job
-	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		return fmt.Errorf("%s: %w", workerVariable, err)
-	}
-	var inner policy.Transporter
-	if j.Proxy != "" {
-		proxy, err := url.Parse(j.Proxy)
-		if err != nil {
-			return err
+	return attempt(func() {
+		var j job
+		try(json.Unmarshal([]byte(text), &j))
+		var inner policy.Transporter
+		if j.Proxy != "" {
+			inner = &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(must(url.Parse(j.Proxy))), DisableCompression: true}}
 		}
-		inner = &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}
-	}
-	network := newNetwork(inner, j.Seed)
-	network.bad.Set(true)
-	account, err := tables.NewAccountFromConnectionString(os.Getenv(connectionVariable), &tables.AccountOptions{
-		ClientOptions: patient(azcore.ClientOptions{Transport: network}),
-		Logger:        slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		network := newNetwork(inner, j.Seed)
+		network.bad.Set(true)
+		account := must(tables.NewAccountFromConnectionString(os.Getenv(connectionVariable), &tables.AccountOptions{
+			ClientOptions: patient(azcore.ClientOptions{Transport: network}),
+			Logger:        slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		}))
+		queue := must(eventual.NewQueue(account, j.Queue, archiveQueue(j.Key)))
+		movers := newMovers(queue, account.Table(j.Current), account.Table(j.Former), account.Container(j.Blobs))
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			_, _ = io.Copy(io.Discard, stdin)
+			cancel()
+		}()
+		try(movers.newWorker(processConcurrency).Run(ctx))
 	})
-	if err != nil {
-		return err
-	}
-	options, err := archiveQueue(j.Key)
-	if err != nil {
-		return err
-	}
-	queue, err := eventual.NewQueue(account, j.Queue, options)
-	if err != nil {
-		return err
-	}
-	m, err := newMovers(queue, account.Table(j.Current), account.Table(j.Former), account.Container(j.Blobs))
-	if err != nil {
-		return err
-	}
-	w, err := m.newWorker(processConcurrency)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin)
-		cancel()
-	}()
-	return w.Run(ctx)
 }
 
 // processWorker is a worker process, and after its end the next one.
 type processWorker struct {
-	place  *place
-	job    job
-	kills  []int // how many messages are left when the process is killed
-	killed int
+	company *company
+	job     job
+	kills   []int // how many messages are left when the process is killed
 
 	cmd    *exec.Cmd
 	stdin  io.Closer
@@ -132,36 +110,24 @@ type processWorker struct {
 	ended  chan error
 }
 
-func hireProcess(at *place, j job) (*processWorker, error) {
-	j.Proxy = at.proxy
-	w := &processWorker{place: at, job: j, kills: killsAt()}
-	return w, w.begin()
+func hireProcess(c *company, j job) *processWorker {
+	w := &processWorker{company: c, job: j, kills: killsAt()}
+	try(w.begin())
+	return w
 }
 
 // begin starts this program once more.
 func (w *processWorker) begin() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(w.job)
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+string(text), connectionVariable+"="+w.place.connection)
-	cmd.Stderr, cmd.WaitDelay = &w.stderr, 5*time.Second
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	w.cmd, w.stdin, w.ended = cmd, stdin, ended
-	return nil
+	return attempt(func() {
+		cmd := exec.Command(must(os.Executable()))
+		cmd.Env = append(os.Environ(), workerVariable+"="+string(must(json.Marshal(w.job))), connectionVariable+"="+w.company.place.connection)
+		cmd.Stderr, cmd.WaitDelay = &w.stderr, 5*time.Second
+		stdin := must(cmd.StdinPipe())
+		try(cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		w.cmd, w.stdin, w.ended = cmd, stdin, ended
+	})
 }
 
 // progress kills the process and starts another one at certain numbers of messages left.
@@ -172,7 +138,7 @@ func (w *processWorker) progress(left int) error {
 		return fmt.Errorf("the worker process has ended: %v\n%s", err, &w.stderr)
 	default:
 	}
-	if left == 0 && w.killed == 0 {
+	if left == 0 && w.company.kills == 0 {
 		return errors.New("the worker was done before it could be killed")
 	}
 	for left > 0 && len(w.kills) > 0 && left <= w.kills[0] {
@@ -181,7 +147,7 @@ func (w *processWorker) progress(left int) error {
 			return err
 		}
 		killed := <-w.ended
-		w.killed++
+		w.company.kills++
 		w.job.Seed++ // the next process meets other faults
 		if err := w.begin(); err != nil {
 			w.ended <- killed // for stop
@@ -198,5 +164,5 @@ func (w *processWorker) stop() (string, error) {
 	if err := <-w.ended; err != nil {
 		return "", fmt.Errorf("the worker process: %w\n%s", err, &w.stderr)
 	}
-	return fmt.Sprintf("killed %d times in the middle, and started again", w.killed), nil
+	return fmt.Sprintf("killed %d times in the middle, and started again", w.company.kills), nil
 }
