@@ -33,8 +33,23 @@ type chaos struct {
 	Kills        int            `json:"kills"`        // of worker processes
 }
 
-// network is what -chaos puts between the run and the service. While it is bad, calls go wrong in all ways in which calls do,
-// as the seed says.
+// modes are the ways in which calls go wrong, each with its name in the report.
+func modes() []mode {
+	return []mode{
+		{storagetest.LostAnswer, "applied, answer lost"},
+		{storagetest.Applied500, "applied, answered 500"},
+		{storagetest.Throttled, "answered 503, not applied"},
+		{storagetest.NotSent, "not sent"},
+		{storagetest.CutAnswerAt(0.5), "answer cut off"},
+	}
+}
+
+type mode struct {
+	injector storagetest.Injector
+	name     string
+}
+
+// network is what -chaos puts between the run and the service. While it is bad, calls go wrong in all modes, as the seed says.
 type network struct {
 	*storagetest.Faults
 	bad   *storagetest.Toggle
@@ -43,10 +58,10 @@ type network struct {
 
 func newNetwork(inner policy.Transporter, seed uint64) *network {
 	n := &network{calls: &storagetest.RequestCounter{}}
-	modes := []storagetest.Injector{storagetest.LostAnswer, storagetest.Applied500, storagetest.Throttled, storagetest.NotSent, storagetest.CutAnswerAt(0.5)}
+	modes := modes()
 	injectors := append([]storagetest.Injector{n.calls}, failuresInside(seed)...)
 	for i, mode := range modes {
-		injectors = append(injectors, storagetest.Randomly(faultRate/float64(len(modes)), uint64(len(modes))*seed+uint64(i), mode))
+		injectors = append(injectors, storagetest.Randomly(faultRate/float64(len(modes)), uint64(len(modes))*seed+uint64(i), mode.injector))
 	}
 	n.bad = storagetest.NewToggle(storagetest.First(injectors...))
 	n.Faults = storagetest.NewFaults(inner, n.bad)
@@ -69,51 +84,29 @@ func failuresInside(seed uint64) []storagetest.Injector {
 	return injectors
 }
 
-// met is what calls have met so far.
-func (n *network) met() chaos {
-	x := chaos{Calls: n.calls.Count(), Transactions: n.calls.CountOf(storagetest.Batch), Faults: map[string]int{}}
-	for _, met := range n.Met() {
-		x.Faults[faultName(met.Fault)]++
-		if _, is := met.Fault.(storagetest.Inside); is {
-			x.Inside++
-		}
-	}
-	return x
-}
-
-// chaos is what went wrong in the run, nil without -chaos.
+// chaos is what went wrong in the run so far, nil without -chaos.
 func (c *company) chaos() *chaos {
 	if c.network == nil {
 		return nil
 	}
-	x := c.network.met()
-	x.Kills = c.kills
-	return &x
+	calls := c.network.calls
+	x := &chaos{Calls: calls.Count(), Transactions: calls.CountOf(storagetest.Batch), Faults: map[string]int{}, Kills: c.kills}
+	for _, met := range c.network.Met() {
+		if inside, is := met.Fault.(storagetest.Inside); is {
+			x.Inside++
+			x.Faults[fmt.Sprintf("answered 202 with %d inside", inside.Status)]++
+			continue
+		}
+		i := slices.IndexFunc(modes(), func(m mode) bool { return any(m.injector) == any(met.Fault) })
+		x.Faults[modes()[i].name]++
+	}
+	return x
 }
 
-// patient has a client repeat what has failed, soon and often: so that what the SDK may
-// repeat hardly ever fails for good.
+// patient has a client repeat failed calls soon and often, so that those that the SDK may repeat rarely fail for good.
 func patient(options azcore.ClientOptions) azcore.ClientOptions {
 	options.Retry = policy.RetryOptions{MaxRetries: 5, RetryDelay: 2 * time.Millisecond, MaxRetryDelay: 20 * time.Millisecond}
 	return options
-}
-
-// faultName says in words what a fault is.
-func faultName(fault storagetest.Fault) string {
-	if inside, is := fault.(storagetest.Inside); is {
-		return fmt.Sprintf("answered 202 with %d inside", inside.Status)
-	}
-	switch fault {
-	case storagetest.LostAnswer:
-		return "applied, answer lost"
-	case storagetest.Applied500:
-		return "applied, answered 500"
-	case storagetest.Throttled:
-		return "answered 503, not applied"
-	case storagetest.NotSent:
-		return "not sent"
-	}
-	return "answer cut off"
 }
 
 // String is the faults, the most frequent first.

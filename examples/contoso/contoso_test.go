@@ -483,16 +483,16 @@ func TestSummaryMakesNothingUp(t *testing.T) {
 		show          show
 		with, without string
 	}{
-		{show{what: "who"}, "     1     2     0.0", "     3     4     0.0"},
-		{show{what: "done"}, "     -     5     0.0", "     -     -       -"},
-		{show{what: "done", naive: "done by hand"}, "     -     5     0.0", "     -     6     0.0"},
+		{show{What: "who"}, "     1     2     0.0", "     3     4     0.0"},
+		{show{What: "done"}, "     -     5     0.0", "     -     -       -"},
+		{show{What: "done", Naive: "done by hand"}, "     -     5     0.0", "     -     6     0.0"},
 	} {
 		row, err := c.show.measured(s)
 		if err != nil || row.With.String() != c.with || row.Without.String() != c.without {
 			t.Errorf("%+v: %+v, error %v", c.show, row, err)
 		}
 	}
-	for _, x := range []show{{what: "nothing"}, {what: "done", naive: "nothing"}} {
+	for _, x := range []show{{What: "nothing"}, {What: "done", Naive: "nothing"}} {
 		if _, err := x.measured(s); err == nil {
 			t.Errorf("%+v was measured", x)
 		}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"os"
+	"slices"
 )
 
 //go:embed page.html
@@ -38,67 +39,16 @@ type series struct {
 	Values []*int `json:"values"`
 }
 
-// Columns are the heads of the table: of lines the labels, of others the series, or the unit where a label has one number.
-func (c *chart) Columns() []string {
-	switch {
-	case c.Lines:
-		return c.Labels
-	case c.single():
-		return []string{c.Unit}
-	}
-	return []string{c.Series[0].Name, c.Series[1].Name}
-}
-
-// single reports whether each label has a number of one series only.
-func (c *chart) single() bool { return !c.Lines && len(c.Series) != 2 }
-
-// tableRow is a row of the table.
-type tableRow struct {
-	Name, Detail string
-	Cells        []string
-}
-
-// Rows are the numbers of the chart as text.
-func (c *chart) Rows() []tableRow {
-	var rows []tableRow
-	if c.Lines {
-		for _, s := range c.Series {
-			row := tableRow{Name: s.Name}
-			for _, v := range s.Values {
-				row.Cells = append(row.Cells, grouped(*v))
-			}
-			rows = append(rows, row)
-		}
-		return rows
-	}
-	for i, label := range c.Labels {
-		row := tableRow{Name: label, Detail: c.Detail[i]}
-		for _, s := range c.Series {
-			if s.Values[i] != nil {
-				row.Cells = append(row.Cells, grouped(*s.Values[i]))
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// byPattern is a chart of the summary: of what was spent with each pattern, and without it.
-func (r *report) byPattern(id, title, note, unit string, of func(*spent) int) *chart {
-	c := &chart{ID: id, Title: title, Note: note, Log: true, First: "pattern", Unit: unit, Series: []series{{Name: "with the pattern"}, {Name: "without", Color: 1}}}
+// byPattern is a chart of the summary: of what was spent with each pattern, and without it, where both are known.
+func (r *report) byPattern(id, title, unit string, of func(*spent) int) *chart {
+	c := &chart{ID: id, Title: title, Log: true, First: "pattern", Unit: unit, Series: []series{{Name: "with the pattern"}, {Name: "without", Color: 1}}}
 	for _, row := range r.Patterns {
-		var values [2]*int
-		for i, x := range []*spent{&row.With, row.Without} {
-			if x != nil && of(x) > 0 {
-				values[i] = new(of(x))
-			}
-		}
-		if values[0] == nil || values[1] == nil {
-			continue // nothing to compare
+		if row.Without == nil || of(&row.With) == 0 || of(row.Without) == 0 {
+			continue
 		}
 		c.Labels, c.Detail = append(c.Labels, row.Pattern), append(c.Detail, row.What)
-		for i := range values {
-			c.Series[i].Values = append(c.Series[i].Values, values[i])
+		for i, x := range []*spent{&row.With, row.Without} {
+			c.Series[i].Values = append(c.Series[i].Values, new(of(x)))
 		}
 	}
 	return c
@@ -113,7 +63,8 @@ func (r *report) byEmployees() *chart {
 			if g.Question != row.What {
 				continue
 			}
-			with, without := series{Name: row.Pattern, Color: len(c.Series) / 2}, series{Name: row.Pattern + ", without", Color: len(c.Series) / 2, Dashed: true}
+			color := len(c.Series) / 2
+			with, without := series{Name: row.Pattern, Color: color}, series{Name: row.Pattern + ", without", Color: color, Dashed: true}
 			c.Labels = nil
 			for _, point := range g.Points {
 				c.Labels = append(c.Labels, grouped(point.Employees))
@@ -158,29 +109,21 @@ func (r *report) byPartition() *chart {
 
 // charts are those for which the run has numbers.
 func (r *report) charts() []*chart {
-	var all []*chart
-	for _, c := range []*chart{
-		r.byPattern("rows", "Rows searched, with each pattern and without", "The rows that Azure goes through to answer a question. The scale is logarithmic: each step to the right is ten times as many.", "rows",
-			func(x *spent) int { return x.Searched }),
-		r.byPattern("requests", "Requests, with each pattern and without", "Some patterns pay for fewer rows with more requests, and some the other way round.", "requests",
-			func(x *spent) int { return x.Requests }),
-		r.byEmployees(), r.byPartition(),
-	} {
-		if len(c.Labels) > 0 {
-			all = append(all, c)
-		}
-	}
-	return all
+	rows := r.byPattern("rows", "Rows searched, with each pattern and without", "rows", func(x *spent) int { return x.Searched })
+	rows.Note = "The rows that Azure goes through to answer a question. The scale is logarithmic: each step to the right is ten times as many."
+	requests := r.byPattern("requests", "Requests, with each pattern and without", "requests", func(x *spent) int { return x.Requests })
+	requests.Note = "Some patterns pay for fewer rows with more requests, and some the other way round."
+	all := []*chart{rows, requests, r.byEmployees(), r.byPartition()}
+	return slices.DeleteFunc(all, func(c *chart) bool { return len(c.Labels) == 0 })
 }
 
 // writePage writes the report as one page of HTML, which loads nothing.
 func (r *report) writePage(w io.Writer) error {
-	page, err := template.New("page").Funcs(template.FuncMap{"grouped": grouped, "seconds": func(ms float64) string { return tenths(ms / 1000) }, "service": func() string {
-		return cmp.Or(r.Emulator, "an account")
-	}}).Parse(pageText)
-	if err != nil {
-		return err
-	}
+	page := template.Must(template.New("page").Funcs(template.FuncMap{
+		"grouped": grouped,
+		"seconds": func(ms float64) string { return tenths(ms / 1000) },
+		"service": func() string { return cmp.Or(r.Emulator, "an account") },
+	}).Parse(pageText))
 	return page.Execute(w, struct {
 		*report
 		Charts  []*chart
@@ -188,7 +131,7 @@ func (r *report) writePage(w io.Writer) error {
 	}{r, r.charts(), template.JS(chartLibrary)})
 }
 
-// save writes the page to the file, or without a name to a new one among the temporary files, and returns its path.
+// save writes the page to the file, and closes it.
 func (r *report) save(f *os.File) error {
 	return errors.Join(r.writePage(f), f.Close())
 }

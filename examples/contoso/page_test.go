@@ -25,7 +25,7 @@ func sample() *report {
 	const hostile = `</script><script>alert("1")</script>&`
 	r := &report{Account: hostile, Emulator: "simulator", Employees: 5000, Departments: 10}
 	for i := range 20 {
-		r.Patterns = append(r.Patterns, &shown{Pattern: fmt.Sprint("Inter-partition secondary index ", i), What: fmt.Sprint(hostile, i),
+		r.Patterns = append(r.Patterns, &shown{show: show{Pattern: fmt.Sprint("Inter-partition secondary index ", i), What: fmt.Sprint(hostile, i)},
 			With: spent{1 + i, 2, 3}, Without: &spent{1000 * (i + 1), 1 + i, 4}})
 		r.Growth = append(r.Growth, &growth{Question: r.Patterns[i].What, Points: []growthPoint{
 			{500, cost{spent: spent{Searched: 1}}, cost{spent: spent{Searched: 500 + i}}}, {20_000, cost{spent: spent{Searched: 2 + i}}, cost{spent: spent{Searched: 20_000}}}}})
@@ -86,8 +86,8 @@ func checkPage(t *testing.T, r *report, page string) {
 	tables := tableOf.FindAllStringSubmatch(page, -1)
 	for i, c := range charts {
 		var plotted, tabled []string
-		for _, row := range c.Rows() {
-			plotted = append(plotted, row.Cells...)
+		for _, v := range valuesOf(c) {
+			plotted = append(plotted, grouped(v))
 		}
 		for _, cell := range cells.FindAllStringSubmatch(tables[i][1], -1) {
 			tabled = append(tabled, cell[1])
@@ -97,6 +97,26 @@ func checkPage(t *testing.T, r *report, page string) {
 		}
 	}
 	checkCharts(t, r, charts)
+}
+
+// valuesOf returns the numbers of a plot in the order of its table: line by line, or bar by bar.
+func valuesOf(c *chart) (all []int) {
+	if c.Lines {
+		for _, s := range c.Series {
+			for _, v := range s.Values {
+				all = append(all, *v)
+			}
+		}
+		return all
+	}
+	for i := range c.Labels {
+		for _, s := range c.Series {
+			if s.Values[i] != nil {
+				all = append(all, *s.Values[i])
+			}
+		}
+	}
+	return all
 }
 
 // checkCharts compares the plots with the report.

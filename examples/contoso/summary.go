@@ -7,37 +7,35 @@ import (
 
 // show is a row of the summary: what a scenario's question or action stands for.
 type show struct {
-	pattern string // of the guide
-	what    string // the question or action that is measured
-	naive   string // the action that is the other way; of a question it is the answer without patterns. Empty is none
-	proves  string
+	Pattern string `json:"pattern"` // of the guide
+	What    string `json:"what"`    // the question or action that is measured
+	Proves  string `json:"proves"`
+	Naive   string `json:"-"` // the action that is the other way; a question is compared with the answer without patterns. Empty is none
 }
 
 // shown is a show with what was measured.
 type shown struct {
-	Pattern string `json:"pattern"`
-	What    string `json:"what"`
+	show
 	With    spent  `json:"with"`
 	Without *spent `json:"without"` // null where there is no naive way to compare with
-	Proves  string `json:"proves"`
 }
 
 // measured looks up what was shown. What is not in the section is an error: no number is made up.
 func (x show) measured(s *section) (*shown, error) {
-	row := &shown{Pattern: x.pattern, What: x.what, Proves: x.proves}
+	row := &shown{show: x}
 	for _, l := range s.Lookups {
-		if l.Question == x.what {
+		if l.Question == x.What {
 			row.With, row.Without = l.With.spent, &l.Without.spent
 			return row, nil
 		}
 	}
-	with, err := s.spent(x.what)
+	with, err := s.spent(x.What)
 	if err != nil {
 		return nil, err
 	}
 	row.With = *with
-	if x.naive != "" {
-		row.Without, err = s.spent(x.naive)
+	if x.Naive != "" {
+		row.Without, err = s.spent(x.Naive)
 	}
 	return row, err
 }
