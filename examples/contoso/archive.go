@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
@@ -30,8 +29,7 @@ const (
 // formerEmployees moves former employees out of the table of the current ones. A worker does it in the background, while their
 // salaries are still changed.
 func formerEmployees(s *scene) func(context.Context) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never an error
+	key := newKey()
 	queue := must(s.store.Queue("archive", archiveQueue(key)))
 	blobs := s.store.Container("former")
 	a := &archiving{scene: s, key: key, movers: newMovers(queue, s.store.Table("Current"), s.store.Table("Former"), blobs)}
@@ -101,16 +99,13 @@ type raised struct {
 	maybe int // after a raise with unknown outcome: the salary that may be in the archive instead
 }
 
-// hire starts a worker: in this program, or with -chaos in another process, to be killed.
+// hire starts a worker: in this program, or with -chaos in another process.
 func (a *archiving) hire(ctx context.Context) worker {
 	if a.options.chaos {
-		return hireProcess(a.company, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
+		return startProcess(a.company, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
 			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed, Proxy: a.place.proxy})
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	local := &localWorker{worker: a.newWorker(0), cancel: cancel, ended: make(chan error, 1)}
-	go func() { local.ended <- local.worker.Run(ctx) }()
-	return local
+	return startLocal(ctx, a.newWorker(0))
 }
 
 // moveAndRaise raises salaries until those employees are moved, and waits until no message is left.
@@ -120,8 +115,8 @@ func (a *archiving) moveAndRaise(ctx context.Context) string {
 	defer cancel()
 	group, running := errgroup.WithContext(ctx)
 	raises := 0
-	group.Go(func() error { return attempt(func() { a.await(running, w) }) })
-	group.Go(func() error { return attempt(func() { raises = a.raiseMeanwhile(running) }) })
+	group.Go(func() error { return attempt("wait for the worker", func() { a.await(running, w) }) })
+	group.Go(func() error { return attempt("raise salaries", func() { raises = a.raiseMeanwhile(running) }) })
 	err := errors.Join(group.Wait(), context.Cause(ctx))
 	did, stopErr := w.stop()
 	try(errors.Join(err, stopErr))

@@ -29,18 +29,19 @@ type company struct {
 	progress *progress
 	repeat   int // how often each way to an answer is measured
 
-	staff         []*Employee                    // as they are stored, in the order of their ids from 1
-	staffTable                                   // with indexes
-	plain         *patterns.Repository[Employee] // one row an employee and nothing else, for comparison
-	runTimeTables func(context.Context) ([]string, error)
+	staff         []*Employee                             // as they are stored, in the order of their ids from 1
+	staffTable                                            // with indexes
+	plain         *patterns.Repository[Employee]          // one row an employee and nothing else, for comparison
+	runTimeTables func(context.Context) ([]string, error) // names of tables that Store.Create does not create
 	dropped       bool
 	resources     []string // of the run, as list returns them
 }
 
 // openCompany opens the store, with names that nobody else has, and the tables of the employees. It sends nothing.
 func openCompany(o options, at *place, p *progress) (c *company, err error) {
-	err = attempt(func() {
-		c = &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed)}
+	err = attempt("open the store", func() {
+		c = &company{options: o, place: at, requests: &storagetest.RequestCounter{}, progress: p, repeat: repetitions, staff: newStaff(o.employees, o.seed),
+			runTimeTables: func(context.Context) ([]string, error) { return nil, nil }}
 		// MaxOpenIntents: the summary counts the requests of each change, so none may come after it.
 		options := &patterns.StoreOptions{Prefix: "Contoso" + strings.ToLower(rand.Text()[:12]), MaxOpenIntents: -1}
 		if o.chaos {
@@ -81,26 +82,18 @@ func (c *company) some() []*Employee {
 	return slices.DeleteFunc(c.of(sales), func(e *Employee) bool { return e.ID < reviewed || e.ID > jones })
 }
 
-// list returns the tables, queues and containers of the run: "table ContosoEmployees".
-func (c *company) list(ctx context.Context) ([]string, error) {
-	var all []string
-	for _, r := range c.store.Resources() {
-		all = append(all, r.Kind+" "+path.Base(r.Name)) // of a container it is the URL
-	}
-	if c.runTimeTables == nil {
-		return all, nil
-	}
-	more, err := c.runTimeTables(ctx)
-	for _, name := range more {
-		all = append(all, "table "+name)
-	}
-	return all, err
-}
-
-// dropAll drops what was made, unless it is to be kept. It is done once.
+// dropAll lists the tables, queues and containers of the run, such as "table ContosoEmployees", and drops them once, unless they are to be
+// kept.
 func (c *company) dropAll(ctx context.Context) error {
-	var failed error
-	if c.resources, failed = c.list(ctx); c.dropped || c.options.keep {
+	more, failed := c.runTimeTables(ctx)
+	c.resources = nil
+	for _, r := range c.store.Resources() {
+		c.resources = append(c.resources, r.Kind+" "+path.Base(r.Name)) // of a container it is the URL
+	}
+	for _, name := range more {
+		c.resources = append(c.resources, "table "+name)
+	}
+	if c.dropped || c.options.keep {
 		return failed
 	}
 	c.dropped = true

@@ -448,7 +448,7 @@ func TestStaffIsMadeFromItsSeed(t *testing.T) {
 		t.Errorf("%d employees are the same with another seed", alike)
 	}
 	weights := 0
-	for _, d := range departments() {
+	for _, d := range departments {
 		weights += d.weight
 	}
 	if weights != 100 {

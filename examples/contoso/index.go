@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -96,13 +97,12 @@ func names(s *scene) func(context.Context) {
 
 // insertByName inserts several employees at a time, but those of one name after each other: they would conflict over its lists.
 func insertByName(ctx context.Context, repo *patterns.Repository[Employee], staff []*Employee) {
-	namesakes := map[string][]*Employee{}
+	byName := map[string][]*Employee{}
 	for _, e := range staff {
-		namesakes[e.LastName] = append(namesakes[e.LastName], e)
+		byName[e.LastName] = append(byName[e.LastName], e)
 	}
-	firsts := slices.DeleteFunc(slices.Clone(staff), func(e *Employee) bool { return namesakes[e.LastName][0] != e })
-	together(ctx, firsts, func(ctx context.Context, first *Employee) error {
-		for _, e := range namesakes[first.LastName] {
+	together(ctx, slices.Collect(maps.Values(byName)), func(ctx context.Context, namesakes []*Employee) error {
+		for _, e := range namesakes {
 			if err := inserting(repo)(ctx, e); err != nil {
 				return err
 			}

@@ -36,31 +36,31 @@ func list[T any](how any, read func() []*T) way[T] { return way[T]{fmt.Sprint(ho
 // through sets how many rows the service goes through, if those are not the rows it finds.
 func (w way[T]) through(rows int) way[T] { w.goes = rows; return w }
 
-// sorted sorts in the client, where the rows come in another order.
-func (w way[T]) sorted(less func(a, b *T) int) way[T] {
+// then changes an answer in the client.
+func (w way[T]) then(change func([]*T) []*T) way[T] {
 	read := w.read
-	w.read = func() []*T { return slices.SortedFunc(slices.Values(read()), less) }
+	w.read = func() []*T { return change(read()) }
 	return w
+}
+
+// sorted sorts in the client, where the rows come in another order.
+func (w way[T]) sorted(order func(a, b *T) int) way[T] {
+	return w.then(func(all []*T) []*T { return slices.SortedFunc(slices.Values(all), order) })
 }
 
 // top keeps the first ones in the client.
 func (w way[T]) top(n int) way[T] {
-	read := w.read
-	w.read = func() []*T { all := read(); return all[:min(n, len(all))] }
-	return w
+	return w.then(func(all []*T) []*T { return all[:min(n, len(all))] })
 }
 
 // without drops what the other way does not read.
 func (w way[T]) without(drop func(*T)) way[T] {
-	read := w.read
-	w.read = func() []*T {
-		all := read()
+	return w.then(func(all []*T) []*T {
 		for _, v := range all {
 			drop(v)
 		}
 		return all
-	}
-	return w
+	})
 }
 
 // ask asks a question with the pattern and without it. Both answers must be the same. Each way is asked once unmeasured, so that
@@ -70,9 +70,7 @@ func ask[T any](s *scene, question string, with, without way[T]) {
 	var answer, other []*T
 	answer, l.With = measured(s, question, with)
 	other, l.Without = measured(s, question, without)
-	if err := sameAnswers(answer, other); err != nil {
-		panic(failure{fmt.Errorf("%s: %w", question, err)})
-	}
+	try(attempt(question, func() { try(sameAnswers(answer, other)) }))
 	l.Found = len(answer)
 	s.Lookups = append(s.Lookups, l)
 }
@@ -91,17 +89,17 @@ func measured[T any](s *scene, question string, w way[T]) (found []*T, middle co
 	return found, middle
 }
 
-// sameAnswers compares answer by answer, in order.
+// sameAnswers compares two lists in their order.
 func sameAnswers[T any](with, without []*T) error {
 	if len(with) == 0 {
 		return fmt.Errorf("nothing was found, and the data has an answer to every question")
 	}
 	if len(with) != len(without) {
-		return fmt.Errorf("%d answers with the patterns, %d without", len(with), len(without))
+		return fmt.Errorf("%d entities, and %d to compare them with", len(with), len(without))
 	}
 	for i := range with {
 		if a, b := fresh(with[i]), fresh(without[i]); !reflect.DeepEqual(a, b) {
-			return fmt.Errorf("answer %d is %+v with the patterns, %+v without", i+1, *a, *b)
+			return fmt.Errorf("number %d is %+v; what it is compared with is %+v", i+1, *a, *b)
 		}
 	}
 	return nil

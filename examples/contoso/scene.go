@@ -54,27 +54,25 @@ func collect[T any](all iter.Seq2[T, error]) []T {
 	return found
 }
 
-// attempt returns the error that has ended do.
-func attempt(do func()) (err error) {
+// attempt returns the error that has ended do, with what was attempted.
+func attempt(what string, do func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			f, ours := r.(failure)
 			if !ours {
 				panic(r)
 			}
-			err = f.error
+			err = fmt.Errorf("%s: %w", what, f.error)
 		}
 	}()
 	do()
 	return nil
 }
 
-// spend does something and measures it. The error that ends it names it.
+// spend does something and measures it.
 func (s *scene) spend(what string, do func()) spent {
 	requests, begin := s.requests.Count(), time.Now()
-	if err := attempt(do); err != nil {
-		panic(failure{fmt.Errorf("%s: %w", what, err)})
-	}
+	try(attempt(what, do))
 	return spent{Requests: s.requests.Count() - requests, Milliseconds: milliseconds(time.Since(begin))}
 }
 
@@ -100,8 +98,8 @@ func (s *scene) write(what, outcome string, do func()) *action {
 // refused is act for an action that has to fail with this error.
 func (s *scene) refused(what string, want error, do func()) {
 	s.act(what, "refused: "+want.Error(), func() {
-		err := attempt(do)
-		s.check(errors.Is(err, want), "it was not refused with %q: %v", want, err)
+		err := attempt("the error is", do)
+		s.check(errors.Is(err, want), "it should be refused with %q; %v", want, err)
 	})
 }
 
@@ -165,7 +163,7 @@ func each[T any](all []*T) iter.Seq2[*T, error] {
 }
 
 // together does something with each value, eight at a time. The first failure ends the others, and the scenario.
-func together[T any](ctx context.Context, all []*T, do func(context.Context, *T) error) {
+func together[T any](ctx context.Context, all []T, do func(context.Context, T) error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for _, v := range all {

@@ -94,29 +94,27 @@ type Confidential struct {
 	Salary     int64  `encrypt:"true"`
 }
 
-// confidentials are employees with what is encrypted, found by national id. Every program has them, with a registry of its own.
-type confidentials struct {
-	repo         *patterns.Repository[Confidential]
-	byNationalID *intrapartition.Index[Confidential]
-	beacon       encryption.Beacon
-}
-
-func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) *confidentials {
+// openConfidentials opens the employees with what is encrypted, found by national id. Every program does, with a registry of its own.
+func openConfidentials(ctx context.Context, table *tables.Table, registry *encryption.Registry) (*patterns.Repository[Confidential], *intrapartition.Index[Confidential], encryption.Beacon) {
 	// 8 bits of a keyed hash: some employees have the same, so the index tells nobody for sure whose id it is.
-	x := &confidentials{beacon: must(registry.Beacon(ctx, "nationalid", 8))}
-	x.byNationalID = intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
-		return compoundkey.Tuple(x.beacon.Part(tables.String(e.NationalID)), id(e.ID))
+	beacon := must(registry.Beacon(ctx, "nationalid", 8))
+	byNationalID := intrapartition.NewIndex("nationalid", func(e *Confidential) compoundkey.Part {
+		return compoundkey.Tuple(beacon.Part(tables.String(e.NationalID)), id(e.ID))
 	}, nil)
 	encrypted := encryption.New[Confidential]("encryption", registry, nil)
-	x.repo = must(patterns.NewRepository(table, schemaOf("empid", (*Confidential).key), encrypted, x.byNationalID))
-	return x
+	return must(patterns.NewRepository(table, schemaOf("empid", (*Confidential).key), encrypted, byNationalID)), byNationalID, beacon
 }
 
 // newWrappingKey makes a key that wraps data keys. On Azure, encryption.NewVaultKey has one that never leaves Key Vault.
 func newWrappingKey(name string) encryption.KeyWrapper {
+	return must(encryption.NewLocalKey(name, newKey()))
+}
+
+// newKey makes a random key.
+func newKey() []byte {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never an error
-	return must(encryption.NewLocalKey(name, key))
+	return key
 }
 
 // salaries keeps salaries and national ids so that only the program can read them.
@@ -127,17 +125,17 @@ func salaries(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		must(registry.CreateDataKey(ctx))
 		try(registry.CreateBeacon(ctx, "nationalid"))
-		people := openConfidentials(ctx, table, registry)
+		people, byNationalID, beacon := openConfidentials(ctx, table, registry)
 		var staff []*Confidential
 		for _, e := range s.of(sales) {
 			nationalID := fmt.Sprintf("%03d-%02d-%04d", 100+e.ID%900, 10+e.ID*7%90, 1000+e.ID*13%9000)
 			staff = append(staff, &Confidential{Ref: e.Ref, NationalID: nationalID, Salary: int64(e.Salary)})
 		}
 		s.write("employees of Sales inserted, encrypted", "each with a copy by a keyed hash of the national id", func() {
-			load(ctx, people.repo, staff)
+			load(ctx, people, staff)
 		})
 		wanted := staff[0].NationalID
-		candidates := people.byNationalID.Query(compoundkey.Exactly(people.beacon.Part(tables.String(wanted)))).Partition(sales)
+		candidates := byNationalID.Query(compoundkey.Exactly(beacon.Part(tables.String(wanted)))).Partition(sales)
 		matching := func(q tables.Query[Confidential], rows int) way[Confidential] {
 			return list(tables.RangeQuery, func() []*Confidential {
 				return collect(encryption.Matching(q.All(ctx), func(e *Confidential) bool { return e.NationalID == wanted }))
@@ -145,7 +143,7 @@ func salaries(s *scene) func(context.Context) {
 		}
 		ask(s, "one national id in Sales",
 			matching(candidates, len(collect(candidates.All(ctx)))),
-			matching(people.repo.Query().Partition(sales), len(staff)))
+			matching(people.Query().Partition(sales), len(staff)))
 
 		for _, row := range collect(table.Entities().Query().AllowTableScan().All(ctx)) {
 			for _, name := range []string{"NationalID", "Salary"} {
@@ -163,10 +161,10 @@ func rotate(ctx context.Context, s *scene, table, keys *tables.Table, before, af
 	s.write("the wrapping key rotated", "the data key and the key of the beacon are wrapped again", func() { must(both.Rewrap(ctx)) })
 	registry := must(encryption.NewRegistry(keys, after, nil)) // without the old wrapping key
 	must(registry.CreateDataKey(ctx))
-	people := openConfidentials(ctx, s.account.Table(table.Name()), registry) // in another program
+	people, _, _ := openConfidentials(ctx, s.account.Table(table.Name()), registry) // in another program
 	var done tables.Report
 	s.write("a new data key, and all encrypted again", "", func() {
-		done = must(encryption.Reencrypt(ctx, people.repo, nil))
+		done = must(encryption.Reencrypt(ctx, people, nil))
 	}).says("%s of %s", grouped(int(done.Written)), counted(int(done.Read), "employee"))
 	uses := must(encryption.Uses(ctx, table))
 	for _, key := range collect(registry.DataKeys(ctx)) {

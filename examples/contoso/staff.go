@@ -116,51 +116,41 @@ const (
 	jonesEmail = "jonesj@contoso.com"
 )
 
-// department has employees by its weight.
-type department struct {
+// departments have employees by their weights, whose sum is 100.
+var departments = []struct {
 	name   string
 	weight int
-}
-
-func departments() []department {
-	return []department{
-		{"Sales", 24}, {"Engineering", 20}, {"Customer Service", 14}, {"Marketing", 10}, {"Production", 9},
-		{"Finance & Accounting", 7}, {"Human Resources", 6}, {"Research", 5}, {"Legal", 3}, {"Facilities", 2},
-	}
+}{
+	{"Sales", 24}, {"Engineering", 20}, {"Customer Service", 14}, {"Marketing", 10}, {"Production", 9},
+	{"Finance & Accounting", 7}, {"Human Resources", 6}, {"Research", 5}, {"Legal", 3}, {"Facilities", 2},
 }
 
 // departmentNames are the partitions.
 func departmentNames() (names []string) {
-	for _, d := range departments() {
+	for _, d := range departments {
 		names = append(names, d.name)
 	}
 	return names
 }
 
-func firstNames() []string {
-	return strings.Fields(`Ana Ben Carla Chen Daniel Don Elena Emma Fatima Felix Grace Hana Ivan James Jean Jo June Ken Lena
-		Liam Lucia Maria Martin Mia Noah Nora Olga Omar Paul Petra Quinn Rosa Sam Sara Tom Uma Victor Wei Yara Zoe`)
-}
+var firstNames = strings.Fields(`Ana Ben Carla Chen Daniel Don Elena Emma Fatima Felix Grace Hana Ivan James Jean Jo June Ken Lena
+	Liam Lucia Maria Martin Mia Noah Nora Olga Omar Paul Petra Quinn Rosa Sam Sara Tom Uma Victor Wei Yara Zoe`)
 
-func lastNames() []string {
-	names := strings.Fields(`Abbott Adams Ahmed Allen Baker Bauer Brown Cao Chen Clark Cook Costa Cruz Davis Diaz Evans Fischer
-		Flores Garcia Gray Hall Harris Hill Ito Jackson Jensen Jones Kelly Khan Kim King Kwok Lee Lewis Lopez Martin
-		Meyer Miller Moore Morris Nguyen Novak O'Brien Olsen Park Patel Perez Price Reed Rossi Sato Schmidt Silva Smith
-		Taylor Turner Vega Walker Ward White Wilson Wong Wood Young Zhang`)
-	return append(names, "D'Angelo", "van der Berg", "Müller")
-}
+var lastNames = append(strings.Fields(`Abbott Adams Ahmed Allen Baker Bauer Brown Cao Chen Clark Cook Costa Cruz Davis Diaz Evans Fischer
+	Flores Garcia Gray Hall Harris Hill Ito Jackson Jensen Jones Kelly Khan Kim King Kwok Lee Lewis Lopez Martin
+	Meyer Miller Moore Morris Nguyen Novak O'Brien Olsen Park Patel Perez Price Reed Rossi Sato Schmidt Silva Smith
+	Taylor Turner Vega Walker Ward White Wilson Wong Wood Young Zhang`), "D'Angelo", "van der Berg", "Müller")
 
 // newStaff makes n employees; equal seeds make equal employees.
 func newStaff(n int, seed uint64) []*Employee {
 	random := rand.New(rand.NewPCG(seed, 0x636f6e746f736f))
-	first, last, all := firstNames(), lastNames(), departments()
 	emails := map[string]int{"jonesj": 1}
 	staff := make([]*Employee, n)
 	for i := range staff {
 		e := &Employee{
-			Ref:       Ref{pick(random, all), i + 1},
-			FirstName: first[random.IntN(len(first))],
-			LastName:  last[random.IntN(len(last))],
+			Ref:       Ref{pick(random), i + 1},
+			FirstName: firstNames[random.IntN(len(firstNames))],
+			LastName:  lastNames[random.IntN(len(lastNames))],
 			Age:       20 + random.IntN(46),
 			Salary:    30_000 + 500*random.IntN(200),
 			HireDate:  time.Date(2000+random.IntN(25), time.Month(1+random.IntN(12)), 1+random.IntN(28), 9, 0, 0, 0, time.UTC),
@@ -179,14 +169,14 @@ func newStaff(n int, seed uint64) []*Employee {
 	return staff
 }
 
-func pick(random *rand.Rand, all []department) string {
-	n := random.IntN(100) // the weights' sum
-	for _, d := range all {
-		if n -= d.weight; n < 0 {
-			return d.name
-		}
+// pick returns the name of a department.
+func pick(random *rand.Rand) string {
+	n, i := random.IntN(100), 0
+	for n >= departments[i].weight {
+		n -= departments[i].weight
+		i++
 	}
-	return all[len(all)-1].name
+	return departments[i].name
 }
 
 // newEmail gives each employee another address: jonesj, jonesj2, jonesj3 ...

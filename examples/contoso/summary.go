@@ -50,15 +50,10 @@ func (s *section) spent(what string) (*spent, error) {
 }
 
 // show adds what a scenario shows to the summary.
-func (r *report) show(sc scenario, s *section) error {
+func (r *report) show(sc scenario, s *section) {
 	for _, x := range sc.shows {
-		row, err := x.measured(s)
-		if err != nil {
-			return err
-		}
-		r.Patterns = append(r.Patterns, row)
+		r.Patterns = append(r.Patterns, must(x.measured(s)))
 	}
-	return nil
 }
 
 // The columns of the summary.

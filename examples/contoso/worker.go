@@ -21,29 +21,25 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// worker is who handles the messages of the archive.
-type worker interface {
-	// progress is called from time to time with the number of messages left.
-	progress(left int) error
-	// stop ends the worker, and says what it did.
-	stop() (did string, err error)
+// worker handles the messages of the archive.
+type worker struct {
+	progress func(left int) error           // is called from time to time with the number of messages left
+	stop     func() (did string, err error) // ends the worker, and says what it did
 }
 
-// localWorker runs in this program.
-type localWorker struct {
-	worker *eventual.Worker
-	cancel context.CancelFunc
-	ended  chan error
-}
-
-func (w *localWorker) progress(int) error { return nil }
-
-func (w *localWorker) stop() (string, error) {
-	w.cancel()
-	if err := <-w.ended; err != nil {
-		return "", err
+// startLocal starts a worker in this program.
+func startLocal(ctx context.Context, w *eventual.Worker) worker {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return worker{
+		progress: func(int) error { return nil },
+		stop: func() (string, error) {
+			cancel()
+			err := <-ended
+			return counted(int(w.Stats().Handled), "message") + " handled", err
+		},
 	}
-	return counted(int(w.worker.Stats().Handled), "message") + " handled", nil
 }
 
 // workerVariable makes the program a worker: a job as JSON. It and the connection string in AZURE_STORAGE_CONNECTION_STRING are
@@ -73,7 +69,7 @@ const processConcurrency = 4
 
 // beWorker is the worker process. It ends when it is killed, or when stdin does: with the program that started it.
 func beWorker(ctx context.Context, text string, stdin io.Reader, stderr io.Writer) error {
-	return attempt(func() {
+	return attempt("worker of the archive", func() {
 		var j job
 		try(json.Unmarshal([]byte(text), &j))
 		var inner policy.Transporter
@@ -110,15 +106,16 @@ type processWorker struct {
 	ended  chan error
 }
 
-func hireProcess(c *company, j job) *processWorker {
+// startProcess starts a worker that is another process, to be killed.
+func startProcess(c *company, j job) worker {
 	w := &processWorker{company: c, job: j, kills: killsAt()}
 	try(w.begin())
-	return w
+	return worker{w.progress, w.stop}
 }
 
 // begin starts this program once more.
 func (w *processWorker) begin() error {
-	return attempt(func() {
+	return attempt("start the worker process", func() {
 		cmd := exec.Command(must(os.Executable()))
 		cmd.Env = append(os.Environ(), workerVariable+"="+string(must(json.Marshal(w.job))), connectionVariable+"="+w.company.place.connection)
 		cmd.Stderr, cmd.WaitDelay = &w.stderr, 5*time.Second
