@@ -16,7 +16,7 @@ type Number interface {
 }
 
 // Counter is a Series of numbers to which can be added. Its Set and SetMany read first and write under the rows'
-// ETags, so that they never undo an acknowledged addition.
+// ETags, so that a late request of theirs never undoes an acknowledged addition.
 type Counter[V Number] struct {
 	*Series[V]
 }
@@ -55,7 +55,7 @@ func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V)
 //
 // In the transaction that writes the sum, AddOnce also inserts a marker with the ID. SweepMarkers removes old
 // markers; an operation repeated after that counts again. An ID has 1 to 512 UTF-16 units and belongs to one addition
-// to one series: with another slot or delta it returns tables.ErrExists with the cause ErrOtherAddition. A call ends
+// to one series: with another slot or delta AddOnce returns tables.ErrExists with the cause ErrOtherAddition. A call ends
 // within 50 minutes. After tables.ErrUnknownOutcome, or any other error, repeat the call with the same ID.
 //
 // Requests: 2, and 2 for each conflict; 3 for an operation that was counted before. In a blob 2, or 1 if it was
@@ -79,10 +79,10 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 // partition. The transaction must be on the counter's own table. It returns false if the operation was counted before: nothing is
 // staged then, and the rows written with the operation exist.
 //
-// Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists or
-// ErrUnknownOutcome, stage everything in a new transaction; after ErrUnknownOutcome, StageAddOnce finds out whether
+// Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists,
+// ErrUnknownOutcome, or ErrNotFound because the series was deleted meanwhile, stage everything in a new transaction; after ErrUnknownOutcome, StageAddOnce finds out whether
 // the operation was counted. Each row of a series can be staged once in a transaction. For a series in blobs it returns
-// tables.ErrInvalid. Requests: 2.
+// tables.ErrWiring. Requests: 2; 1 if the operation was counted before.
 func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, key tables.Key, slot int, delta V, operation string) (staged bool, err error) {
 	const op = "StageAddOnce"
 	m, err := c.mark(key, slot, delta, operation)

@@ -23,7 +23,7 @@
 // # Guarantee
 //
 // Set and SetMany write only the given slots: all or none, without a check of their old values. Of two writers of one
-// slot the later wins.
+// slot the later wins. Those of a Counter, or in a blob, read first and write under the ETags of what they read.
 //
 // Counter.Add adds under the ETag of the slot's row, so that no concurrent addition is lost. After a lost response it
 // retries only if at most one of the two attempts can be applied. If it cannot find out whether one was, it returns
@@ -47,7 +47,7 @@
 //	  of a Counter   1 and 1 for each row, the same a conflict      2, and 2 for each conflict
 //	Add              2, and 2 for each conflict                     the same
 //	AddOnce          2, and 2 for each conflict; counted before: 3  the same; counted before: 1
-//	StageAddOnce     2                                              not possible
+//	StageAddOnce     2; counted before: 1                           not possible
 //	Read             1                                              1
 //	ReadMany         1 for each page of 1,000 rows                  1 for each 5,000 blobs, and 1 for each series
 //	Delete           1; several rows 2, and 2 for each conflict     1

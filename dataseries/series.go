@@ -16,7 +16,7 @@ import (
 )
 
 // Options are the options of a series; nil is the same as the zero value. All but MaxAttempts determine how the
-// series is stored, and must not change once values are stored.
+// series is stored, and must not change once values are stored, except as SlotsPerRow says.
 type Options struct {
 	// Digits is the width of a slot's number in its property name (default: as many as the last slot needs). Set it
 	// if the series may get more slots later.
@@ -144,8 +144,9 @@ func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values m
 }
 
 // Delete removes a series with all its slots, but not its markers, which SweepMarkers removes. It returns
-// tables.ErrNotFound if the series does not exist. What a concurrent writer sets may stay. Requests: 1; with several
-// rows 2, and 2 for each conflict.
+// tables.ErrNotFound if the series does not exist. In one row or a blob it does not check whether a concurrent
+// writer has changed the series. What a concurrent writer sets may stay. Requests: 1; with several rows 2, and 2 for
+// each conflict.
 func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 	if err := s.checkKey(key); err != nil {
 		return s.failed("Delete", key, err)

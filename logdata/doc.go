@@ -39,10 +39,11 @@
 //
 //	durable     nothing
 //	buffered    what is in memory: WriterOptions.BufferRecords records and BufferBytes bytes at most (10,000 and 8 MiB); and while the service
-//	            answers, those of the last Interval (a second) and of the request under way
+//	            keeps up, those of the last Interval (a second) and those that came while the request under way runs
 //
-// A Writer is durable unless WriterOptions.Buffered is set. Concurrent Writes share an append. The next Write, Flush
-// or Close returns the error of a failed background flush; its records stay in memory.
+// A Writer is durable unless WriterOptions.Buffered is set. Concurrent Writes share an append. The next Write
+// returns the error of a failed background flush, unless its records have been stored meanwhile; until then they stay
+// in memory. Flush and Close try to store them once more.
 //
 // Query yields all records that were stored when it began, in the order of time.
 //
@@ -61,13 +62,13 @@
 // # Requests
 //
 //	New, NewWriter, Stats                0
-//	the first record of a period         1 to create the blob; 2 more if another writer has the number
-//	Write, durable                       1 for all that wait at the same time
-//	Write, buffered                      0; 1 for each Interval, or half of a full buffer, 4 MiB at most
+//	the first record of a blob           1 to create the blob; 2 more each time another writer has the number
+//	Write, durable                       1 for all of one blob that wait at the same time, BlockBytes (4 MiB) at most
+//	Write, buffered                      0; 1 for each blob and Interval, or half of a full buffer, BlockBytes at most
 //	a blob's end, or Close               1 for each blob
-//	an append whose response was lost      2 more: the same append again, and a read of what the blob has there
+//	an append whose response was lost    2 more: the same append again, and a read of what the blob has there, 1 for each MiB
 //	Blobs                                1 for each hour of the range, or whole day, month or year in it; 1 more for each 5,000 blobs
-//	Query                                those of Blobs, and 1 for each MiB of the blobs that can hold a record of the range
+//	Query                                those of Blobs, and at most 1 for each MiB of the blobs that can hold a record of the range
 //
 // # Limits
 //

@@ -18,7 +18,7 @@ import (
 //
 // As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
 // the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the error
-// of a failed background flush is returned for the next record, which is in memory nevertheless.
+// of a failed background flush is returned for the next record, which is in memory nevertheless if there is room.
 func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	h := &handler{writer: w}
 	if options != nil {
@@ -99,8 +99,8 @@ func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error
 
 // Lines returns an io.Writer, for example for log.New: each call of Write stores one record under the time of the
 // call, without the final line feed; other line feeds stay in the record. ctx applies to all calls. The errors are
-// those of Writer.Write. The error of a failed background flush comes with the full count, since the record itself is
-// in memory.
+// those of Writer.Write. If a buffered record is in memory, the error of a failed background flush comes with the
+// full count.
 func (w *Writer) Lines(ctx context.Context) io.Writer { return lines{ctx, w} }
 
 type lines struct {

@@ -66,7 +66,7 @@ type Blob struct {
 	// Records is the number of records, if Final.
 	Records int64
 	// Final says that nothing is appended any more. If it is false, the blob is still being written, or its writer
-	// has died.
+	// has died or could not write the final metadata.
 	Final bool
 	// Size is its size in bytes.
 	Size int64
@@ -88,7 +88,8 @@ func (b *Blob) mayHold(from, to time.Time) bool {
 
 // Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is that of
 // their periods. Query reads the same blobs. Empty blobs are skipped. An error comes last. Requests: 1 for each whole
-// year, month or day within the range, 1 for each further hour, and 1 more for each 5,000 blobs in one of them.
+// year, month or day within the range, 1 for each further hour, and 1 more for each 5,000 blobs in one of them. A range
+// of more than ten years lists all blobs of the log.
 func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		from, to, err := checkRange("Blobs", from, to)

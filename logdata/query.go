@@ -29,7 +29,7 @@ type QueryOptions struct {
 // by blob, and within a blob as written. It reads a blob that is being written up to its current end. It skips a blob
 // that is deleted meanwhile. An error comes last. If the loop ends early, all requests stop.
 //
-// Requests: those of Blobs, and 1 for each MiB of the blobs that Blobs yields.
+// Requests: those of Blobs, and at most 1 for each MiB of the blobs that Blobs yields.
 func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		from, to, err := checkRange("Query", from, to)

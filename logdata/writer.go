@@ -30,7 +30,8 @@ type WriterOptions struct {
 	// s).
 	Interval time.Duration
 	// BufferBytes and BufferRecords limit the records in memory, and so what a crash of a buffered writer can lose
-	// (defaults 8 MiB and 10,000). A Write that finds no room waits for it. At half of a limit, records are sent
+	// (defaults 8 MiB and 10,000). A Write that finds no room waits until there is some, a flush fails
+	// or its context ends. At half of a limit, records are sent
 	// before their Interval is over. For an unbuffered writer they limit the Writes that wait at once.
 	BufferBytes, BufferRecords int
 	// BlockBytes is the maximum size of an append, and so of a record (default 4 MiB, at most 100 MiB). Over 4 MiB
@@ -140,7 +141,8 @@ func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 //
 // Buffered: nil means that the record is in memory. An error means that it is not, and will not be written:
 // tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error, or that of a failed background
-// flush, whose records are still in memory. The error of a flush is returned once, or not at all if the records were stored meanwhile.
+// flush, whose records are still in memory. One call returns that error, or none if the records
+// were stored meanwhile; but each Write that waits for room when a flush fails returns its error.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {
