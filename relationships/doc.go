@@ -41,7 +41,7 @@
 // # Crashes
 //
 // A transaction is applied whole or not at all. The intent of Members outlives the process, and a worker carries it out. Pair
-// writes both entities in one transaction. Everything else only reads.
+// writes both entities in one transaction, and Recount one row. Everything else only reads.
 //
 // # Requests
 //
@@ -64,5 +64,6 @@
 //
 // One number is one row: if many writers insert and delete children of one parent all the time, their changes conflict.
 // Then count the children when you need the number, or spread it over several rows. If each parent can have a partition of its own, put its
-// children there; then Members is not needed. A Cache is for entities that fit in memory and may be a minute old.
+// children there; then Members is not needed. A Cache is for entities that fit in memory and may be as old as TTL and
+// Stale together, by default two minutes.
 package relationships

@@ -115,6 +115,17 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 // errSame ends an update of a parent whose number is right.
 var errSame = errors.New("the number is already correct")
 
+// unchanged returns errSame if a parent has not changed since it was read. If it has, its number may be wrong although it was equal, and
+// Update must begin again: the write that follows is refused.
+func (x *ParentCount[C, P]) unchanged(ctx context.Context, read *P) error {
+	meta := patterns.HostOf(x.parents).MetaOf
+	now, err := x.parents.Get(ctx, meta(read).Key())
+	if err == nil && meta(now).ETag == meta(read).ETag {
+		return errSame
+	}
+	return err
+}
+
 // Recount counts a parent's children again and stores the number. It returns the new number and the previous one. Use
 // it for parents that were inserted after their children, and for children that programs without the count have
 // written. The number is exact: if a child is added or removed meanwhile, it counts again, at most Schema.MaxAttempts
@@ -133,7 +144,7 @@ func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, 
 			return err
 		}
 		if n == was {
-			return errSame
+			return x.unchanged(ctx, v)
 		}
 		*field = n
 		return nil

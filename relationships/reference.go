@@ -109,7 +109,7 @@ type Joined[C, P any] struct {
 }
 
 // Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same order. An error comes once, last.
-// It looks up the keys of one batch together, each key once, and holds no more than a batch in memory.
+// It looks up the keys of one batch together, each key once in a batch, and holds no more than a batch in memory.
 //
 // Child and Parent are not read at one moment: Parent is read a little later than Child, or comes from a Cache.
 //

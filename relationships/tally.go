@@ -251,8 +251,9 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 	})
 }
 
-// recount reads a row, adds up with scan, and writes the row under its ETag if it has another aggregate. was is nil if the row did not
-// exist or held no valid aggregate.
+// recount reads a row, adds up with scan, and writes the row under its ETag if it has another aggregate. If it has the same, recount reads it
+// again: a row that has changed meanwhile may be wrong although the two were equal. was is nil if the row did not exist or held no valid
+// aggregate.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
 	put func(*tables.Entity, Aggregate) driver.RowOperation, scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -264,8 +265,15 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 		if stored, ok := get(row); ok {
 			was = &stored
 		}
-		if is, err = scan(ctx); err != nil || was != nil && is == *was {
+		if is, err = scan(ctx); err != nil {
 			return false, err
+		}
+		if was != nil && is == *was {
+			now, err := readRow(ctx, table, key)
+			if err == nil && now.ETag != row.ETag {
+				err = &tables.Error{Op: "Recount", Table: table.Name(), Key: key, Pattern: pattern, Kind: tables.ErrConflict, Err: errors.New("entities changed while they were counted; repeat Recount")}
+			}
+			return errors.Is(err, tables.ErrConflict), err
 		}
 		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, is))
 		return errors.Is(err, tables.ErrConflict), err
