@@ -39,7 +39,7 @@
 //
 // A writer of a holder cannot set the properties in Link.Properties: the library replaces their values by those of the source.
 // With Holders, the writer of a holder may say there which source it wants; if that source does not name the holder, the holder
-// has no copy.
+// has no copy, or keeps that of its previous source if that one still names it.
 //
 // A holder has the copy of one source. If two sources name it, it has the copy of the one that was written last, even if a
 // worker carries out the other's intent later. A source that stops naming a holder never clears the copy of another source. So
@@ -67,18 +67,20 @@
 // # Requests
 //
 //	NewInPartition, a write of a source            1 transaction, 1 for each holder
-//	  a write of a holder that needs the copy      1 transaction, 1 for the source
+//	  a write of a holder that needs the copy      1 transaction, 1 for the source, 1 more for its previous source
 //	New, a write of a source                       1 transaction, 2 of the queue, 1 to read again, and for each 50 holders of a
 //	                                               partition 1 to read them, if their keys lie close together, and 1 to write those
 //	                                               that differ; 2 for a single holder
-//	  with Find                                    the same, but 1 for each page of Find in place of the reads of holders
+//	  with Find                                    the same, but 1 for each page of Find in place of the reads of holders; if Find uses an
+//	                                               index, also 1 for each holder, and 1 more if it differs
 //	  a holder that changes meanwhile              3 more: its transaction is repeated without it, and it is read and written alone
-//	  a write of a holder that needs the copy      1, 2 of the queue, 2 for the source, 1 to read again
+//	  a write of a holder that needs the copy      1, 2 of the queue, 2 for the source, with Holders 2 more for its previous
+//	                                               source, 1 to read again
 //	  with Async                                   2 of the queue and the write; for a holder 1 for the source; a worker does the rest
-//	  holders that have another source's copy      2 more for each 50 of a partition
+//	  holders that have another source's copy      for each 50 of a partition 1 more, and 1 for each other source
 //	  a single holder that is already correct      1 less
 //	  a holder with copies outside its partition   2 of the queue, 1 for each copy and 1 to read again more
-//	a write of a source without holders            1
+//	with Holders, a write of a source without any  1
 //	any other write of a holder                    1
 //	reading a holder with its copy                 1
 //
@@ -86,7 +88,7 @@
 //
 // NewInPartition: a transaction has 100 operations, enough for a source and 99 holders without indexes. Two links cannot write
 // one entity in the same transaction; declare one link instead. New: a source has at most Options.Limit holders (default
-// 10,000). If Find yields more, the source is written, its intent fails with tables.ErrTooLarge and ends on the poison queue.
+// 10,000). If Holders returns more, the write is refused with tables.ErrTooLarge. If Find yields more, the source is written, its intent fails with tables.ErrTooLarge and ends on the poison queue.
 // The time until all holders have the copy is proportional to their number. If a source changes faster than its holders can be
 // written, they stay behind until it pauses.
 //

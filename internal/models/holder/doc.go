@@ -1,5 +1,6 @@
 // Package holder is a model of how package denormalization copies a source's content into a holder. It does no I/O. A test
-// explores every order of requests, crashes and late requests in small worlds, and drops each rule of the protocol in turn.
+// explores every order of requests and crashes in small worlds, and drops each rule of the protocol in turn; without the rule of
+// the lease, a request of a dead process may arrive late.
 //
 // # What is stored
 //
