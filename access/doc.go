@@ -51,7 +51,7 @@
 //	what a Client refuses                         0
 //	everything else of a Client                   as with the account's key
 //	Policies.List                                 1
-//	Policies.Create, Revoke                       4, in about the time Settle; 1 more for each quarter of Settle in which another program holds the lock
+//	Policies.Create, Revoke                       4, in about the time Settle; at most 1 more for each quarter of Settle in which another program holds the lock
 //
 // # When not to use it
 //

@@ -29,7 +29,7 @@ type IssuerOptions struct {
 	// issuer does not cache tokens whose lifetime is RenewBefore or less.
 	RenewBefore time.Duration
 	// MaxAge is how long an issuer hands out a cached token before it calls grants again, and so how outdated a
-	// user's rights may be. The default is until RenewBefore, or DefaultMaxAge, 15 minutes, for a token without an expiry of its
+	// user's rights may be unless grants fails. The default is until RenewBefore, or DefaultMaxAge, 15 minutes, for a token without an expiry of its
 	// own.
 	MaxAge time.Duration
 	// Capacity is the number of users whose tokens are cached (default DefaultCapacity, 10,000). The least recently used

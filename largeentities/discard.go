@@ -11,8 +11,9 @@ import (
 )
 
 // Discard removes the large values of an entity that are lost or damaged for good, so that it can be read, changed and
-// deleted again, and returns the names of their properties. A value counts as lost if its blob does not exist, or if
-// two complete downloads have the wrong content. If the service does not answer, refuses, or responses are cut off,
+// deleted again, and returns the names of their properties. A value counts as lost if in two reads its blob does not
+// exist, has another length or hash than the pointer says, or does not belong to the entity; a sealed value only if its
+// blob does not exist. If the service does not answer, refuses, or responses are cut off,
 // Discard removes nothing. It never removes a Stream, because a lost Stream does not prevent reading its entity. It
 // deletes what is left of the blobs. If the keys of an index depend on a lost value, only Repository.Repair finds the
 // index's old rows. tables.ErrConflict means that the entity was changed meanwhile. Check the entity before you call

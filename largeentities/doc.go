@@ -32,12 +32,13 @@
 // were written, or an error: each read of a whole value checks length and SHA-256, and returns the last bytes only if they are
 // right. A read of a range checks only that the blob is the one to which the pointer refers, because no hash of a range is stored.
 //
-// A value with the same length and SHA-256 as before keeps its blob, and nothing is uploaded. A Stream that was read and is
-// written back unchanged keeps its blob, too; written into another entity, it is copied into a new blob.
+// A []byte, string or NewStreamBytes with the same bytes and content type as before keeps its blob, and nothing is uploaded. A
+// Stream that was read and is written back unchanged keeps its blob, too; written into another entity, it is copied into a new
+// blob. A new Stream from a reader or function gets a new blob, whatever its bytes.
 //
 // If a blob was replaced after a reader had read the entity, the library reads the entity again for a []byte or string. For a
-// Stream it returns tables.ErrConflict; then read the entity again. If the blob is missing although the entity has not changed,
-// the read returns tables.ErrGarbled. An entity whose []byte or string is lost can be neither read nor written until Discard has
+// Stream it returns tables.ErrConflict; then read the entity again. If the blob of a []byte or string is missing although the
+// entity has not changed, the read returns tables.ErrGarbled; that of a Stream returns tables.ErrConflict again. An entity whose []byte or string is lost can be neither read nor written until Discard has
 // removed the value.
 //
 // # Crashes

@@ -58,7 +58,7 @@
 //	the first insert above the horizon      2 more by the program that moves it (read, write), 1 by every other
 //	the first read above the known horizon  1 more, of the record
 //	Range                                   1 for each partition and page, and 1 for the record unless it ends below the horizon
-//	Range with Limit up to 1,000            1 for each partition, and 1 for the record
+//	Range with Limit up to 1,000            1 for each partition, and 1 for the record unless it ends below the horizon
 //	Resize                                  2
 //	Sync                                    1
 //
@@ -66,8 +66,8 @@
 //
 // # Limits
 //
-// n is 1,000 at most, and each partition of a Range holds up to 3 pages in memory. The record holds 1,000 changes of
-// n. A [Meter] shows which n is enough: the service's target is 2,000 entities a second for a partition, and 20,000
+// n is 1,000 at most, and each partition of a Range holds up to 3 pages in memory. The record holds 1,000 values
+// of n, so 999 changes. A [Meter] shows which n is enough: the service's target is 2,000 entities a second for a partition, and 20,000
 // for an account, whatever n is. Transactions and indexes within the partition cover only one of the n partitions.
 //
 // # When not to use it

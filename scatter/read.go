@@ -36,8 +36,8 @@ func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
 }
 
 // GetMany reads entities by their row keys, several at once, and yields those that exist in the order of rowKeys. An
-// error comes once, last. Requests: 1 for each row that can be stored, and 1 for the record if some are above the
-// known horizon.
+// error comes once, last. Of options only Concurrency applies. Requests: 1 for each row below the horizon, and 1 for
+// the record if some are at or above the known horizon.
 func (s *Spread[T]) GetMany(ctx context.Context, rowKeys []string, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "GetMany"

@@ -12,7 +12,8 @@ import (
 )
 
 // Writer has the methods that write entities: those of the Repository, with the same errors. They first make sure
-// that the entity's partition is known, and count what they send in the Meter.
+// that the entity's partition is known, and count the entity and its index copies in the Meter. The Meter does not
+// count index copies that a change removes, nor rows of other patterns.
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
