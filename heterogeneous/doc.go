@@ -40,8 +40,8 @@
 //	Merge                                            2
 //	a page of Registry.Query                         1
 //	Registry.Get                                     1
-//	  of entities in several rows, or with           1 more for each
-//	  properties that patterns rewrite
+//	  of entities of a type with widentities, or     1 more for each, 2 for one in several rows
+//	  with properties that patterns rewrite
 //	Replace, Registry.Delete of what they yield      2
 //	Modify                                           2; with patterns, or of an older version, 4
 //	Upgrade                                          1 for each page of older rows, 1 for each transaction of 100 rows
@@ -51,7 +51,7 @@
 // A layout must keep EntityType in the first row. If a type has steps, a projection must select EntityType, and an index with
 // Options.Project must contain it; both need a field of that name. Conditions may use only properties that all versions have.
 // Steps cannot change an entity's key or its index keys. Entities without EntityType are readable as long as their type has
-// no steps; run Upgrade, which adds EntityType, before you declare the first step.
+// no steps; run Upgrade, which adds EntityType if Schema.Rows is set, before you declare the first step.
 //
 // # When not to use it
 //

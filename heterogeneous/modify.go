@@ -17,7 +17,7 @@ const attempts = 10
 // It cannot remove properties; only Replace does. change may run several times; if it returns an error, Modify returns it and
 // writes nothing.
 //
-// If the entity's repository has patterns, or the entity is of an older version, Modify changes it through the repository,
+// If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the repository,
 // which also writes its patterns. Then the bag has the properties of the current version, and change cannot add others. An
 // entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows of it in
 // its partition. Lists, and copies in other partitions, cannot be recognized from the row and are not updated.
@@ -82,7 +82,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 
 // Delete deletes an entity that was read by the registry or by the repository of its type, under its ETag. It uses the
 // repository. An entity of an unknown type is deleted as a single row; this is tables.ErrInvalid if a repository stores
-// further rows of it. Requests: 1, and 1 more for an entity that the registry has read and whose repository has patterns.
+// further rows of it. Requests: 2; 1 for an entity that its repository has read, or of an unknown type.
 func (r *Registry) Delete(ctx context.Context, v any) error {
 	if bag, ok := v.(*tables.Entity); ok && bag != nil {
 		return r.table.Entities().Delete(ctx, bag)

@@ -51,7 +51,7 @@ type Page struct {
 }
 
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Requests: 1, and 1 for
-// each entity that its repository must read.
+// each entity that its repository must read, 2 if it is stored in several rows.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
 		return Page{}, tables.Wiringf("Query", "", "the query is the zero value; make it with Registry.Query")
@@ -68,7 +68,7 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 // if its type or version is unknown. For a row that does not fit its type it yields tables.ErrGarbled, after the entities of the row's
 // page, and the loop can continue; any other error is yielded once, as the last element. Write a value through the repository of its type.
 // That repository itself reads an entity that is stored in several rows, or whose properties a pattern rewrites. Requests: 1 for each page
-// of at most 1,000 rows, and 1 for each entity that its repository must read.
+// of at most 1,000 rows, and 1 for each entity that its repository must read, 2 if it is stored in several rows.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for page := (Page{}); ; {
@@ -94,8 +94,8 @@ func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	}
 }
 
-// Get reads one entity of any type, as Query.All yields it. It returns tables.ErrNotFound if there is none. Requests: 1, or
-// 2 if its repository must read it.
+// Get reads one entity of any type, as Query.All yields it. It returns tables.ErrNotFound if there is none. Requests: 1; 2 if
+// its repository must read it, 3 if it is stored in several rows.
 func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	v, err := r.rows.Get(ctx, key)
 	if err != nil {

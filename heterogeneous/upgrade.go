@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write. It
-// also adds EntityType to entities without it. Those of a partition are written in change sets; an entity for which a set is
+// Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write. If
+// Schema.Rows is set and the type has no steps, it also adds EntityType to entities without it. Those of a partition are written in change sets; an entity for which a set is
 // refused is written alone, so that one that is changed all the time delays only itself. You can interrupt Upgrade at any time
 // and run it again, or resume it with JobOptions.Resume.
 //

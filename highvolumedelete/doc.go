@@ -5,9 +5,9 @@
 //
 // Login requests, a table for each day, with a retention mark at 23 June:
 //
-//	LoginsD20140623   PartitionKey=june  RowKey=at_635390814320000000  ...   the oldest day that is kept
+//	LoginsD20140623   PartitionKey=june  RowKey=at_0635390814320000000  ...   the oldest day that is kept
 //	...
-//	LoginsD20140822   PartitionKey=june  RowKey=at_635442654320000000  ...   today
+//	LoginsD20140822   PartitionKey=june  RowKey=at_0635442654320000000  ...   today
 //	LoginsRetention   PartitionKey=mark  RowKey=D  Before=D20140623
 //
 // A table is named by Schema.Name, a letter for the unit, and the date at which the period begins: H2014082200,
@@ -40,19 +40,19 @@
 //     that the service accepts was sent before Drop lists the tables. An insert that takes longer, for example because
 //     the SDK repeats it, may still be accepted; its row is then dropped with the table.
 //
-// Drop never drops the table of the present period (by the clock of its own machine) or of a later one, nor any table
-// at or above the mark. It drops the tables below the mark one after the other, oldest first.
+// Drop does not move the mark beyond the present period (by the clock of its own machine), and drops no table at or
+// above the mark. It drops the tables below the mark one after the other, oldest first.
 //
 // # Crashes
 //
-// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that still exist, and the next Drop, with
-// any time, drops all tables below the mark. If it dies before that, nothing has changed. A writer that dies after it has created a table
+// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that still exist, and the next Drop,
+// also with an earlier time, drops all tables below the mark. If it dies before that, no period has changed. A writer that dies after it has created a table
 // leaves an empty table, which is dropped with its period. Do not delete the control table: without the mark, late writers create dropped
 // periods again, as far back as Schema.Late allows.
 //
-// If the first attempt of an Insert got no response and the next one finds no table, any error but ErrLate is also
-// tables.ErrUnknownOutcome, even if this writer may not create tables: the first attempt may still arrive after another
-// writer has created the table.
+// If the first attempt of an Insert got no response and the next one finds no table, the first attempt may still arrive
+// after another writer has created the table. An error that does not exclude this is also tables.ErrUnknownOutcome, even
+// if this writer may not create tables. ErrLate, and refusals such as tables.ErrExists and tables.ErrInvalid, exclude it.
 //
 // # Requests
 //
@@ -63,8 +63,10 @@
 //	Get, Replace, Delete                    1
 //	Prepare                                 2 for each period
 //	Drop                                    1 for each table; 2 for the mark, 1 to list; the very first 2 more
-//	Drop, dry                               2; with Count 1 for each 1,000 rows more
-//	Between                                 1 for each page; 1 for a period without a table; 1 to list the tables if a bound is missing
+//	Drop, dry                               2; with Count 1 more for each 1,000 rows of a table
+//	Between                                 1 for each page of a period and partition; at most 1 for each partition of a period
+//	                                        without a table; 1 for each 1,000 tables to list them, if a bound is missing or there
+//	                                        are more than 100 periods
 //	List                                    1 for each 1,000 tables
 //
 // # When not to use it

@@ -40,8 +40,8 @@ const (
 // are tables.ErrInvalid. Otherwise each period is read completely, up to Limit entities, and sorted. If the clock of Schema.Location went
 // back over midnight between two periods, as in Newfoundland until 2011, both are read and sorted together.
 //
-// Requests: for each period and partition 1 for each page; 1 for a period without a table; 1 more to list the tables if a bound is missing
-// or there are more than 100 periods.
+// Requests: for each period and partition 1 for each page; at most 1 for each partition of a period without a table; 1 more for each
+// 1,000 tables to list them, if a bound is missing or there are more than 100 periods.
 func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
 	ctx = telemetry.ExpectMissing(ctx)
 	if options == nil {

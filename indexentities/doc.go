@@ -29,7 +29,7 @@
 //
 // # Guarantee
 //
-// NewInPartition: a reader never sees a list that differs from its entities. Each write of an entity also writes the rows to
+// NewInPartition: lists and entities of a partition never differ. Each write of an entity also writes the rows to
 // which it adds its key or from which it removes it, under the ETags with which it read them. If a concurrent writer has
 // changed such a row, the library reads it again and repeats the change, at most Schema.MaxAttempts times (default 10). Then
 // the change returns tables.ErrConflict, with the index's name in Error.Pattern, and has written nothing. Ten attempts are

@@ -17,7 +17,7 @@
 //
 // An entry gets its time and id from its first Stamp or Append, and keeps them. If you repeat an Append with the same
 // value, or with one that was stamped, saved and read again by another process, it never makes a second entry. The
-// stamps of one Log always increase, also within one tick.
+// stamps of one Log increase, also within one tick, unless its clock is set back by a second or more.
 //
 // Latest and Between return entries in the order of their keys, newest first, and check that order. New refuses a table
 // of Azure Cosmos DB, whose queries have no order.
@@ -46,8 +46,8 @@
 //	Append of an entry that exists    2
 //	Latest of up to 1,000             1, whatever the size of the partition
 //	Between                           1 for each page of at most 1,000
-//	Poll                              1 for each 1,000 entries in the window and after it
-//	Poll of a backlog of n entries    2 for each 1,000: first the keys, then the entries from the oldest on
+//	Poll                              1 for up to 1,000 entries since the start of the window
+//	Poll of more                      2 for each 1,000: first the keys, then the entries from the oldest on
 //	Stamp, Cursor, New, Follower      0
 //
 // Azure may cut a response short, which costs one more request. Each Poll reads the entries of the window again, until

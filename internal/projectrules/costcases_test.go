@@ -63,8 +63,8 @@ Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequ
 Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Merge", «3»,
 Get, and a Replace, Merge or Delete of what it gave |  | intrapartition.TestRequestCounts | {"read through a projection, and Delete", «3»,
 # Indexes across partitions, and messages
-Insert, Replace, Delete | changed copy=2, step.reads=0, step.stay=2, step.come=0, remove=0 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … own += «step.stay + step.come + remove + 1»
-Insert, Replace, Delete | changed copy=3, step.reads=0, step.stay=1, step.come=1, step.gone=1, remove=1 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … remove := step.gone … own += «step.stay + step.come + remove + 1»
+Insert, Replace, Delete | copy=2, step.reads=0, step.stay=2, step.come=0, remove=0 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … own += «step.stay + step.come + remove + 1»
+Insert, Replace, Delete | copy=3, step.reads=0, step.stay=1, step.come=1, step.gone=1, remove=1 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … remove := step.gone … own += «step.stay + step.come + remove + 1»
 the same with Unique | without=7, new key=1, key that goes=1, step.reads=0, step.stay=1, step.come=1, remove=3 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2» … own += «step.come» … remove = 3 * step.gone … own += «step.stay + step.come + remove + 1»
 the same with Async | step.reads=0 | interpartition.TestRequestCounts | own := «step.reads + 1 + 2»
 Upsert, or Replace of what was read through the index |  | interpartition.TestRequestCounts | {"Upsert", none, func(*employee) error { return c.repo.Upsert(ctx, jones()) }, 0, 2, 2, «1»},

@@ -10,8 +10,8 @@ import (
 )
 
 // Implementation has the functions that a repository calls for a pattern. Set the functions that the pattern
-// needs, and leave the others nil. Patterns do not write: they contribute to the plan of each change, and the
-// repository commits the plan.
+// needs, and leave the others nil. Patterns do not write rows of the entity's partition themselves: they contribute to the
+// plan of each change, and the repository commits the plan.
 //
 // The order of writing is: intent, type and version, moving out large values, encryption, layout, rows. Reading
 // reverses it. The order in which patterns are given to NewRepository does not matter. The functions may be called
