@@ -60,9 +60,19 @@ func TestEntityVerbs(t *testing.T) {
 	harness.WantKind(t, err, tables.ErrNotFound)
 	harness.WantKind(t, bags.DeleteUnconditional(ctx, e.Key), tables.ErrNotFound)
 	harness.WantKind(t, bags.MergeUnconditional(ctx, e), tables.ErrNotFound)
+	harness.WantKind(t, bags.ReplaceUnconditional(ctx, e), tables.ErrNotFound)
 	if err := bags.Upsert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
+	for verb, overwrite := range map[string]func(context.Context, *tables.Entity) error{"merge": bags.MergeUnconditional, "replace": bags.ReplaceUnconditional} {
+		overtaken := stale.Clone() // with an ETag of before
+		overtaken.Set("Name", tables.String(verb))
+		harness.Check(t, overwrite(ctx, overtaken))
+		if got := harness.Must[*tables.Entity](t)(bags.Get(ctx, e.Key)); got.Get("Name") != tables.String(verb) {
+			t.Errorf("after an unconditional %s: %#v", verb, got)
+		}
+	}
+	harness.Check(t, bags.DeleteUnconditional(ctx, e.Key))
 }
 
 func TestTransaction(t *testing.T) {
