@@ -44,7 +44,7 @@ func NewStreamBytes(data []byte, options *StreamOptions) Stream {
 }
 
 // NewStreamFunc makes a Stream that reads what open returns, such as an opened file. open is called once for each
-// attempt to write the entity, and once more if the length is not known, to find out whether the value is short. The
+// attempt to write the entity, and once more if the length is not known, or at most Options.Threshold, to find out whether the value is short. The
 // Stream closes the readers.
 func NewStreamFunc(open func() (io.ReadCloser, error), options *StreamOptions) Stream {
 	if open == nil {
@@ -120,12 +120,13 @@ func (s Stream) ContentType() string {
 func (s Stream) InBlob() bool { return s.c != nil && s.c.ptr != nil }
 
 // Open reads the whole value, with 1 request, and checks its length and SHA-256: a wrong or incomplete value ends with
-// an error, never with io.EOF. tables.ErrConflict means that the entity has been changed since it was read.
+// an error, never with io.EOF. tables.ErrConflict means that the entity has been changed since it was read, or that the
+// blob is lost.
 func (s Stream) Open(ctx context.Context) (io.ReadCloser, error) { return s.OpenRange(ctx, 0, -1) }
 
 // OpenRange reads n bytes from offset on, or all remaining ones if n is negative. It checks that the range comes from
 // the blob that the entity points at. It cannot check the bytes themselves, because the hash covers only the whole
-// value. Requests: 1, none for an empty range.
+// value; those of a sealed value are authenticated. Requests: 1, none for an empty range; for a range of a sealed value 2.
 func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, error) {
 	return s.openRange(ctx, "Open", offset, n)
 }

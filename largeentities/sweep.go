@@ -44,7 +44,7 @@ type SweepReport struct {
 	Referenced int // an entity points at them
 	Held       int // only a copy of an entity in another partition points at them; its intent waits for a worker, or is poison
 	Deleted    int
-	Bytes      int64 // number of deleted blobs
+	Bytes      int64 // size of the deleted blobs together
 	Foreign    int   // not written by this package for an entity of this table; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
 	Failed     int   // their entities could not be read; LastFailure is the last error
@@ -73,7 +73,8 @@ type SweepReport struct {
 // such copies.
 //
 // You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
-// blob is older than Grace, 1 for each deleted blob.
+// blob is older than Grace, 1 for each deleted blob; if the entity has copies in other partitions, 1 more for each blob
+// that it does not point at, and 1 for each copy.
 func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
