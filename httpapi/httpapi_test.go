@@ -45,7 +45,7 @@ func TestProblems(t *testing.T) {
 		{tables.ErrInvalid, 400, 400, "invalid", ""}, {tables.ErrUnknownOutcome, 504, 504, "unknown-outcome", ""}, {tables.ErrUnavailable, 503, 503, "unavailable", "2"},
 		{tables.ErrBeingDeleted, 503, 503, "being-deleted", "40"}, {tables.ErrMissingResource, 500, 500, "internal", ""}, {tables.ErrDenied, 500, 500, "internal", ""},
 		{tables.ErrWiring, 500, 500, "internal", ""}, {tables.ErrTableScan, 500, 500, "internal", ""}, {tables.ErrGarbled, 500, 500, "internal", ""}, {nil, 500, 500, "internal", ""},
-		{context.Canceled, 503, 503, "interrupted", "2"}, {context.DeadlineExceeded, 503, 503, "interrupted", "2"}, {&net.OpError{Op: "read", Err: secret}, 503, 503, "interrupted", "2"},
+		{context.Canceled, 503, 503, "interrupted", "2"}, {context.DeadlineExceeded, 503, 503, "interrupted", "2"}, {&net.OpError{Op: "read", Err: secret}, 500, 500, "internal", ""},
 	} {
 		err := error(&tables.Error{Op: "Insert", Table: "Employees", Key: tables.Key{Partition: "june", Row: "secret"}, Pattern: "email", Kind: tables.KindOf(c.err), Err: errors.Join(secret, c.err)})
 		err = fmt.Errorf("handler of june: %w", err)
@@ -94,7 +94,7 @@ func TestInterrupted(t *testing.T) {
 	}{
 		{file, 500, "internal", 0}, {syscall.ETIMEDOUT, 500, "internal", 0}, {webhook, 500, "internal", 0}, {refused, 500, "internal", 0}, {os.ErrDeadlineExceeded, 500, "internal", 0},
 		{of(nil, file), 500, "internal", 0}, {of(nil, nil), 500, "internal", 0}, {fmt.Errorf("%w, then %w", of(nil, errors.New("x")), webhook), 500, "internal", 0},
-		{of(nil, webhook), 503, "interrupted", 2 * time.Second}, {of(nil, refused), 503, "interrupted", 2 * time.Second}, {of(nil, os.ErrDeadlineExceeded), 503, "interrupted", 2 * time.Second},
+		{of(nil, webhook), 500, "internal", 0}, {of(nil, refused), 500, "internal", 0}, {of(tables.ErrUnavailable, refused), 503, "unavailable", 2 * time.Second},
 		{of(nil, context.Canceled), 503, "interrupted", 2 * time.Second}, {of(nil, &url.Error{Err: context.DeadlineExceeded}), 503, "interrupted", 2 * time.Second},
 		{of(tables.ErrUnknownOutcome, context.Canceled), 504, "unknown-outcome", 0}, {of(tables.ErrDenied, webhook), 500, "internal", 0},
 		{context.Canceled, 503, "interrupted", 0}, {fmt.Errorf("template: %w", context.DeadlineExceeded), 503, "interrupted", 0},

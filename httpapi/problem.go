@@ -2,18 +2,16 @@ package httpapi
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -99,7 +97,7 @@ func meaningOf(err error, conditional bool) meaning {
 		switch {
 		case isInterrupted(err):
 			return meaning{503, "interrupted", "The request was not completed. Repeat it later.", unavailableDelay}
-		case isContext(err):
+		case wire.HasEnded(err):
 			return meaning{503, "interrupted", "The request was not completed. Read the resource before you repeat it.", 0}
 		}
 	}
@@ -119,33 +117,18 @@ func meaningOfState(kind error, conditional bool) meaning {
 	return meaning{409, "conflict", "Another request has changed the resource meanwhile. The request was not completed. Read the resource again, and repeat the request.", 0}
 }
 
-// isInterrupted reports whether an error without a kind is one of this library that a context or the transport has caused. Errors of
-// other packages do not count: a webhook may fail after a write, and a file may be missing at each repetition.
+// isInterrupted reports whether an error without a kind is one of this library that an ended context has caused, so that nothing was
+// changed. Errors of other packages do not count: a webhook may fail after a write.
 func isInterrupted(err error) bool {
 	e, ok := errors.AsType[*tables.Error](err)
-	if !ok || e.Err == nil {
-		return false
-	}
-	if isContext(e.Err) {
-		return true
-	}
-	var transport net.Error
-	if !errors.As(e.Err, &transport) {
-		return false
-	}
-	_, bare := transport.(syscall.Errno) // the cause of an *fs.PathError; errors of the network wrap it in a net.Error of their own
-	return !bare
-}
-
-func isContext(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return ok && wire.HasEnded(e.Err)
 }
 
 // Status returns the status of an error: 404 for tables.ErrNotFound, 409 for ErrExists, ErrDuplicate and ErrConflict, 422 for
 // ErrMissingReference, 413 for ErrTooLarge and *http.MaxBytesError, 400 for ErrInvalid, 504 for ErrUnknownOutcome, 503 for ErrUnavailable,
-// ErrBeingDeleted, an ended context and a failure of the transport, 412 and 428 for the preconditions of this package, and 500 for all
+// ErrBeingDeleted and an ended context, 412 and 428 for the preconditions of this package, and 500 for all
 // others: what no caller can correct, such as ErrWiring, ErrDenied (the credential of the service, not of the caller), ErrGarbled and
-// errors of other packages, also of their transports. It is 200 for nil.
+// errors of other packages. It is 200 for nil.
 func Status(err error) int {
 	if err == nil {
 		return http.StatusOK

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -182,7 +183,7 @@ func (x *index[T]) failed(op string, err error) error {
 	}
 	var e *tables.Error
 	if !errors.As(err, &e) {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if wire.HasEnded(err) {
 			return err
 		}
 		return &tables.Error{Op: op, Pattern: x.definition.Name, Kind: tables.ErrInvalid, Err: err}

@@ -80,7 +80,7 @@ func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenP
 // under an ETag stays wrong as long as it has that ETag, so a delayed delete is harmless.
 func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	if errors.Is(f.Err, errNoTerm) {
-		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Err: errNoTerm}
+		return &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: f.Entity, Pattern: f.Pattern, Kind: tables.ErrConflict, Err: errNoTerm}
 	}
 	table := v.areas[f.site.area].table
 	var operations []engine.Operation

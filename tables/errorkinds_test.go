@@ -38,6 +38,7 @@ func TestErrorKinds(t *testing.T) {
 		{503, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {500, "OperationTimedOut", tables.ErrUnavailable, tables.ErrUnknownOutcome},
 		{500, "", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {408, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
 		{502, "", tables.ErrUnavailable, tables.ErrUnknownOutcome}, {504, "", tables.ErrUnavailable, tables.ErrUnknownOutcome},
+		{406, "", tables.ErrGarbled, tables.ErrGarbled}, {410, "Gone", tables.ErrGarbled, tables.ErrGarbled}, {411, "MissingContentLengthHeader", tables.ErrGarbled, tables.ErrGarbled},
 	} {
 		table := harness.InProcess(t, refusingAll(c.status, c.code)).Table("Contoso")
 		x := table.NewTransaction()

@@ -1,7 +1,7 @@
 package tables
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,9 +18,8 @@ import (
 )
 
 // The kinds of errors, for errors.Is. The set is closed, and an *Error is of one kind at most: errors.Is is true for one of these and
-// false for all others, whatever the causes are. An *Error without a kind reports that the caller's context has ended or that the
-// transport failed before anything was applied, or that the service refused the request with a status that stands for none of the kinds,
-// such as 406. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
+// false for all others, whatever the causes are. An *Error without a kind reports that the caller's context has ended, or contains an error
+// of a function or a policy of the caller. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
 // Errors that other packages add, such as logtail.ErrOutsideWindow, are causes that refine one of these kinds.
 //
 // context.Canceled and context.DeadlineExceeded are causes, not kinds, and errors.Is finds them beside the kind. A write whose context
@@ -53,11 +52,11 @@ var (
 	ErrMissingResource = kinds.ErrMissingResource
 	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for about 40 seconds, or longer.
 	ErrBeingDeleted = kinds.ErrBeingDeleted
-	// ErrDenied: the credential does not allow the operation, or has expired.
+	// ErrDenied: the credential does not allow the operation, has expired, or gave no token.
 	ErrDenied = kinds.ErrDenied
-	// ErrUnavailable: the service was busy or down in all attempts; nothing was applied. Repeat the operation later.
+	// ErrUnavailable: the service was busy, down or unreachable in all attempts; nothing was applied. Repeat the operation later.
 	ErrUnavailable = kinds.ErrUnavailable
-	// ErrGarbled: a response of the service, or a stored row, cannot be understood.
+	// ErrGarbled: a response, or a stored row, cannot be understood, or the response has a status that the service does not send.
 	ErrGarbled = kinds.ErrGarbled
 )
 
@@ -212,7 +211,7 @@ func explain(err error) telemetry.Reason {
 	switch {
 	case kind != nil && outcomes[kind] != "":
 		r.Outcome = outcomes[kind]
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case wire.HasEnded(err):
 		r.Outcome = "cancelled"
 	}
 	return r
@@ -228,8 +227,6 @@ func failure(op, table string, key Key, err error) error {
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		e.Code, e.Kind = response.ErrorCode, refusals.OfTable(response.StatusCode, response.ErrorCode)
 	}
-	if errors.Is(err, wire.ErrGarbled) {
-		e.Kind = ErrGarbled
-	}
+	e.Kind = cmp.Or(refusals.WithoutResponse(err), e.Kind) // a response can be garbled and yet have a status
 	return e
 }

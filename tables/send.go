@@ -3,7 +3,6 @@ package tables
 import (
 	"context"
 	"errors"
-	"net"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -58,15 +57,10 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	return body, enc.marked, nil
 }
 
-// writeFailure is failure for a write. If the request was never sent, the write was certainly not applied.
+// writeFailure is failure for a write. The caller replaces its kind by ErrUnknownOutcome if the write may have been applied.
 func writeFailure(err error, key Key) *Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return Invalid("", err)
 	}
-	e := asError(failure("", "", key, err))
-	var dial *net.OpError
-	if e.Kind == nil && errors.As(err, &dial) && dial.Op == "dial" {
-		e.Kind = ErrUnavailable
-	}
-	return e
+	return asError(failure("", "", key, err))
 }

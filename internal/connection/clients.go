@@ -32,6 +32,7 @@ func Token(credential azcore.TokenCredential) (c Credential, ok bool) {
 	if fields.IsNil(credential) {
 		return c, false
 	}
+	credential = wire.Tokens{Credential: credential}
 	return Credential{
 		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
 			return aztables.NewServiceClient(u, credential, o)

@@ -1,15 +1,35 @@
-// Package refusal maps the status and the error code of a service's response to a kind of error.
+// Package refusal maps a failed request to a kind of error: the status and the error code of the service's response, or, if there was no
+// response, the reason for that.
 package refusal
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
 
-// Kinds holds the errors that the caller uses as kinds. OfTable and OfService return one of them.
+	"github.com/tablepatterns/tablepatterns/internal/wire"
+)
+
+// Kinds holds the kinds of errors of package tables, which imports this package and so cannot be imported here.
 type Kinds struct {
 	NotFound, Exists, Conflict, TooLarge, Invalid, MissingResource, BeingDeleted, Denied, Unavailable, Garbled error
 }
 
-// OfTable returns the kind for status and code of a response of the table service; nil if no kind corresponds
-// to them.
+// WithoutResponse returns the kind of an error that contains no response of a service. It returns nil if the error is from the caller: the
+// caller's context has ended, or a policy of the caller failed. The request must be one that did not change anything, or the caller of
+// WithoutResponse must replace Unavailable by the kind for an unknown outcome.
+func (k *Kinds) WithoutResponse(err error) error {
+	switch {
+	case errors.Is(err, wire.ErrGarbled):
+		return k.Garbled
+	case wire.NoToken(err):
+		return k.Denied
+	case wire.Unreachable(err):
+		return k.Unavailable
+	}
+	return nil
+}
+
+// OfTable returns the kind for status and code of a response of the table service.
 func (k *Kinds) OfTable(status int, code string) error {
 	if kind := k.ofResource(code); kind != nil {
 		return kind
@@ -47,7 +67,8 @@ func (k *Kinds) ofResource(code string) error {
 	return nil
 }
 
-// ofAny translates the responses that have the same meaning for all three services. It returns nil for any other response.
+// ofAny translates the responses that have the same meaning for all three services. The services do not send other statuses, so any other
+// response comes from a proxy, or the endpoint is not a storage service.
 func (k *Kinds) ofAny(status int, code string) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
@@ -60,7 +81,7 @@ func (k *Kinds) ofAny(status int, code string) error {
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return k.Unavailable
 	}
-	return nil
+	return k.Garbled
 }
 
 // OfService returns the kind for status and code of a response of the queue or the blob service, for which

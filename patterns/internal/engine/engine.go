@@ -3,9 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"reflect"
 	"slices"
 
@@ -169,12 +167,6 @@ func (r *Engine) newPrimary() (tables.Source, error) {
 		return r.load(ctx, r.Table, row, selected, nil)
 	})
 	return src, nil
-}
-
-// isTransport reports whether an error is from the network or a context, not from a pattern.
-func isTransport(err error) bool {
-	var transport net.Error
-	return errors.As(err, &transport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // GetPrimary implements Host.GetPrimary.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -144,7 +145,7 @@ func PatternError(p *Pattern, err, objection error) error {
 	switch e.Kind = cmp.Or(e.Kind, tables.KindOf(err)); {
 	case errors.Is(e.Kind, tables.ErrNotFound) && errors.Is(objection, tables.ErrInvalid):
 		e.Kind = tables.ErrMissingReference // the pattern looked for a row other than the entity's own
-	case e.Kind == nil && !ours && e.Code == "" && !isTransport(err):
+	case e.Kind == nil && !ours && e.Code == "" && !wire.HasEnded(err):
 		e.Kind = objection
 	}
 	return e

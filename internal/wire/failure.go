@@ -1,0 +1,59 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Unreachable reports whether the network failed, so that there was no response or only a part of one. It is false if the caller's
+// context has ended, and for an attempt that was not sent because of the caller, for example of the reader that the caller gave.
+func Unreachable(err error) bool {
+	if HasEnded(err) {
+		return false
+	}
+	if _, ok := errors.AsType[NotSent](err); ok {
+		return false
+	}
+	var network net.Error
+	if !errors.As(err, &network) {
+		return errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	_, bare := network.(syscall.Errno) // the cause of an *fs.PathError; errors of the network wrap it in a net.Error of their own
+	return !bare
+}
+
+// NoToken reports whether the credential gave no token, so that nothing was sent. It is false if the caller's context has ended.
+func NoToken(err error) bool {
+	_, ok := errors.AsType[*noToken](err)
+	return ok && !HasEnded(err)
+}
+
+// HasEnded reports whether a context has ended: it was cancelled, or its deadline passed.
+func HasEnded(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Tokens wraps a caller's credential. It marks the credential's errors for NoToken: nothing else distinguishes them from errors of the
+// caller's policies, since each kind of credential has its own types of errors.
+type Tokens struct{ Credential azcore.TokenCredential }
+
+// GetToken returns the credential's token.
+func (t Tokens) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := t.Credential.GetToken(ctx, options)
+	if err != nil {
+		err = &noToken{err}
+	}
+	return token, err
+}
+
+// noToken keeps its cause visible: the SDK does not repeat a request whose credential failed for good.
+type noToken struct{ cause error }
+
+func (e *noToken) Error() string { return "the credential gave no token: " + e.cause.Error() }
+func (e *noToken) Unwrap() error { return e.cause }
