@@ -59,7 +59,8 @@ func (s *Tables[T]) readMark(ctx context.Context) (mark, error) {
 	return m, nil
 }
 
-// learn keeps the newest mark, and drops the repositories of periods below it.
+// learn keeps the newest mark, and drops the repositories of periods below it, except those that Open could not make again: the queue of
+// intents has a repository with effects outside of the partition until the process ends.
 func (s *Tables[T]) learn(m mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *Tables[T]) learn(m mark) {
 		return // an older response that arrived late
 	}
 	s.known = m
-	for p := range s.open {
-		if m.closes(p) {
+	for p, o := range s.open {
+		if m.closes(p) && o.refused == nil && !reachesOut(o.repo) {
 			delete(s.open, p)
 		}
 	}

@@ -3,11 +3,13 @@ package highvolumedelete
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,8 +39,8 @@ type Schema[T any] struct {
 	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
 	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
-	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request, and
-	// is called once for each table in use.
+	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It
+	// is called once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the partition.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
 	// Late is how long after the end of its period an entity is accepted; 0 means as long as the period is not below
 	// the retention mark, and a negative value not at all. If times are in whole seconds, allow some seconds.
@@ -161,6 +163,12 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 type opened[T any] struct {
 	repo    *patterns.Repository[T]
 	refused error
+}
+
+// reachesOut reports whether patterns of a repository have effects outside of the entity's partition. staysWithin has refused those with
+// OutsideKeys.
+func reachesOut[T any](repo *patterns.Repository[T]) bool {
+	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p driver.Implementation[T]) bool { return p.Outside != nil })
 }
 
 // staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. It refuses every pattern

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/highvolumedelete"
 	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
@@ -62,5 +63,41 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 				t.Errorf("%d requests", requests.Count())
 			}
 		})
+	}
+}
+
+// TestDroppedPeriodWithIntents: the queue of intents has the repository of a period until the process ends, so that it cannot be made a
+// second time. Nevertheless an entity of a dropped period is not found or late, and reads skip the period.
+func TestDroppedPeriodWithIntents(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Simulator(t, nil)
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "logins", nil))
+	schema := schemaOf("Logins", func() time.Time { return noon })
+	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
+		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
+			interpartition.NewIndex("address", func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }, nil))
+	}
+	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))
+	harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))
+	old, today := &login{User: "june", At: noon.AddDate(0, 0, -3), Address: "::1"}, &login{User: "june", At: noon.Add(-time.Hour), Address: "::1"}
+	harness.Check(t, store.Create(ctx), logins.Insert(ctx, old), logins.Insert(ctx, today))
+	if report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(ctx, noon, noGrace())); len(report.Tables) != 1 {
+		t.Fatalf("dropped are %v", report.Tables)
+	}
+	if _, err := logins.Get(ctx, old.At, keyOf(old)); !errors.Is(err, tables.ErrNotFound) {
+		t.Errorf("Get: %v, want ErrNotFound", err)
+	}
+	if err := logins.Insert(ctx, &login{User: "june", At: old.At, Address: "::2"}); !errors.Is(err, highvolumedelete.ErrLate) {
+		t.Errorf("Insert: %v, want ErrLate", err)
+	}
+	read := 0
+	for _, err := range logins.Between(ctx, old.At.AddDate(0, 0, -1), noon, &highvolumedelete.ReadOptions[login]{Partitions: []string{"june"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		read++
+	}
+	if read != 1 {
+		t.Errorf("%d logins were read, want 1", read)
 	}
 }
