@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -37,7 +38,7 @@ func (m *mailer) send(id, to string) {
 // answer of the other system was lost.
 func ExampleOnCommit() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(storage(), "welcome", nil)
+	store, err := patterns.NewStore(customerAccount(), "welcome", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func (x *searchIndex) put(key tables.Key, document string) {
 // the last call for an entity gets its last state, so it needs no Commit.ID.
 func ExampleOnCommit_searchIndex() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(storage(), "search", nil)
+	store, err := patterns.NewStore(customerAccount(), "search", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,4 +143,17 @@ func ExampleOnCommit_searchIndex() {
 	// Output:
 	// 2 documents
 	// 1 document: june@contoso.com
+}
+
+// customerAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func customerAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -4,30 +4,48 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+// Clerk is an employee who is found by name.
+type Clerk struct {
+	tables.Meta
+	Department string
+	ID         int
+	Name       string
+}
 
 // An index row is deleted behind the library's back. It is found, and written again. The index does not tell upper from lower case.
 func ExampleRepository_Verify() {
 	ctx := context.Background()
-	table := harness.ExampleTable("ExampleVerify")
-	byName := intrapartition.NewIndex("name", func(w *Worker) compoundkey.Part { return compoundkey.Fold(w.Name) }, nil)
-	staff, err := patterns.NewRepository(table, patterns.Schema[Worker]{
-		Key: func(w *Worker) tables.Key {
-			return tables.Key{Partition: w.Department, Row: compoundkey.Join("id", compoundkey.Int(w.ID, 6))}
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	table := account.Table("Clerks")
+	if err := table.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+	byName := intrapartition.NewIndex("name", func(c *Clerk) compoundkey.Part { return compoundkey.Fold(c.Name) }, nil)
+	staff, err := patterns.NewRepository(table, patterns.Schema[Clerk]{
+		Key: func(c *Clerk) tables.Key {
+			return tables.Key{Partition: c.Department, Row: compoundkey.Join("id", compoundkey.Int(c.ID, 6))}
 		},
 		Rows: compoundkey.Starting("id"),
 	}, byName)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := staff.Insert(ctx, &Worker{Department: "Sales", ID: 223, Name: "June", Hired: time.Date(2014, 8, 22, 0, 0, 0, 0, time.UTC)}); err != nil {
+	if err := staff.Insert(ctx, &Clerk{Department: "Sales", ID: 223, Name: "June"}); err != nil {
 		log.Fatal(err)
 	}
 	if err := table.Entities().DeleteUnconditional(ctx, tables.Key{Partition: "Sales", Row: "name_june"}); err != nil {
@@ -46,11 +64,11 @@ func ExampleRepository_Verify() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Repaired, "repaired")
-	w, err := byName.Get(ctx, "Sales", compoundkey.Fold("JUNE"))
+	june, err := byName.Get(ctx, "Sales", compoundkey.Fold("JUNE"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(w.ID)
+	fmt.Println(june.ID)
 	// Output:
 	// missing name name_june
 	// 1 read, 1 found

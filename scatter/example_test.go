@@ -83,6 +83,20 @@ func Example() {
 	// 09:01:06 6 event_006
 }
 
+// access is an employee's access to something, as in the guide.
+type access struct {
+	tables.Meta
+	Department string
+	Employee   int
+	At         time.Time
+	ID         int
+	Resource   string
+}
+
+func (a *access) row() string {
+	return compoundkey.Join("access", compoundkey.Time(a.At), compoundkey.Int(a.ID, 8))
+}
+
 // A program that logs for the employees of a department spreads by them, as the guide does: what one of them did is one query.
 func ExampleNewNatural() {
 	ctx := context.Background()

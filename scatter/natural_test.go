@@ -14,22 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// access is an employee's access to something, as in the guide.
-type access struct {
-	tables.Meta
-	Department string
-	Employee   int
-	At         time.Time
-	ID         int
-	Resource   string
-}
-
 func natural(department string, employee int) compoundkey.Part {
 	return compoundkey.Tuple(compoundkey.String(department), compoundkey.Int(employee, 6))
-}
-
-func (a *access) row() string {
-	return compoundkey.Join("access", compoundkey.Time(a.At), compoundkey.Int(a.ID, 8))
 }
 
 func naturals(t testing.TB, s *storagetest.Service, options *scatter.Options) *scatter.Natural[access] {

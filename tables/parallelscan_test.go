@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log"
 	"net/http"
 	"slices"
 	"testing"
@@ -175,29 +174,4 @@ func TestAllParallelResumes(t *testing.T) {
 			t.Errorf("%q, %v, want %q", got, err, one)
 		}
 	}
-}
-
-func ExampleQuery_AllParallel() {
-	ctx := context.Background()
-	employees := harness.ExampleAccount().Table("Employees").Entities()
-	if err := employees.Table().Create(ctx); err != nil {
-		log.Fatal(err)
-	}
-	if _, err := employees.BulkNonAtomic(ctx, spreadRows(5000, false), nil); err != nil {
-		log.Fatal(err)
-	}
-
-	token := "" // of the run before
-	n := 0
-	for _, err := range employees.Query().AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{
-		Unordered: true, Resume: token, Progress: func(r tables.Report) { token = r.Resume },
-	}) {
-		if err != nil {
-			fmt.Println(err) // continue from token
-			return
-		}
-		n++
-	}
-	fmt.Println(n)
-	// Output: 5000
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/eventual/archive"
-	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/relationships"
+	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -49,7 +49,7 @@ func openOrders(table *tables.Table, attached func(orders *patterns.Repository[O
 // An order is archived with its lines: one transaction inserts all of them in the archive, and one deletes them.
 func ExampleAlong() {
 	ctx := context.Background()
-	store, err := patterns.NewStore(harness.ExampleAccount(), "order-archive", nil)
+	store, err := patterns.NewStore(orderAccount(), "order-archive", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -105,4 +105,17 @@ func ExampleAlong() {
 	// archived with 2 lines
 	// bolt
 	// nut
+}
+
+// orderAccount returns an account on a new simulator in memory. A program calls tables.NewAccount or tables.NewAccountFromEnv.
+func orderAccount() *tables.Account {
+	service, err := storagetest.NewSimulator(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	account, err := tables.NewAccountFromConnectionString(service.ConnectionString, &tables.AccountOptions{ClientOptions: service.ClientOptions})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return account
 }

@@ -24,7 +24,14 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// TestNewcomer runs what newcomers copy, in a module of its own: the programs on the pages and the first example of each package.
+// pasted are the examples, as directory and name, that TestNewcomer runs beside the first one of each package: they need the most types
+// and functions of their files.
+var pasted = map[string]bool{
+	"eventual OnCommit": true, "eventual OnCommit_searchIndex": true, "eventual/archive Along": true, "eventual/archive ToFiles": true,
+	"patterns Repository_Verify": true, "scatter NewNatural": true, "tables Query_AllParallel": true,
+}
+
+// TestNewcomer runs what newcomers copy, in a module of its own: the programs on the pages, the first example of each package, and pasted.
 func TestNewcomer(t *testing.T) {
 	readme := pagePrograms("readme", read(t, "README.md"))
 	pages, err := filepath.Glob(filepath.Join(root, "docs/tutorial/[1-9]-*.md"))
@@ -43,19 +50,31 @@ func TestNewcomer(t *testing.T) {
 	programs = append(programs, program{"simulator", read(t, "examples/tutorial/simulator/main.go")})
 
 	fset := token.NewFileSet()
-	outputs := map[string]string{}
+	outputs, missing := map[string]string{}, maps.Clone(pasted)
 	for _, dir := range publicPackages(t) {
 		example, err := presented(fset, filepath.Join(root, dir))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := playable(fset, dir, example)
-		if err != nil {
-			t.Error(err)
-			continue
+		chosen := []*doc.Example{example}
+		for _, other := range allExamples(t, fset, dir) {
+			if pasted[dir+" "+other.Name] {
+				chosen = append(chosen, other)
+				delete(missing, dir+" "+other.Name)
+			}
 		}
-		programs = append(programs, p)
-		outputs[p.name] = example.Output
+		for _, example := range chosen {
+			p, err := playable(fset, dir, example)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			programs = append(programs, p)
+			outputs[p.name] = example.Output
+		}
+	}
+	for id := range missing {
+		t.Error("there is no example", id)
 	}
 	for name, text := range map[string]string{"README.md": read(t, "README.md"), pages[0]: read(t, "docs/tutorial/"+filepath.Base(pages[0]))} {
 		if commands := strings.Join(codeBlocks(text, "sh"), ""); !strings.Contains(commands, "go mod init ") || !strings.Contains(commands, "go mod tidy") {
@@ -244,36 +263,17 @@ func serve(t *testing.T, runner, connection string, expect func(block int, got s
 	}
 }
 
-// sharing are the examples, as directory and name, that pkg.go.dev shows without what they share with tests of their package.
-var sharing = map[string]bool{
-	"eventual OnCommit": true, "eventual OnCommit_searchIndex": true, // the account of example_test.go
-	"eventual/archive Along": true, "eventual/archive ToFiles": true, "patterns Repository_Verify": true,
-	"scatter NewNatural": true, "tables Query_AllParallel": true,
-}
-
-// TestExamplesStandAlone holds that all other examples can be copied as they are, with the types that they use.
+// TestExamplesStandAlone holds that every example can be copied as it is, with the types that it uses.
 func TestExamplesStandAlone(t *testing.T) {
 	fset := token.NewFileSet()
-	n, unused := 0, maps.Clone(sharing)
+	n := 0
 	for _, dir := range publicPackages(t) {
-		names, examples, err := testExamples(fset, filepath.Join(root, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			for _, example := range examples[name] {
-				n++
-				id := dir + " " + example.Name
-				if err := standsAlone(dir, example); err != nil && !sharing[id] {
-					t.Error(err)
-				} else if err != nil {
-					delete(unused, id)
-				}
+		for _, example := range allExamples(t, fset, dir) {
+			n++
+			if err := standsAlone(dir, example); err != nil {
+				t.Error(err)
 			}
 		}
-	}
-	for id := range unused {
-		t.Error(id, "is listed as an example that shares declarations, and does not")
 	}
 	if n < 90 {
 		t.Errorf("found %d examples, want at least 90", n)

@@ -81,6 +81,19 @@ func testExamples(fset *token.FileSet, dir string) (files []string, examples map
 	return names, examples, err
 }
 
+// allExamples are the examples of all files of a package.
+func allExamples(t *testing.T, fset *token.FileSet, dir string) (all []*doc.Example) {
+	t.Helper()
+	names, examples, err := testExamples(fset, filepath.Join(root, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		all = append(all, examples[name]...)
+	}
+	return all
+}
+
 // presented returns the example of a package that its page on pkg.go.dev shows first: the package's own, or else the first of
 // example_test.go. It is nil without one.
 func presented(fset *token.FileSet, dir string) (*doc.Example, error) {
@@ -130,7 +143,7 @@ func playable(fset *token.FileSet, dir string, example *doc.Example) (program, e
 	if err := format.Node(&text, fset, example.Play); err != nil {
 		return program{}, err
 	}
-	return program{"example" + strings.ReplaceAll(dir, "/", ""), text.String()}, nil
+	return program{"example" + strings.NewReplacer("/", "", "_", "").Replace(dir+example.Name), text.String()}, nil
 }
 
 // importsOf lists the imports in the declarations of a file. The Imports of a file that go/doc made are empty.
