@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -57,107 +56,68 @@ func (t *tracer) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// program has what the commands use.
-type program struct {
-	tracer    *tracer
-	store     *patterns.Store
-	employees *patterns.Repository[Employee]
-	byEmail   *interpartition.Index[Employee]
-}
-
-func open() (p *program, err error) {
-	p = &program{tracer: &tracer{}}
-	options := &tables.AccountOptions{}
-	options.ClientOptions.PerRetryPolicies = []policy.Policy{p.tracer}
-	account, err := tables.NewAccountFromEnv(options)
-	if err != nil {
-		return nil, err
-	}
-	intents := eventual.QueueOptions{VisibilityTimeout: 3 * time.Second} // the default, a minute, is long for a tutorial
-	p.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: intents})
-	if err != nil {
-		return nil, err
-	}
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
-	}, nil)
-	p.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
-	p.employees, err = patterns.NewRepository(p.store.Table("Employees"), patterns.Schema[Employee]{
-		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
-		Rows: compoundkey.Starting("empid"),
-	}, byName, p.byEmail)
-	return p, err
-}
-
-func main() {
-	p, err := open()
-	if err == nil {
-		err = p.run(context.Background(), strings.Join(os.Args[1:], " "))
-	}
+// check ends the program if there is an error.
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func (p *program) run(ctx context.Context, command string) error {
-	if err := p.store.Create(ctx); err != nil {
-		return err
-	}
-	verb, email, _ := strings.Cut(command, " ")
-	switch verb {
-	case "change":
-		return p.change(ctx, email)
-	case "look":
-		return p.look(ctx)
-	case "work":
-		return p.work(ctx)
-	}
-	return errors.New("give one of: change EMAIL, look, work")
-}
+func main() {
+	ctx, trace := context.Background(), &tracer{}
+	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{ClientOptions: policy.ClientOptions{PerRetryPolicies: []policy.Policy{trace}}})
+	check(err)
+	intents := eventual.QueueOptions{VisibilityTimeout: 3 * time.Second} // the default, a minute, is long for a tutorial
+	store, err := patterns.NewStore(account, "contoso", &patterns.StoreOptions{Intents: intents})
+	check(err)
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
+	}, nil)
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
+		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
+		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
+		Rows: compoundkey.Starting("empid"),
+	}, byName, byEmail)
+	check(err)
+	check(store.Create(ctx))
+	june, err := employees.Get(ctx, keyOf("Sales", 223))
+	check(err)
 
-func (p *program) change(ctx context.Context, email string) error {
-	june, err := p.employees.Get(ctx, keyOf("Sales", 223))
-	if err != nil {
-		return err
-	}
-	june.Email = email
-	p.tracer.on = true
-	return p.employees.Replace(ctx, june)
-}
-
-func (p *program) look(ctx context.Context) error {
-	june, err := p.employees.Get(ctx, keyOf("Sales", 223))
-	if err != nil {
-		return err
-	}
-	fmt.Println("employee 223 has", june.Email)
-	for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {
-		found, err := p.byEmail.Get(ctx, interpartition.Global, compoundkey.Fold(email))
-		if err == nil {
-			fmt.Println("the index finds", found.ID, "under", email)
-		} else if !errors.Is(err, tables.ErrNotFound) {
-			return err
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "change":
+		june.Email = os.Args[2]
+		trace.on = true
+		check(employees.Replace(ctx, june))
+	case len(os.Args) == 2 && os.Args[1] == "look":
+		fmt.Println("employee 223 has", june.Email)
+		for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {
+			found, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold(email))
+			if !errors.Is(err, tables.ErrNotFound) {
+				check(err)
+				fmt.Println("the index finds", found.ID, "under", email)
+			}
 		}
+		report, err := store.Verify(ctx, &patterns.JobOptions{Lag: time.Millisecond, Found: func(f patterns.Finding) error {
+			fmt.Println("Verify:", f.Kind, "in index", f.Pattern)
+			return nil
+		}})
+		check(err)
+		fmt.Println("findings:", report.Findings)
+	case len(os.Args) == 2 && os.Args[1] == "work":
+		working, stop := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { ended <- store.Run(working, &eventual.WorkerOptions{MaxPoll: time.Second}) }()
+		open := 1
+		for open > 0 {
+			time.Sleep(time.Second)
+			open, err = store.Intents().Length(ctx)
+			check(err)
+		}
+		stop()
+		check(<-ended)
+		fmt.Println("intents left:", open)
+	default:
+		log.Fatal("give one of: change EMAIL, look, work")
 	}
-	report, err := p.store.Verify(ctx, &patterns.JobOptions{Lag: time.Millisecond, Found: func(f patterns.Finding) error {
-		fmt.Println("Verify:", f.Kind, "in index", f.Pattern)
-		return nil
-	}})
-	fmt.Println("findings:", report.Findings)
-	return err
-}
-
-func (p *program) work(ctx context.Context) error {
-	working, stop := context.WithCancel(ctx)
-	ended := make(chan error)
-	go func() { ended <- p.store.Run(working, &eventual.WorkerOptions{MaxPoll: time.Second}) }()
-	open, err := p.store.Intents().Length(ctx)
-	for err == nil && open > 0 {
-		time.Sleep(time.Second)
-		open, err = p.store.Intents().Length(ctx)
-	}
-	stop()
-	fmt.Println("intents left:", open)
-	return errors.Join(err, <-ended)
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,43 +41,14 @@ type service struct {
 	metrics   *metric.ManualReader
 }
 
-func open() (s *service, err error) {
-	s = &service{metrics: metric.NewManualReader()}
-	// On Azure, set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_AUTH_MODE=login: then the credential is azidentity's DefaultAzureCredential.
-	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
-	if err != nil {
-		return nil, err
-	}
-	if s.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{CheckReady: true}); err != nil {
-		return nil, err
-	}
-	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
-		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
-	}, nil)
-	s.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
-	s.employees, err = patterns.NewRepository(s.store.Table("Employees"), patterns.Schema[Employee]{
-		Key: func(e *Employee) tables.Key {
-			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
-		},
-		Rows: compoundkey.Starting("empid"),
-	}, byName, s.byEmail)
-	return s, err
-}
+// handler is an HTTP handler that may return an error.
+type handler func(http.ResponseWriter, *http.Request) error
 
-func (s *service) routes() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /employees/{email}": s.get, "POST /employees": s.post, "GET /ready": s.ready, "GET /metrics": s.measured,
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := handle(w, r); err != nil {
-				slog.Warn("request failed", "path", r.URL.Path, "error", err) // the caller gets only a safe summary
-				httpapi.WriteError(w, r, err)
-			}
-		})
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		slog.Warn("request failed", "path", r.URL.Path, "error", err) // the caller gets only a safe summary
+		httpapi.WriteError(w, r, err)
 	}
-	return mux
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) error {
@@ -114,49 +86,64 @@ func (s *service) measured(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(all.ScopeMetrics)
 }
 
-func run(ctx context.Context, address string) error {
-	s, err := open()
+// check ends the program if there is an error.
+func check(err error) {
 	if err != nil {
-		return err
+		slog.Error("ended", "error", err)
+		os.Exit(1)
 	}
-	if err := s.store.Create(ctx); err != nil {
-		return err
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
-	slog.Info("serving", "address", listener.Addr().String())
+}
 
-	running, stop := context.WithCancel(ctx) // ends at SIGTERM, or when the worker or the server ends by itself
-	defer stop()
-	worker, served := make(chan error, 1), make(chan error, 1)
-	go func() { defer stop(); worker <- s.store.Run(running, nil) }()
-	go func() { defer stop(); served <- server.Serve(listener) }()
-	<-running.Done()
-
-	// Requests under way and the worker's messages may end; then Close waits for what the last writes still do in the background.
-	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	err = server.Shutdown(ending)
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
-	}
-	return errors.Join(err, <-worker, s.store.Close(ending))
+func open() *service {
+	s := &service{metrics: metric.NewManualReader()}
+	// On Azure, set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_AUTH_MODE=login: then the credential is azidentity's DefaultAzureCredential.
+	account, err := tables.NewAccountFromEnv(&tables.AccountOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(s.metrics))})
+	check(err)
+	s.store, err = patterns.NewStore(account, "contoso", &patterns.StoreOptions{CheckReady: true})
+	check(err)
+	byName := intrapartition.NewIndex("name", func(e *Employee) compoundkey.Part {
+		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
+	}, nil)
+	s.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
+		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+	s.employees, err = patterns.NewRepository(s.store.Table("Employees"), patterns.Schema[Employee]{
+		Key: func(e *Employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
+		},
+		Rows: compoundkey.Starting("empid"),
+	}, byName, s.byEmail)
+	check(err)
+	return s
 }
 
 func main() {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil))) // the library logs to slog.Default
-	address := os.Getenv("ADDRESS")
-	if address == "" {
-		address = "127.0.0.1:8080"
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, address); err != nil {
-		slog.Error("ended", "error", err)
-		os.Exit(1)
+	s := open()
+	check(s.store.Create(ctx))
+	mux := http.NewServeMux()
+	mux.Handle("GET /employees/{email}", handler(s.get))
+	mux.Handle("POST /employees", handler(s.post))
+	mux.Handle("GET /ready", handler(s.ready))
+	mux.Handle("GET /metrics", handler(s.measured))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8080"))
+	check(err)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	slog.Info("serving", "address", listener.Addr().String())
+
+	worker, served := make(chan error, 1), make(chan error, 1)
+	go func() { defer stop(); worker <- s.store.Run(ctx, nil) }()
+	go func() { defer stop(); served <- server.Serve(listener) }()
+	<-ctx.Done() // at SIGTERM, or when the worker or the server ends by itself
+
+	// Requests under way and the worker's messages may end; then Close waits for what the last writes still do in the background.
+	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	err = server.Shutdown(ending)
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
 	}
+	err = errors.Join(err, <-worker, s.store.Close(ending))
+	cancel()
+	check(err)
 	slog.Info("stopped")
 }
