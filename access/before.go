@@ -7,16 +7,19 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// fill ends a key that must sort above every key of package compoundkey that continues the same text. In keys made by compoundkey the next
-// character is at most U+FFFC, so stopping here omits only keys made otherwise that have U+FFFD to U+FFFF at this position. U+FFFF would
-// omit fewer still, but it is not a character, and a proxy or URL parser may refuse it.
+// fill ends a key that must sort above every key of package compoundkey that continues the same text. In a
+// key of compoundkey the next character is at most U+FFFC. So a range that ends with fill omits only keys of
+// other programs that have U+FFFD to U+FFFF at this position. U+FFFF would omit fewer still, but it is not a
+// character, and a proxy or URL parser may refuse it.
 const fill = '\uFFFD'
 
-// before returns the last key below end. The service's ranges include their end, and end must not be in the range. The keys that fill omits
-// are below end, too, but not in the range. ok is false if no key is below end.
+// before returns the last key below end. The service's ranges include their end, so a range up to end,
+// without end, must end at the key before it. The keys that fill omits are below end, too, but lie outside of
+// the resulting range. ok is false if no key is below end.
 //
-// Keys are compared by UTF-16 code units. Below p+c come p itself, and p+b+anything for every b below c. So the key
-// is p, the last legal character before c, and fill; or just p if no legal character is before c.
+// Keys are compared by UTF-16 code units. If end is p followed by the character c, the keys below end are p
+// itself, and p+b+anything for every character b below c. So the key is p, the last legal character before c,
+// and fill; or just p if no legal character is before c.
 func before(end string) (last string, ok bool) {
 	if end == "" {
 		return "", false
@@ -42,14 +45,14 @@ func legalBefore(c rune, units int) (rune, bool) {
 			return c, true
 		}
 		if c > 0xFFFF {
-			c = 0x10000 // no pair fits: on to what is before all of them
+			c = 0x10000 // no surrogate pair fits: continue with the character before all of them
 		}
 	}
 	return 0, false
 }
 
-// characterBefore is the character before c in the order of UTF-16 code units, where those above U+FFFF, being
-// surrogates, sort between U+D7FF and U+E000; -1 before the first.
+// characterBefore is the character before c in the order of UTF-16 code units, where those above U+FFFF,
+// being surrogates, sort between U+D7FF and U+E000; or -1 if c is the first character.
 func characterBefore(c rune) rune {
 	switch c {
 	case 0xE000:

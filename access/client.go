@@ -18,14 +18,15 @@ type Client struct {
 	table   *tables.Table
 }
 
-// Open opens the table of a token, which Parse reads. The options are those of the account. The zero Token is
-// tables.ErrWiring. It makes no request.
+// Open opens the table of a token, which Parse reads. The options are those of the account. For the zero
+// Token it returns tables.ErrWiring. It makes no request.
 //
-// The table, and all that you open with it, such as repositories, checks each request before it sends it. Another table,
-// or an operation without its permission, is ErrNotPermitted. A key outside of the range, also in a transaction, or a
-// query that cannot match any key of the range, is ErrOutside. If a query matches keys inside and outside of the range,
-// the service returns the entities inside. Only the service knows whether the token has expired or was revoked; it then
-// refuses the request, and the error is tables.ErrDenied.
+// The table, and all that you open with it, such as repositories, checks each request before it sends it. It
+// returns ErrNotPermitted for another table, and for an operation that the token does not permit. It returns
+// ErrOutside for a key outside of the range, also within a transaction, and for a query that cannot match any
+// key of the range. If a query matches keys inside and outside of the range, the service returns the entities
+// inside. Only the service knows whether the token has expired or was revoked; it then refuses the request
+// with tables.ErrDenied.
 func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	const op = "Open"
 	if token.IsZero() {
@@ -42,7 +43,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	if options != nil {
 		own = *options
 	}
-	// This policy is the last one of the caller's, so that no other policy changes a request after the check.
+	// Append this policy after the caller's own, so that no other policy changes a request after the check.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
 	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {

@@ -22,28 +22,31 @@
 //
 // # Guarantee
 //
-// A token never allows more than its Range. The service's ranges include their end, so an excluded end becomes the
-// key before it; Rows says which keys that omits at the very end, none of which package compoundkey makes. A range
-// that a token cannot express, such as a partition whose key is empty, is refused: the signature is the same for an
-// empty bound and for none, and its holder could remove it.
+// A token never allows more than its Range. The service's ranges include their end, so an excluded end
+// becomes the key before it; Rows says which keys at the end of the range a token therefore omits; package
+// compoundkey makes none of them. A range that a token cannot express is refused, such as a partition whose
+// key is empty: the signature is the same for an empty bound and for no bound, so the token's holder could
+// remove the bound.
 //
 // A Client does not send a request that its token certainly does not allow, but returns ErrOutside or
-// ErrNotPermitted, each of which is also tables.ErrDenied. Only the service decides, by its own clock, whether the
-// token has expired or been revoked.
+// ErrNotPermitted, in an error of kind tables.ErrDenied. Only the service decides, by its own clock, whether
+// the token has expired or been revoked.
 //
 // Only RevealAddress and RevealQuery return the text of a token. No verb of package fmt, no encoder, log line, error or span of a Token,
 // Signer, Issuer or Client holds it, nor the account's key.
 //
-// Policies: the service has no ETag or condition for them. Create and Revoke take a lock that all programs with this package and the same
-// PoliciesOptions.UnsafeSettle (here called Settle) respect: no program undoes an acknowledged change of another, and a revoked policy does
-// not come back, as long as a request arrives within a sixth of Settle of being sent, or never. Other entries are not changed. A program
-// that ignores the lock can undo a change: the portal, for example, writes back a list that it has read before. List shows that.
+// Policies: the service has no ETag or condition for them. Create and Revoke take a lock that all programs
+// with this package and the same PoliciesOptions.UnsafeSettle (here called Settle) respect: no program undoes
+// an acknowledged change of another, and a revoked policy does not come back. This assumes that a request
+// arrives within a sixth of Settle after it was sent, or never. Other entries are not changed. A program that
+// ignores the lock can undo a change: the portal, for example, writes back a list that it has read before.
+// List shows that.
 //
 // # Crashes
 //
-// Signing stores nothing. A process that dies while it holds the lock leaves it; the next change waits for six times
-// Settle and removes it. A policy that was being revoked is already removed, unless no request was sent: revoke it
-// again to be sure. A policy that was being created may or may not exist: call List.
+// Signing stores nothing. If a process dies while it holds the lock, the lock stays; the next change waits
+// for six times Settle and removes it. A policy that was being revoked is already removed, unless no request
+// was sent: revoke it again to be sure. A policy that was being created may or may not exist: call List.
 //
 // # Requests
 //

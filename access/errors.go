@@ -13,8 +13,9 @@ var (
 	ErrOutside = errors.New("outside of the token's range")
 	// ErrNotPermitted: the token does not permit the operation; nothing was sent. errors.Is finds tables.ErrDenied, too.
 	ErrNotPermitted = errors.New("not permitted by the token")
-	// ErrNoSharedKey: tokens can only be signed with the account's key. The SDK has no user delegation signatures for
-	// tables, so an account with a Microsoft Entra ID credential, or made from a token, cannot issue tokens.
+	// ErrNoSharedKey: the account's key is missing, and only that key can sign tokens. The SDK has no user
+	// delegation signatures for tables, so an account with a Microsoft Entra ID credential, or made from a
+	// token, cannot issue tokens.
 	ErrNoSharedKey = errors.New("the account's key is missing; tokens for tables can only be signed with it, since the SDK has no user delegation signatures for tables")
 )
 

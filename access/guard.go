@@ -59,9 +59,9 @@ func methodOf(method string, header http.Header) string {
 type operation struct {
 	method      string
 	conditional bool
-	path        string // after the endpoint, unescaped
+	path        string // the part after the endpoint, unescaped
 	filter      string
-	body        []byte // of an insert
+	body        []byte // set for an insert
 }
 
 func (g *guard) checkOperation(o *operation) *refusal {
@@ -86,7 +86,7 @@ func (g *guard) checkOperation(o *operation) *refusal {
 	return nil
 }
 
-// needs returns the permission that an operation needs; ok is false if that is not known.
+// needs returns the permission that an operation needs; ok is false if the permission is not known.
 func (o *operation) needs() (Permission, bool) {
 	switch o.method {
 	case http.MethodGet, http.MethodHead:
@@ -137,7 +137,8 @@ func (g *guard) checkFilter(filter string) *refusal {
 	return nil
 }
 
-// rowsOf returns the row keys of a partition that are in the range; "" is no bound. ok is false if there are none.
+// rowsOf returns the row keys of a partition that are in the range; "" means no bound. ok is false if the
+// partition has no rows in the range.
 func (r Range) rowsOf(partition string) (first, last string, ok bool) {
 	atFirst, atLast := compoundkey.Compare(partition, r.spk), compoundkey.Compare(partition, r.epk)
 	if atFirst < 0 || r.epk != "" && atLast > 0 {

@@ -45,7 +45,7 @@ func splitPath(path string) (table string, key tables.Key, one bool) {
 	return table, key, ok && rest == ")"
 }
 
-// cutQuoted parses a quoted text and returns it with the rest.
+// cutQuoted parses a quoted text at the beginning of s, and returns the text and the rest of s.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, "'")
 	var b strings.Builder

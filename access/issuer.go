@@ -17,7 +17,7 @@ import (
 const (
 	// DefaultCapacity is the default of IssuerOptions.Capacity.
 	DefaultCapacity = 10_000
-	// DefaultMaxAge is the default of IssuerOptions.MaxAge for a token whose expiry is its policy's.
+	// DefaultMaxAge is the default of IssuerOptions.MaxAge for a token whose expiry its policy sets.
 	DefaultMaxAge = 15 * time.Minute
 	// DefaultTimeout is the default of IssuerOptions.Timeout.
 	DefaultTimeout = 30 * time.Second
@@ -28,9 +28,9 @@ type IssuerOptions struct {
 	// RenewBefore is the minimum remaining lifetime of a token from the cache (default a quarter of its lifetime). An
 	// issuer does not cache tokens whose lifetime is RenewBefore or less.
 	RenewBefore time.Duration
-	// MaxAge is how long an issuer hands out a cached token before it calls grants again, and so how outdated a
-	// user's rights may be unless grants fails. The default is until RenewBefore, or DefaultMaxAge, 15 minutes, for a token without an expiry of its
-	// own.
+	// MaxAge is how long an issuer hands out a cached token before it calls grants again. Unless grants
+	// fails, a user's rights are at most this outdated. By default a token is handed out until RenewBefore; a
+	// token without an expiry of its own for DefaultMaxAge (15 minutes).
 	MaxAge time.Duration
 	// Capacity is the number of users whose tokens are cached (default DefaultCapacity, 10,000). The least recently used
 	// token is dropped first.
@@ -68,11 +68,11 @@ type flight struct {
 	forget bool // return the result to the waiting callers, but do not cache it
 }
 
-// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the caller
-// has verified, and may look up the user's rights. Token returns an error of grants to its caller: after
-// tables.ErrDenied the user's cached token is dropped as well; after any other error the cached token is used until
-// it expires, if it has an expiry. The context of grants has the first caller's values, and ends only by
-// IssuerOptions.Timeout.
+// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the
+// caller has verified, and may look up the user's rights. Token returns an error of grants to its caller:
+// after tables.ErrDenied the user's cached token is dropped as well; after any other error the cached token
+// is used until it expires, if it has an expiry. The context of grants has the values of the first caller's
+// context, and ends only after IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
 		return nil, tables.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
@@ -89,7 +89,7 @@ func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Gr
 	return i, nil
 }
 
-// Token returns the user's token. Requests: none but those of grants.
+// Token returns the user's token. Requests: only those that grants makes.
 func (i *Issuer) Token(ctx context.Context, user string) (Token, error) {
 	if err := ctx.Err(); err != nil {
 		return Token{}, err
@@ -148,7 +148,8 @@ func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	}
 }
 
-// issue makes a token. A panic in grants is an error for this user, and does not end the program.
+// issue makes a token. It turns a panic in grants into an error for this user, so that the panic does not end
+// the program.
 func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -162,7 +163,7 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until returns when to renew a token made of rights that were requested at asked.
+// until returns when to renew a token. asked is the time at which grants was called for it.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {
@@ -192,8 +193,9 @@ func (i *Issuer) drop(user string) {
 	}
 }
 
-// Forget drops the user's cached token, so that the next call of Token calls grants again; the result of a call in
-// progress is not cached. A token that was handed out stays valid until it expires, or its policy is revoked.
+// Forget drops the user's cached token, so that the next call of Token calls grants again; the result of a
+// call in progress is not cached. A token that was handed out stays valid until it expires or its policy is
+// revoked.
 func (i *Issuer) Forget(user string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -201,7 +203,7 @@ func (i *Issuer) Forget(user string) {
 	i.detach(user)
 }
 
-// ForgetAll is Forget for all users.
+// ForgetAll does what Forget does, for all users.
 func (i *Issuer) ForgetAll() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

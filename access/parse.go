@@ -42,7 +42,7 @@ func Parse(address string) (Token, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
 		return Token{}, tables.InvalidIn(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
 	}
-	if u.EscapedPath() != u.Path { // sent unescaped, it could become another address
+	if u.EscapedPath() != u.Path { // the SDK sends the path unescaped, so it could become another address
 		return Token{}, tables.InvalidIn(op, "", "the address's path has characters that no name of an account or table may have; give what RevealAddress returns")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')

@@ -7,10 +7,10 @@ import (
 
 // Permission is a set of operations that a token allows, joined with |: Query|Update. The zero Permission permits nothing.
 //
-// The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update; Upsert, and
-// any other insert-or-update, needs Add and Update; Delete needs Delete. A transaction needs what its operations
-// need. If the response to a write is lost, the library reads the row to find out the outcome; without Query the
-// write returns tables.ErrUnknownOutcome.
+// The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update;
+// Upsert, and any other insert-or-update, needs Add and Update; Delete needs Delete. A transaction needs the
+// permissions of all its operations. If the response to a write is lost, the library reads the row to find
+// out the outcome; without Query the write returns tables.ErrUnknownOutcome.
 type Permission uint8
 
 // The permissions of a table's signature.
@@ -20,14 +20,14 @@ const (
 	Update
 	Delete
 
-	// Everything is all of them.
+	// Everything is the set of all permissions.
 	Everything = Query | Add | Update | Delete
 )
 
 // letters are the permissions in the order in which a signature must have them.
 const letters = "raud"
 
-// String returns the permissions as a token has them; all of them are "raud".
+// String returns the permissions in the form of a token; Everything is "raud".
 func (p Permission) String() string {
 	var b strings.Builder
 	for i := range len(letters) {

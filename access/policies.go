@@ -23,8 +23,8 @@ const (
 	DefaultSettle = 6 * time.Second
 )
 
-// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. Each token must
-// set the fields that the policy leaves zero.
+// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. A field
+// that the policy does not set must be set in each token.
 type Policy struct {
 	ID            string
 	Permissions   Permission
@@ -33,9 +33,9 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// UnsafeSettle is how long after the list of policies was read a change based on it may still arrive (default
-	// DefaultSettle, 6 s). All programs that change the policies of a table must use the same value; otherwise a revoked
-	// policy can come back. It is for tests.
+	// UnsafeSettle bounds how long after a read of the list of policies a change that is based on this read
+	// may arrive (default DefaultSettle, 6 s). All programs that change the policies of a table must use the
+	// same value; otherwise a revoked policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }
 
@@ -111,10 +111,10 @@ func (p *Policies) Create(ctx context.Context, added Policy) error {
 	})
 }
 
-// Revoke removes a policy, and so revokes every token with this policy. The first write removes it; then Revoke waits
-// some seconds (PoliciesOptions.UnsafeSettle) to check that no concurrent change puts it back. The service may accept
-// the tokens for up to 30 seconds more. The error is tables.ErrNotFound if no policy has this ID; after any other
-// error, repeat the call. Requests: 4.
+// Revoke removes a policy, and so revokes every token with this policy. The first write removes it; then
+// Revoke waits some seconds (PoliciesOptions.UnsafeSettle) to check that no concurrent change puts it back.
+// The service may accept the tokens for up to 30 seconds more. It returns tables.ErrNotFound if no policy has
+// this ID; after any other error, repeat the call. Requests: 4.
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {
@@ -125,7 +125,8 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
-			// If there is a lock, its holder may have removed the policy and died before that was certain to last.
+			// If there is a lock, its holder may have removed the policy, but a concurrent write may still
+			// put the policy back: make the change again.
 			if list.index(id) < 0 && list.lock() == "" {
 				return p.failure(op, tables.ErrNotFound, "the table has no policy with this ID; List returns the existing ones")
 			}
@@ -203,7 +204,7 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// The SDK reads a response without a body, one that was cut off, as an empty list; the next write would then
+	// If a response was cut off and has no body, the SDK returns an empty list, and the next write would
 	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")

@@ -29,7 +29,7 @@ import (
 const (
 	// lockPrefix begins the id of an entry that is a lock.
 	lockPrefix = "_tpLock_"
-	// holdFactor: a lock expires holdFactor times settle after it was sent.
+	// holdFactor is the lifetime of a lock, in units of settle, from when it was sent.
 	holdFactor = 6
 	// maxTries limits how often a change tries to acquire the lock and finish.
 	maxTries = 20
@@ -43,8 +43,8 @@ type change struct {
 	refuse func(acl) error
 	// holds reports whether the change has been made.
 	holds func(acl) bool
-	// early is the part of the change that may be written with the lock, before it is certain that we hold it; apply
-	// is the whole change
+	// early makes the part of the change that may be written together with the lock, before it is certain
+	// that we hold the lock. apply makes the whole change.
 	early, apply func(acl) acl
 }
 
@@ -60,7 +60,7 @@ func (l acl) lock() string {
 
 func (l acl) withoutLocks() acl { return slices.DeleteFunc(slices.Clone(l), isLock) }
 
-// newLock returns an entry that is useless for a token: it has expired. Azurite requires all three fields.
+// newLock returns an entry that no token can use, since it has expired. Azurite requires all three fields.
 func newLock() *aztables.SignedIdentifier {
 	id, permission := lockPrefix+rand.Text(), Query.String()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -76,7 +76,7 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 			return err
 		}
 		if n > 0 && list.lock() == "" && c.holds(list) {
-			return nil // an earlier try has made the change, and its response was lost
+			return nil // an earlier attempt has made the change, and its response was lost
 		}
 		if err := c.refuse(list); err != nil {
 			return err
@@ -91,8 +91,8 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 	return p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
-// awaitUnlocked reads the list until no other process holds the lock: there is no lock, or its holder may no longer write. since is a time
-// before the list was requested.
+// awaitUnlocked reads the list until no other process holds the lock: until there is no lock, or the lock has
+// expired, so that its holder may no longer write. since is a time before the list was requested.
 func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Time, list acl, err error) {
 	var lock string
 	var seen time.Time
@@ -127,7 +127,7 @@ func (p *Policies) try(ctx context.Context, op string, c *change, since time.Tim
 	case refused:
 		return false, err
 	default:
-		wait *= 2 // it may still arrive
+		wait *= 2 // the write may still arrive
 	}
 	if err := backoff.Sleep(ctx, wait); err != nil {
 		return false, p.unknown(op, err)
@@ -141,11 +141,11 @@ func (p *Policies) try(ctx context.Context, op string, c *change, since time.Tim
 	case result == unclear && !errors.Is(err, lease.ErrLost):
 		return false, err
 	}
-	return false, nil // another process holds the lock, or we were too slow
+	return false, nil // another process holds the lock, or ours has expired
 }
 
-// finish writes the list without the lock. After a write without a response the list shows the outcome: while the
-// lock is valid, no other process removes it.
+// finish writes the list without the lock. If the response to a write is lost, finish reads the list: as long
+// as the lock is valid, no other process removes it, so the list shows whether the write was applied.
 func (p *Policies) finish(ctx context.Context, op string, began time.Time, list acl, lock string) (done bool, err error) {
 	for n := range maxTries {
 		result, err := p.write(ctx, op, began, holdFactor*p.settle, list)
@@ -178,8 +178,8 @@ type result uint8
 
 const (
 	written result = iota
-	refused        // by the service
-	unsent         // the term was over
+	refused        // the service has refused the write
+	unsent         // the write was not sent, because the term was over
 	unclear
 )
 

@@ -15,7 +15,7 @@ import (
 // was requested.
 type Range struct {
 	made       bool
-	spk, srk   string // the first key; "" is no bound
+	spk, srk   string // the first key; "" means no bound
 	epk, erk   string // the last key, included in the range
 	err        error
 	everything bool
@@ -45,9 +45,9 @@ func Partitions(span compoundkey.Span) Range {
 // Rows returns the Range of the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
 // not "b".
 //
-// The service's ranges include their end, so the token's last key is one before the span's end. It includes every key
-// of the span that package compoundkey can make, and every other one except those with U+FFFD, U+FFFE or U+FFFF just
-// where the end is cut off. It includes no key outside of the span.
+// The service's ranges include their end, so the token's last key is one before the span's end. It includes
+// every key of the span, except keys with U+FFFD, U+FFFE or U+FFFF at the position of the end's last
+// character. Package compoundkey makes no such key. It includes no key outside of the span.
 func Rows(partition string, span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	if err != nil {
@@ -71,8 +71,8 @@ func Through(first, last tables.Key) Range {
 	return makeRange(first, last)
 }
 
-// errEmptyKey: the signature is the same for an empty bound and for none, so the token's holder could remove the
-// bound.
+// errEmptyKey reports a bound that is the empty key: the signature is the same without it, so the token's
+// holder could remove the bound.
 var errEmptyKey = errors.New("a bound of the range is the empty key, which a signature does not distinguish from no bound; use other keys")
 
 // lastOf returns the last key that a token for the span includes, "" for a span without end.
@@ -92,7 +92,8 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange checks the bounds. An empty Row is no bound; an empty last Partition is none if the last Row is empty, too.
+// makeRange checks the bounds. An empty Row means no bound; an empty last Partition means no bound if the
+// last Row is empty, too.
 func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {
@@ -104,14 +105,14 @@ func makeRange(first, last tables.Key) Range {
 		return Range{err: errEmptyKey}
 	case first.Partition == "" && first.Row != "", last.Partition == "" && last.Row != "":
 		return Range{err: errEmptyKey}
-	case last.Partition == "": // no end
+	case last.Partition == "": // the range has no end
 	case order > 0 || order == 0 && last.Row != "" && compoundkey.Compare(first.Row, last.Row) > 0:
 		return Range{err: errors.New("the range ends before it begins; give the first key first")}
 	}
 	return Range{made: true, spk: first.Partition, srk: first.Row, epk: last.Partition, erk: last.Row}
 }
 
-// Err returns what is wrong with the range, or nil.
+// Err returns the error for which Signer.Sign refuses the range, or nil.
 func (r Range) Err() error {
 	if r.err == nil && !r.made {
 		return errors.New("the Range is the zero Range; use WholeTable to allow the whole table")
@@ -119,10 +120,10 @@ func (r Range) Err() error {
 	return r.err
 }
 
-// First returns the first key of the range; an empty Partition or Row is no bound.
+// First returns the first key of the range; an empty Partition or Row means no bound.
 func (r Range) First() tables.Key { return tables.Key{Partition: r.spk, Row: r.srk} }
 
-// Last returns the last key of the range, which is included; an empty Partition or Row is no bound.
+// Last returns the last key of the range, which is included; an empty Partition or Row means no bound.
 func (r Range) Last() tables.Key { return tables.Key{Partition: r.epk, Row: r.erk} }
 
 // IsWholeTable reports whether the range is the whole table.
@@ -143,7 +144,7 @@ func (r Range) Contains(key tables.Key) bool {
 	return order < 0 || order == 0 && (r.erk == "" || compoundkey.Compare(key.Row, r.erk) <= 0)
 }
 
-// String returns the bounds.
+// String returns the bounds of the range.
 func (r Range) String() string {
 	switch err := r.Err(); {
 	case err != nil:

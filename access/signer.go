@@ -23,7 +23,7 @@ const (
 	// DefaultSkew is the default of SignerOptions.Skew.
 	DefaultSkew = 15 * time.Minute
 
-	// sasVersion is the version of the signed text. The SDK's is a variable, which could change.
+	// sasVersion is the version of the signed text. The SDK has a variable for it, whose value could change.
 	sasVersion = "2019-02-02"
 	// maxPolicyID is the maximum length of a policy's ID, in UTF-16 code units.
 	maxPolicyID = 64
@@ -43,9 +43,9 @@ type Grant struct {
 	// Start is when the token becomes valid. Zero means SignerOptions.Skew ago, since the service's clock may be
 	// behind the signer's; with a Policy, it means the policy's start.
 	Start time.Time
-	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions, start
-	// and expiry come from the policy or from the grant, each from only one of them: the service refuses a token with
-	// a field that the policy has, too.
+	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Each of
+	// permissions, start and expiry must be set either in the policy or in the grant: the service refuses a
+	// token that sets a field which the policy sets, too.
 	Policy string
 	// InsecureHTTP permits the token without TLS, so that anybody on the network can read it. It is for Azurite on
 	// this machine.
@@ -70,8 +70,8 @@ type Signer struct {
 	sign func(aztables.SASSignatureValues) (string, error)
 }
 
-// NewSigner returns a signer for the tables of an account, which signs with one of its keys in base64 as the portal shows it. An
-// empty key is ErrNoSharedKey.
+// NewSigner returns a signer for the tables of an account, which signs with one of its keys in base64 as the
+// portal shows it. For an empty key it returns ErrNoSharedKey.
 func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Signer, error) {
 	const op = "NewSigner"
 	switch {
@@ -99,7 +99,7 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	return s, nil
 }
 
-// NewSignerFromConnectionString is NewSigner for the account and the key of a connection string.
+// NewSignerFromConnectionString calls NewSigner with the account and the key of a connection string.
 func NewSignerFromConnectionString(connectionString string, options *SignerOptions) (*Signer, error) {
 	account, err := tables.NewAccountFromConnectionString(connectionString, nil)
 	if err != nil {
@@ -121,9 +121,9 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 // developmentKey is the key of the account that UseDevelopmentStorage=true stands for. It is public.
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse, or understand as another
-// one: for example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16 units. It makes no
-// request and does not check that the table and the policy exist.
+// Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse or interpret
+// differently: for example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16
+// units. It makes no request and does not check that the table and the policy exist.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
 		return Token{}, tables.InvalidIn("Sign", g.Table, "%w", err)
@@ -147,7 +147,8 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	if err != nil {
 		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
 	}
-	// The SDK signs these bounds but omits them from the token, which the service then refuses.
+	// The SDK signs empty bounds but omits them from the token, so the service would refuse the token. Add
+	// them.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
 		if value != "" {
 			query.Set(name, value)
@@ -158,8 +159,8 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	return t, nil
 }
 
-// check refuses grants that the service would refuse or understand differently. No field may contain a line break,
-// since the signature is of lines: a field of two lines would sign something else, too.
+// check refuses grants that the service would refuse or interpret differently. No field may contain a line
+// break: the signed text has one field on each line, so the signature could also be valid for other fields.
 func (s *Signer) check(g *Grant) error {
 	switch {
 	case rows.CheckTableName(g.Table) != nil:
@@ -184,8 +185,8 @@ func (s *Signer) check(g *Grant) error {
 	return nil
 }
 
-// times returns start and expiry for the token, in UTC and in whole seconds within the requested range. The SDK would write local time and
-// call it UTC.
+// times returns start and expiry for the token, in UTC and in whole seconds within the requested range.
+// Without the conversion, the SDK would write local times and mark them as UTC.
 func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	now := s.now().UTC()
 	switch {
@@ -204,7 +205,8 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	return start, expiry
 }
 
-// checkPolicyID refuses IDs that the service does not store, control characters, and characters that XML cannot hold.
+// checkPolicyID refuses IDs that the service does not store, and IDs with control characters or characters
+// that XML cannot hold.
 func checkPolicyID(id string) error {
 	switch n := edm.Units(id); {
 	case id == "" || !utf8.ValidString(id):

@@ -17,23 +17,23 @@ type Token struct {
 	endpoint string // address of the table service
 	table    string
 	fields   fields
-	// query returns the token's text. It is a function because package fmt does not call methods of unexported
-	// fields: it prints a function as an address, but follows a pointer.
+	// query returns the token's text. It is a function because package fmt does not call methods of
+	// unexported fields: it would print the text behind a pointer, but prints only the address of a function.
 	query func() string
 }
 
 // fields are the parameters of a token.
 type fields struct {
 	keys        Range
-	permissions Permission // 0 if the policy has them
+	permissions Permission // 0 if the policy sets them
 	start       time.Time
 	expiry      time.Time
 	policy      string
 	plain       bool // valid without TLS
 }
 
-// RevealAddress returns the address of the table with the token as its query, as every Azure Storage client accepts
-// it. It is a secret.
+// RevealAddress returns the address of the table with the token as its query, in the form that every Azure
+// Storage client accepts. It is a secret.
 func (t Token) RevealAddress() string {
 	if t.query == nil {
 		return ""
@@ -61,7 +61,7 @@ func (t Token) Endpoint() string { return t.endpoint }
 // Range returns the range that the token allows.
 func (t Token) Range() Range { return t.fields.keys }
 
-// Permissions returns what the token permits; 0 if the stored access policy sets it.
+// Permissions returns the permissions in the token, or 0 if the stored access policy sets them.
 func (t Token) Permissions() Permission { return t.fields.permissions }
 
 // Start returns when the token becomes valid, or the zero time if the token does not set it.
@@ -105,8 +105,8 @@ func (t Token) Format(f fmt.State, verb rune) { format(f, verb, t.String()) }
 // LogValue returns the text of String, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText is String for encoding/json and others. The text cannot be decoded into a token: send RevealAddress to
-// the token's user.
+// MarshalText returns the text of String, for encoding/json and other encoders. The text cannot be decoded
+// into a token: send RevealAddress to the token's user.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // format writes the same text for every verb.

@@ -9,8 +9,8 @@ import (
 // maxHeld limits the bytes of the pages that wait for their neighbours.
 const maxHeld = 24 << 20
 
-// bound is a range of keys that chunks do not cross: each chunk lies within one bound. If the base backup has a chunk for exactly this
-// range, base is its entry, and the rows are compared with it.
+// bound is a range of keys that chunks do not cross: each chunk lies within one bound. If the base backup has
+// a chunk for exactly this range, base is the entry of that chunk, and the rows are compared with the chunk.
 type bound struct {
 	at   rangescan.Range
 	base *entry
@@ -64,7 +64,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 	now = a.open[i]
 	b := &a.bounds[in]
 	if b.base != nil && now.bytes > int(b.base.Bytes)+a.target {
-		b.base = nil // many rows are new
+		b.base = nil // too many rows differ, so the piece will not equal the base's chunk
 	}
 	switch {
 	case b.base == nil && now.bytes >= a.target:
@@ -79,7 +79,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 				largest = i
 			}
 		}
-		a.bounds[a.open[largest].bound].base = nil // the piece is stored before the rest of its bound was read, so it cannot equal the base's chunk
+		a.bounds[a.open[largest].bound].base = nil // store the piece before the rest of its bound was read; then it cannot equal the base's chunk
 		a.release(largest)
 	}
 }
@@ -99,7 +99,7 @@ func (a *assembly) join(i int) bool {
 	return true
 }
 
-// release hands a piece on.
+// release passes a piece to flush.
 func (a *assembly) release(i int) {
 	p := a.open[i]
 	a.open = slices.Delete(a.open, i, i+1)
@@ -132,7 +132,8 @@ func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	return append(all, bound{r, base})
 }
 
-// without returns the parts of bounds that no entry of the table covers. A part of a bound has no base.
+// without returns the parts of bounds that no entry of the table covers. A bound that is only partly covered
+// loses its base.
 func without(all []bound, entries []entry, table int) []bound {
 	var done []entry
 	for _, e := range entries {

@@ -28,15 +28,17 @@ import (
 // storers is the number of chunks that are compressed and stored concurrently.
 const storers = 4
 
-// Backup backs up tables under a name that the vault must not have yet: if the vault has a complete or unfinished backup of the name,
-// Backup returns tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has returned nil. Backup reads each
-// chunk back after it has stored it. For a table on Azure Cosmos DB it returns tables.ErrWiring.
+// Backup backs up tables under a new name: if the vault already has a complete or unfinished backup of that
+// name, Backup returns tables.ErrExists. Manifest, Verify and Restore see the backup only after Backup has
+// returned nil. Backup reads each chunk back after it has stored it. For a table on Azure Cosmos DB it
+// returns tables.ErrWiring.
 //
-// Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after the recorded chunks, however
-// old the token is; after a crash, Unfinished returns the token. A backup beside live writers is no snapshot: see the package comment.
+// Every finished chunk is recorded in the vault. With Options.Resume, an interrupted backup continues after
+// the recorded chunks, however old the token is; after a crash, Unfinished returns the token. A backup that
+// runs concurrently with writers is not a snapshot: see the package comment.
 //
-// Report.Read counts the rows that this run has read. Unchanged counts those of them whose chunk the backup Options.Base already has, and
-// Written those in new chunks.
+// Report.Read counts the rows that this run has read. Of these, Unchanged counts the rows in chunks that the
+// backup Options.Base already has, and Written the rows in new chunks.
 //
 // Requests: 1 for each 1,000 rows, and 4 for each chunk of about Options.ChunkBytes if the vault is a container; 5 more.
 func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
@@ -66,7 +68,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	}
 	for _, s := range o.Blobs {
 		b.journal.Blobs = append(b.journal.Blobs, s.Name)
-		address, _, _ := strings.Cut(s.Container.URL(), "?") // without a signature, which is another one in the next run
+		address, _, _ := strings.Cut(s.Container.URL(), "?") // omit the signature, which differs in the next run
 		sets = append(sets, s.Name+" "+address+" "+s.Prefix)
 	}
 	b.run = newRun(opBackup, o, "%q %q %q %s", sources, sets, name, o.Base)
@@ -137,8 +139,9 @@ func (b *backing) all(ctx context.Context) error {
 	if err := b.begin(ctx); err != nil || b.complete {
 		return err
 	}
-	// Blobs are listed and saved twice, before the tables and after them: a later change may delete a blob that a row names, and a row may
-	// name a blob that is younger than the first listing.
+	// Blobs are listed and saved twice, before the tables and after them: the first listing finds blobs that
+	// are deleted later although a saved row names them, and the second finds blobs that were created after
+	// the first.
 	if err := b.saveBlobs(ctx); err != nil {
 		return err
 	}
@@ -190,7 +193,8 @@ func (b *backing) begin(ctx context.Context) error {
 	return nil
 }
 
-// taken returns an error if another complete backup has the name; complete is true if it is the backup of the run to resume.
+// taken returns an error if another complete backup has the name. complete is true if the backup of the run
+// to resume is already complete.
 func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err error) {
 	c, err := b.vault.read(ctx, b.op, b.name)
 	switch {
@@ -248,7 +252,7 @@ func (b *backing) resume(ctx context.Context, run string) error {
 	return b.leftBefore(b.entries)
 }
 
-// leftBefore counts the rows that earlier runs could not read, and reports them to the program.
+// leftBefore counts the rows that earlier runs could not read, and passes them to Options.Found.
 func (b *backing) leftBefore(entries []entry) error {
 	for i := range entries {
 		e := &entries[i]
@@ -328,7 +332,7 @@ func (b *backing) add(ctx context.Context, j journaled) error {
 	return err
 }
 
-// table backs up the ranges of a table that the journal does not have.
+// table backs up the ranges of a table that the journal does not cover.
 func (b *backing) table(ctx context.Context, index int) error {
 	group, storing := errgroup.WithContext(ctx)
 	group.SetLimit(storers)
@@ -355,13 +359,13 @@ func (b *backing) table(ctx context.Context, index int) error {
 		a.close()
 	}
 	if err := group.Wait(); err != nil {
-		return err // if the scan failed too, this is the cause
+		return err // if the scan has failed, too, this error is the cause
 	}
 	return failed
 }
 
-// bounds returns the ranges of a table that the journal does not have, in the order of their keys; with a base, each is the range of one of
-// the base's chunks.
+// bounds returns the ranges of a table that the journal does not cover, in the order of their keys; with a
+// base, each is the range of one of the base's chunks.
 func (b *backing) bounds(index int) []bound {
 	var all []bound
 	ofBase := -1
@@ -402,7 +406,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	content := make([]byte, 0, min(p.bytes, b.options.ChunkBytes+maxLine))
 	left := p.rows
 	for _, page := range p.pages {
-		e.Times = e.Times.with(page.times) // includes rows of the page that the next chunk has
+		e.Times = e.Times.with(page.times) // this includes rows of the page that go into the next chunk
 		for _, l := range page.lines {
 			content = append(content, l.text...)
 			e.Rows++
@@ -441,8 +445,8 @@ func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
 	return b.record(ctx, e, func(r *Result) { r.Written += e.Rows })
 }
 
-// keep records the base's chunk for a piece in the journal if the chunk has the same rows. If that chunk is damaged, unchanged is false,
-// and the caller stores the rows again.
+// If the base has a chunk with the same rows as the piece, keep records that chunk in the journal. unchanged
+// is false if the base has no such chunk or the chunk is damaged; then the caller stores the rows.
 func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool, err error) {
 	lines := sha256.New()
 	for _, page := range p.pages {
@@ -453,7 +457,7 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	if int64(p.rows) != p.base.Rows || hex.EncodeToString(lines.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
-	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // the base's manifest may be forged
+	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // check the chunk, since the base's manifest may be forged
 		return false, ctx.Err()
 	}
 	e := *p.base
@@ -513,7 +517,8 @@ func (b *backing) finish(ctx context.Context) error {
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {
 		return err
 	}
-	// The backup is complete from here on. What remains of the journal is harmless, so an error of its removal is ignored.
+	// The backup is complete from here on. A remaining journal is harmless, so an error of its removal is
+	// ignored.
 	_ = b.vault.objects.clear(ctx, journalName(b.name))
 	return nil
 }

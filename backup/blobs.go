@@ -29,7 +29,7 @@ import (
 
 // BlobSet is a set of blobs that belong to the rows of a table, such as those of one property of largeentities.
 type BlobSet struct {
-	// Name names the set in the backup, as a backup is named.
+	// Name names the set in the backup. It follows the same rule as the name of a backup.
 	Name string
 	// Container is a client of Account.Container. For Restore, the container must exist; it can be another one than that of Backup.
 	Container *container.Client
@@ -44,8 +44,8 @@ type BlobSet struct {
 // blobEntry is one blob of a backup. Its content is in the chunks of its parts.
 type blobEntry struct {
 	Set   int               `json:"i"`           // index in header.Blobs
-	Name  string            `json:"k"`           // behind the prefix and the slash
-	ETag  string            `json:"e"`           // when it was read
+	Name  string            `json:"k"`           // the part of the name after the prefix and the slash
+	ETag  string            `json:"e"`           // the ETag that the blob had when it was read
 	Type  string            `json:"y,omitempty"` // Content-Type
 	Meta  map[string]string `json:"m,omitempty"` // names in lower case
 	Parts []blobPart        `json:"p,omitempty"`
@@ -159,11 +159,12 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 	return nil
 }
 
-// unquoted returns an ETag without quotes, as listings have it; the header of a response has quotes.
+// unquoted returns an ETag without quotes: a listing has it without quotes, the header of a response with
+// quotes.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base, undamaged. It trusts the base's manifest to name the content
-// that belongs to the ETag.
+// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not compare the
+// content with the blob: it trusts the base's manifest that the content belongs to the ETag.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {
@@ -239,7 +240,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 		e.Parts = append(e.Parts, p)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // a retry in the middle
+		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // the SDK has retried, and an earlier attempt may have been applied
 			return false, errOverwritten
 		}
 		return false, b.vault.failed(b.op, s.Name, err)
@@ -338,7 +339,8 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 	return nil
 }
 
-// sameBlob reads a blob, and reports whether it exists and whether it already is what Restore would write.
+// sameBlob reads a blob, and reports whether it exists and whether it already has the content and metadata
+// that Restore would write.
 func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blobEntry, meta map[string]*string) (there, same bool, err error) {
 	answer, err := s.Container.NewBlobClient(name).DownloadStream(ctx, nil)
 	if err != nil {

@@ -41,11 +41,11 @@ func (c *codecs) compress(content []byte) []byte {
 	return e.EncodeAll(content, make([]byte, 0, len(content)/4+1<<10))
 }
 
-// errDecoded: the chunk does not decompress to the number of bytes in its entry.
+// errDecoded reports that the chunk does not decompress to the number of bytes in its entry.
 var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")
 
-// decompress returns the content of a chunk, and an error if the content does not have size bytes. It takes memory for size and the window
-// at most, even for a forged chunk.
+// decompress returns the content of a chunk, and an error if the content does not have size bytes. Even for a
+// forged chunk, it uses memory only for size bytes and the window.
 func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
 	d, ok := c.decoders.Get().(*zstd.Decoder)
 	if !ok {
@@ -55,7 +55,7 @@ func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
 	if d.Reset(bytes.NewReader(stored)) != nil {
 		return nil, errDecoded
 	}
-	defer d.Reset(nil) // the decoder keeps no chunk
+	defer d.Reset(nil) // the pooled decoder must not keep a reference to the chunk
 	content := make([]byte, size)
 	if _, err := io.ReadFull(d, content); err != nil {
 		return nil, errDecoded

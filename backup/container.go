@@ -120,7 +120,8 @@ func (b blobs) clear(ctx context.Context, prefix string) error {
 		}
 		return ofBlob(err)
 	}
-	// The header of a journal has the last name in the order. It is deleted last, so that after a crash Unfinished finds the rest.
+	// The header of a journal has the last name in the order, so it is deleted last, and after a crash
+	// Unfinished still finds the remaining objects.
 	last := len(names) - 1
 	if err := each(ctx, storers, last, remove); err != nil || last < 0 {
 		return err

@@ -12,9 +12,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Copy copies the rows of a table into another one, of any account, with all properties as they are, the library's own included. The
-// destination must exist. ETags and Timestamps are new there: if Result.Outside is not 0, run Repair afterwards. Existing rows are
-// treated as Options.Existing says. A copy beside live writers is no snapshot: see the package comment.
+// Copy copies the rows of a table into another table, of any account, with all properties unchanged,
+// including the library's own. The destination must exist. In the destination, the rows get new ETags and
+// Timestamps: if Result.Outside is not 0, run Repair afterwards. Existing rows are treated as
+// Options.Existing says. A copy that runs concurrently with writers is not a snapshot: see the package
+// comment.
 //
 // Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged.
 //
@@ -76,11 +78,11 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 type copied struct {
 	writes  []tables.RawWrite
 	outside int64
-	left    []Difference // rows that cannot be copied
+	left    []Difference // the rows that cannot be copied
 }
 
-// usable returns an error for a table to which no request can be made and, with ordered, for one whose rows the service returns in no
-// order.
+// usable returns an error for a table to which no request can be made and, with ordered, for a table whose
+// rows the service returns in no order.
 func usable(op string, ordered bool, all ...*tables.Table) error {
 	for _, t := range all {
 		if t == nil {

@@ -14,23 +14,26 @@
 //
 // # What a copy is, and what it is not
 //
-// A copy or a backup beside live writers is no snapshot: several readers read the pages one after another, so the result can have one row
-// of a change and not the other if they are on different pages. ETags and Timestamps are new in the destination. Index copies in other
-// partitions hold the ETag of their entity's row (_tpVersion), which is wrong after every copy. So run Repair of the Store or the
-// Repository after Copy and Restore: [Result].Outside says whether there are such rows.
+// A copy or a backup that runs concurrently with writers is not a snapshot: the pages are read at different
+// times. If a change writes two rows on different pages, the result can have the new version of one and the
+// old version of the other. ETags and Timestamps are new in the destination. Index copies in other partitions
+// hold the ETag of their entity's row (_tpVersion), which is wrong after every copy. So run Repair of the
+// Store or the Repository after Copy and Restore: [Result].Outside says whether there are such rows.
 //
 // # Crashes
 //
-// Backup puts a chunk, reads it back, and then puts its entry in the journal; the manifest comes last and makes the backup exist. A crash
-// leaves a chunk that no journal names, which a later backup of the same rows uses, or a journal, which [Options].Resume continues. Copy
-// and Restore insert rows in transactions. A row that the destination already has with the same content counts as written, so both can be
-// repeated after a crash or a lost response; with Options.Resume they skip what was done.
+// Backup puts a chunk, reads it back, and then puts its entry in the journal; it puts the manifest last,
+// which makes the backup visible. A crash leaves a chunk that no journal names, which a later backup of the
+// same rows uses, or a journal, which [Options].Resume continues. Copy and Restore insert rows in
+// transactions. A row that the destination already has with the same content counts as written, so both can
+// be repeated after a crash or a lost response; with Options.Resume they skip what was done.
 //
 // # Hostile backups
 //
-// Anybody who can write to a vault can change a backup. Names of tables, files and blobs come from the caller, from numbers or from
-// checksums, never from a manifest; a folder is opened as an os.Root, so that no symbolic link leads out of it; sizes and the decoder's
-// memory are bounded before anything is decompressed. Checksums detect damage, not forgery: give only the programs that back up the right
+// Anybody who can write to a vault can change a backup. So the package takes the names of tables, files and
+// blobs from the caller, from numbers or from checksums, never from a manifest. It opens a folder as an
+// os.Root, so that no symbolic link leads out of it. It limits sizes and the decoder's memory before it
+// decompresses anything. Checksums detect damage, not forgery: give only the programs that back up the right
 // to write to the vault.
 //
 // All functions are safe for concurrent use.

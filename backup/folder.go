@@ -53,7 +53,8 @@ func ofFile(err error) error {
 	return &tables.Error{Kind: kindOfFile(err), Err: err}
 }
 
-// unreadableFile reports whether the file system returned the error for one file.
+// unreadableFile reports whether an error concerns one file only, so that Verify can continue with the
+// others.
 func unreadableFile(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok && !errors.Is(err, fs.ErrClosed)
@@ -72,7 +73,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	switch {
 	case err != nil:
 		return nil, ofFile(err)
-	case !info.Mode().IsRegular(): // a pipe would block, a device has no end
+	case !info.Mode().IsRegular(): // reading a pipe would block, and a device has no end
 		return nil, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("the path is not a regular file; remove it, or restore the file of the vault")}
 	case info.Size() > limit:
 		return nil, errTooLong
@@ -133,8 +134,9 @@ func (f folder) put(ctx context.Context, name string, content []byte, create boo
 	return ofFile(err)
 }
 
-// reserve creates an empty file, on file systems without links, over which the caller renames the complete one. If two processes call it,
-// one gets fs.ErrExist. A process that dies before its rename leaves the empty file.
+// reserve is for file systems without links. It creates an empty file, which the caller then replaces by
+// renaming the complete file. If two processes call it, one gets fs.ErrExist. If a process dies before its
+// rename, the empty file stays.
 func (f folder) reserve(name string) error {
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -143,7 +145,8 @@ func (f folder) reserve(name string) error {
 	return file.Close()
 }
 
-// sync makes the names in a folder durable, since the Sync of a file does not do that on all systems. Not every system can sync a folder.
+// sync makes the names in a folder durable, since the Sync of a file does not do that on all systems. It
+// ignores errors, since not every system can sync a folder.
 func (f folder) sync(name string) {
 	if dir, err := f.root.Open(name); err == nil {
 		_ = dir.Sync()
@@ -186,13 +189,13 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// clear also removes the temporary files below the prefix that killed processes have left.
+// clear removes the files below the prefix, including temporary files of killed processes.
 func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for name, err := range f.list(ctx, prefix) {
-		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // deleted last, so that after a crash Unfinished finds the rest
+		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // delete the header last, so that after a crash Unfinished still finds the remaining files
 			err = f.root.Remove(name)
 		}
 		if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Manifest describes what a backup consists of. It is untrusted input, like everything in a backup: anybody who can write to the vault can
-// write any manifest.
+// Manifest describes the contents of a backup. It is untrusted input, like every object of a backup: anybody
+// who can write to the vault can write any manifest.
 type Manifest struct {
 	Name   string    // the backup's name, as the caller gave it
 	Base   string    // name of the earlier backup in Options.Base, "" for none
-	Began  time.Time // by the program's clock; of a resumed backup, when its first run began
+	Began  time.Time // by the program's clock; for a resumed backup, when its first run began
 	Ended  time.Time
 	Tables []TableSummary
 	Blobs  []BlobSummary
@@ -47,8 +47,8 @@ type TableSummary struct {
 	Stored int64 // size of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
-	// Unreadable is the number of rows that are not in the backup because Backup could not read them, UnreadableKeys the keys of the first
-	// 100 of them.
+	// Unreadable is the number of rows that are not in the backup because Backup could not read them,
+	// UnreadableKeys has the keys of the first 100 of them.
 	Unreadable     int64
 	UnreadableKeys []tables.Key
 }
@@ -71,7 +71,7 @@ const (
 	maxStored  = maxDecoded + 1<<20
 )
 
-// header is the first line of a manifest, and stands in an object of a journal.
+// header is the first line of a manifest, and the content of the first object of a journal.
 type header struct {
 	Version int       `json:"v"`
 	Run     string    `json:"run"`
@@ -142,7 +142,7 @@ type entry struct {
 	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
 }
 
-// leave adds rows that could not be read to the entry.
+// leave counts rows that could not be read in the entry, and adds their keys.
 func (e *entry) leave(count int64, keys ...rangescan.Key) {
 	e.Left += count
 	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
@@ -169,12 +169,12 @@ func (e *entry) check(count int) error {
 	return nil
 }
 
-// seal puts the checksum of a text before it.
+// seal returns the text with its checksum before it.
 func seal(text []byte) []byte {
 	return slices.Concat([]byte(magic), []byte(sum(text)), []byte("\n"), text)
 }
 
-// unseal returns a sealed text if its checksum is right.
+// unseal removes the checksum from a sealed text. It returns an error if the checksum is wrong.
 func unseal(sealed []byte) ([]byte, error) {
 	first, text, ok := bytes.Cut(sealed, []byte("\n"))
 	checksum, begins := strings.CutPrefix(string(first), magic)
@@ -275,7 +275,7 @@ func decodeManifest(sealed []byte) (*contents, error) {
 	return c, nil
 }
 
-// order returns a negative number if a comes before b and ends before b begins.
+// order compares entries by table and range. It returns a negative number if a lies completely before b.
 func order(a, b *entry) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {
 		return c
@@ -314,7 +314,7 @@ func (c *contents) table(name string) int {
 	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
 }
 
-// of returns the entries of the table with this index; none for -1.
+// of returns the entries of the table with this index; or none for -1.
 func (c *contents) of(table int) []*entry {
 	var all []*entry
 	if c == nil || table < 0 {
@@ -328,8 +328,8 @@ func (c *contents) of(table int) []*entry {
 	return all
 }
 
-// Manifest reads what a complete backup consists of. It returns tables.ErrNotFound for a backup that does not exist or is not complete,
-// and tables.ErrGarbled for a damaged manifest. Requests: 1.
+// Manifest reads the manifest of a complete backup. It returns tables.ErrNotFound for a backup that does not
+// exist or is not complete, and tables.ErrGarbled for a damaged manifest. Requests: 1.
 func (v *Vault) Manifest(ctx context.Context, backup string) (*Manifest, error) {
 	c, err := v.read(ctx, "Manifest", backup)
 	if err != nil {

@@ -21,15 +21,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Existing says what Copy and Restore do with a row whose key is taken in the destination by a row with other content. A row with the
-// same content always counts as copied already, in Report.Unchanged, so that a job can be repeated.
+// Existing says what Copy and Restore do with a row if the destination has a row with the same key and other
+// content. A row with the same content always counts as copied already, in Report.Unchanged, so that a job
+// can be repeated.
 type Existing uint8
 
-// What to do with an existing row.
+// The values of Existing.
 const (
 	// RefuseExisting ends the job with tables.ErrExists, whose Key names the row. Rows before it may have been written.
 	RefuseExisting Existing = iota
-	// SkipExisting leaves the existing row, counts it in Report.Unchanged and Report.Findings and gives it to Options.Found.
+	// SkipExisting does not change the existing row, counts it in Report.Unchanged and Report.Findings and
+	// gives it to Options.Found.
 	SkipExisting
 	// ReplaceExisting overwrites the existing row, whatever its version.
 	ReplaceExisting
@@ -58,17 +60,19 @@ type Options struct {
 	Found func(Difference) error
 	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. A job returns tables.ErrInvalid for the token of a job with
-	// other tables or options that decide what is read. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the
-	// differences after the token's position again. Verify does not use it.
+	// Resume continues an earlier run: give Report.Resume of its last report. A job returns tables.ErrInvalid
+	// for the token of a job with other tables, or with other options that determine which rows it reads.
+	// After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the
+	// token's position again. Verify does not use it.
 	Resume string
 	// Base is the name of an earlier backup in the same vault. The backup reads the ranges of its chunks again and stores
 	// only those that differ. Only Backup uses it.
 	Base string
 	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
 	ChunkBytes int
-	// Blobs are the blobs to back up or to restore with the tables, such as those of large properties; always whole sets, whatever
-	// Partitions, From and Before are. Only Backup and Restore use it.
+	// Blobs are the blobs to back up or to restore with the tables, such as those of large properties; Sets
+	// are always processed as a whole: Partitions, From and Before do not apply to blobs. Only Backup and
+	// Restore use it.
 	Blobs []BlobSet
 }
 
@@ -159,7 +163,7 @@ func (o *Options) ranges() []rangescan.Range {
 	return []rangescan.Range{all}
 }
 
-// scope identifies which rows the options select; runs that resume each other have the same one.
+// scope identifies which rows the options select. A run can be resumed only with the same scope.
 func (o *Options) scope() string { return fmt.Sprintf("%q %q %q", o.Partitions, o.From, o.Before) }
 
 // Result reports what Copy and Restore have done.
@@ -184,7 +188,8 @@ const (
 	Additional
 	// Different: both have the row, with other properties.
 	Different
-	// Damaged: an object of the backup is missing, or is not as the backup stored it. Only Verify finds it.
+	// Damaged: an object of the backup is missing, or differs from the object that the backup has stored.
+	// Only Verify finds it.
 	Damaged
 	// Unreadable: a row of a table has a value that cannot be read, or a text with half of a surrogate pair, which no Go string can
 	// hold. Copy and Backup leave it out and count it in Report.Failed; correct it with the program that wrote it.
@@ -199,11 +204,11 @@ func (k DifferenceKind) String() string {
 // Difference is one row in which two tables differ, or one damaged object of a backup.
 type Difference struct {
 	Kind       DifferenceKind
-	Table      string     // name of the second table, or the destination; for Damaged, of the backup
+	Table      string     // name of the second table, or the destination; for Damaged, the table in the backup
 	Key        tables.Key // key of the row; for Damaged, the first key that the object can contain
 	Properties []string   // for Different, the names of the properties that differ, sorted
 	Object     string     // for Damaged, its file or blob in the vault
-	Err        error      // for Damaged and Unreadable, why
+	Err        error      // for Damaged and Unreadable, the cause
 }
 
 // String formats the difference in one line, without values.
@@ -218,7 +223,7 @@ func (d Difference) String() string {
 	if len(d.Properties) > 0 {
 		names := slices.Clone(d.Properties)
 		for i, name := range names {
-			if !edm.IsPlainName(name) { // another program wrote it, on an emulator: it may have control characters
+			if !edm.IsPlainName(name) { // only another program on an emulator can have written this name: it may have control characters
 				names[i] = strconv.Quote(name)
 			}
 		}
@@ -231,7 +236,7 @@ func (d Difference) String() string {
 type run struct {
 	op      string
 	options Options
-	print   string // fingerprint of the options that a run must share to resume this one
+	print   string // fingerprint of the options; only a run with the same fingerprint can resume this run
 	began   time.Time
 
 	mu      sync.Mutex // of result
@@ -290,7 +295,7 @@ func (r *run) progress(change func(*Result)) {
 	}
 }
 
-// end returns the current result. A complete run has no token.
+// end returns the current result. For a complete run the result has no token.
 func (r *run) end(complete bool) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,10 +24,12 @@ type Target struct {
 	To   *tables.Table // an existing table, of any name and account
 }
 
-// Restore writes tables of a backup into existing tables, with all properties as they were, including the library's own: all rows, or those
-// of Options.Partitions, or from From up to Before. ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards.
-// Existing rows are treated as Options.Existing says; rows that the backup does not have are left alone. If the backup has only some
-// partitions, or a range of keys, and Options select more, the error is tables.ErrInvalid.
+// Restore writes tables of a backup into existing tables, with all properties as they were, including the
+// library's own: all rows, those of Options.Partitions, or those from Options.From up to Options.Before.
+// ETags and Timestamps are new: if Result.Outside is not 0, run Repair afterwards. Existing rows are treated
+// as Options.Existing says; rows of the destination that the backup does not have stay unchanged. If the
+// backup has only some partitions, or a range of keys, and Options select more, Restore returns
+// tables.ErrInvalid.
 //
 // Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and the error names the
 // chunk. It can be repeated, with or without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the
@@ -82,7 +84,7 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if x.done, err = parseToken(x.run, x.valid); err != nil {
 		return Result{}, err
 	}
-	if err = x.restoreBlobs(ctx, c); err == nil { // blobs before the rows that name them
+	if err = x.restoreBlobs(ctx, c); err == nil { // restore the blobs before the rows that name them
 		err = x.all(pace.With(ctx, o.RowsPerSecond))
 	}
 	return x.end(err == nil), err
@@ -124,7 +126,8 @@ type restoring struct {
 	done intervals // under run.calling
 }
 
-// intervals holds the finished tasks in order, as pairs of the first one and the one after the last.
+// intervals holds the finished tasks in order, as half-open intervals: the first task, and the task after the
+// last.
 type intervals [][2]int
 
 // valid reports whether a position names only tasks of this run.
@@ -174,7 +177,7 @@ func (x *restoring) all(parent context.Context) error {
 	ahead := make(chan loaded)
 	reading, stop := context.WithCancel(ctx)
 	var reader sync.WaitGroup
-	earlier := x.done // by earlier runs
+	earlier := x.done // tasks that earlier runs have finished
 	reader.Go(func() {
 		defer close(ahead)
 		for i := range x.work {
@@ -207,7 +210,7 @@ func (x *restoring) all(parent context.Context) error {
 				x.finished(l)
 			}
 		}
-		_ = divide(l.writes, func(some []tables.RawWrite) error { // each returns nil
+		_ = divide(l.writes, func(some []tables.RawWrite) error { // the function never returns an error
 			open.Add(1)
 			group.Go(func() error {
 				if err := to.commit(ctx, some); err != nil {
@@ -285,8 +288,8 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 	return lines, nil
 }
 
-// rows calls each for the rows of an entry. It returns an error if a row is outside of the entry's range, the rows are not in order, or
-// their number is not the entry's.
+// rows calls each for the rows of an entry. It returns an error if a row is outside of the entry's range, the
+// rows are not in order, or their number differs from the number in the entry.
 func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	n := int64(0)
 	var last rangescan.Key

@@ -16,8 +16,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// line is a row as a backup stores it: one JSON object, as the service writes it, and a line feed. The object has the keys and then the
-// properties in the order of their names, including the library's own, without ETag and Timestamp. Two rows are equal if their lines are.
+// line is a row as a backup stores it: one JSON object, as the service writes it, and a line feed. The object
+// has the keys and then the properties in the order of their names, including the library's own, without ETag
+// and Timestamp. Two rows are equal if their lines are equal.
 type line struct {
 	key  rangescan.Key
 	text []byte
@@ -69,7 +70,7 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	dst = edm.AppendQuoted(append(dst, `,"RowKey":`...), row)
 	for i := range properties {
 		name := properties[i].Name
-		if !edm.IsPlainName(name) { // a name that only another program can have written, on an emulator
+		if !edm.IsPlainName(name) { // only another program, on an emulator, can have written such a name
 			quoted := edm.AppendQuoted(nil, name)
 			name = string(quoted[1 : len(quoted)-1])
 		}
@@ -115,7 +116,7 @@ func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
 	var names []string
 	read := func(text []byte, each func(tables.Property)) {
-		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // an error is ignored: the rows certainly differ, the names only explain how
+		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // ignore an error: the rows certainly differ, and the names only explain how
 			for _, p := range row.Properties {
 				each(p)
 			}
@@ -129,10 +130,11 @@ func differing(a, b []byte) []string {
 		}
 		delete(all, p.Name)
 	})
-	names = slices.AppendSeq(names, maps.Keys(all)) // those that only a has
+	names = slices.AppendSeq(names, maps.Keys(all)) // the properties that only a has
 	slices.Sort(names)
 	return names
 }
 
-// versioned reports whether a row holds the ETag of another row; a copy changes that ETag.
+// versioned reports whether a row holds the ETag of another row; in a copy of the table, that other row has a
+// new ETag.
 func versioned(properties tables.Properties) bool { return properties.Has(rows.Version) }

@@ -24,9 +24,11 @@ type Vault struct {
 // objects stores files or blobs. This package makes the names from names that the caller gives, from numbers and from checksums, so they
 // contain only slashes, ASCII letters, digits and ".-_".
 type objects interface {
-	// get reads an object; one of more than limit bytes is errTooLong, a missing one tables.ErrNotFound.
+	// get reads an object. It returns errTooLong if the object has more than limit bytes, and
+	// tables.ErrNotFound if it does not exist.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores an object whole or not at all. With create it returns tables.ErrExists if the object exists.
+	// put stores a complete object, or none after an error. With create it returns tables.ErrExists if the
+	// object exists.
 	put(ctx context.Context, name string, content []byte, create bool) error
 	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
@@ -37,7 +39,7 @@ type objects interface {
 	close() error
 }
 
-// errTooLong: the object is larger than the limit given to get.
+// errTooLong reports that the object is larger than the limit given to get.
 var errTooLong = errors.New("the object has more bytes than its entry or format allows")
 
 // legalName matches the names that backups and sets of blobs may have.
@@ -84,13 +86,13 @@ func (v *Vault) failed(op, name string, err error) error {
 	return &tables.Error{Op: op, Table: name, Err: err}
 }
 
-// damaged returns the error for an object that is not as Backup stored it.
+// damaged returns the error for an object that differs from what Backup has stored.
 func damaged(op, name, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: fmt.Errorf(format+"; restore the object, or use another backup", args...)}
 }
 
-// create stores an object that must not exist. If an object with the same content exists, it counts as stored: that also resolves a lost
-// response.
+// create stores an object that must not exist. An existing object with the same content counts as stored,
+// which also resolves a lost response.
 func (v *Vault) create(ctx context.Context, op, name string, content []byte) error {
 	err := v.objects.put(ctx, name, content, true)
 	if err == nil {
@@ -106,7 +108,7 @@ func (v *Vault) create(ctx context.Context, op, name string, content []byte) err
 	return v.failed(op, name, err)
 }
 
-// sum returns the checksum of content as manifests and names have it.
+// sum returns the checksum of content in the form that manifests and names use.
 func sum(content []byte) string {
 	s := sha256.Sum256(content)
 	return hex.EncodeToString(s[:])
@@ -125,7 +127,7 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 	for _, create := range []bool{true, false} {
 		putErr := v.objects.put(ctx, name, stored, create)
 		if _, err = v.getChunk(ctx, op, checksum, int64(len(stored))); err == nil {
-			return checksum, nil // also if the response to the put was lost
+			return checksum, nil // the put was applied, even if its response was lost
 		}
 		if putErr != nil && !errors.Is(putErr, tables.ErrExists) {
 			return "", v.failed(op, name, putErr)
@@ -133,7 +135,7 @@ func (v *Vault) putChunk(ctx context.Context, op string, stored []byte) (checksu
 		if !errors.Is(err, tables.ErrGarbled) {
 			return "", err
 		}
-		// The chunk that another backup has stored is damaged by now: overwrite it.
+		// The vault has this chunk from another backup, but it is damaged: overwrite it.
 	}
 	return "", damaged(op, name, "the chunk was stored, but reads back with other content")
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and the number, order and range of
-// its rows. Options.Found gets each damaged chunk, and each file that cannot be read. If there is one, or the manifest is damaged, the
-// error is tables.ErrGarbled and names the first. Report.Read counts the rows of undamaged chunks, Report.Failed those that Backup has left
-// out since it could not read them.
+// Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and
+// the number, order and range of its rows. Options.Found gets each damaged chunk, and each file that cannot
+// be read. If there is one, or the manifest is damaged, Verify returns tables.ErrGarbled, and the error names
+// the first damaged object. Report.Read counts the rows of undamaged chunks, Report.Failed the rows that
+// Backup has left out because it could not read them.
 //
 // Requests: 1 for each chunk if the vault is a container.
 func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
@@ -79,8 +80,9 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 	return r.end(true).Report, first
 }
 
-// Compare compares a table of a backup with an existing table, as the function Compare does with two tables; the backup is the first of the
-// two. If the backup has only some partitions, or a range of keys, and Options select more, the error is tables.ErrInvalid.
+// Compare compares a table of a backup with an existing table, as the function Compare does with two tables;
+// the backup is the first of the two. If the backup has only some partitions, or a range of keys, and Options
+// select more, Compare returns tables.ErrInvalid.
 //
 // Requests: 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -138,8 +140,8 @@ func intersection(a, b rangescan.Range) rangescan.Range {
 	return a
 }
 
-// parts compares parts of a backup with a table, several concurrently. The token holds how many parts, counted from the first without a
-// gap, are done.
+// parts compares parts of a backup with a table, several concurrently. The token holds the number of parts at
+// the beginning of the list that are all done.
 func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
 	done := intervals{}
 	if from > 0 {

@@ -20,7 +20,7 @@ const (
 	operationOverhead = 1024
 	// maxRounds limits how often a transaction is sent if concurrent writers or lost responses interfere.
 	maxRounds = 8
-	// maxLook limits the pages of the destination that are read to find the rows of a transaction.
+	// maxLook limits the pages of the destination that there reads to find the rows of a transaction.
 	maxLook = 4
 )
 
@@ -34,7 +34,7 @@ type writer struct {
 func (w *writer) row(key tables.Key, properties tables.Properties) tables.RawWrite {
 	verb := wire.VerbInsert
 	if w.options.Existing == ReplaceExisting {
-		verb = wire.VerbReplace // without an ETag it inserts, or replaces whatever is there
+		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
 	}
 	return tables.RawWrite{Verb: verb, Key: key, Properties: properties, Plain: true}
 }
@@ -99,7 +99,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 			return w.commit(ctx, writes[middle:])
 		case !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome):
 			return err
-		case ctx.Err() != nil: // the next run finds out which rows exist
+		case ctx.Err() != nil: // the next run will find out which rows exist
 			return &tables.Error{Op: w.op, Table: w.table.Name(), Err: ctx.Err()}
 		}
 		w.count(func(r *Result) { r.Conflicts++ })
@@ -107,7 +107,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 	return err
 }
 
-// left reads the destination and returns the writes that are still to be made.
+// left reads the destination and returns the writes that remain to be made.
 func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.RawWrite, error) {
 	there, err := w.there(ctx, writes)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 			continue
 		}
 		var names []string
-		if text != nil { // the row can be read
+		if text != nil { // the destination's row exists and can be read
 			names = differing(scratch, text)
 		}
 		if w.options.DryRun || w.options.Existing == SkipExisting {
@@ -150,8 +150,9 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 	return left, w.found(differ...)
 }
 
-// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that cannot be read has a nil
-// line: it exists and differs. If the destination has many other rows between them, it reads the rows one by one.
+// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row
+// that cannot be read has a nil line: it exists and differs. If the destination has many other rows between
+// these keys, there reads the rows one by one.
 func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {

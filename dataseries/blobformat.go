@@ -16,10 +16,10 @@ const (
 	annotation      = "@odata.type"
 )
 
-// document is the content of a blob: the slots of one series as the table service would write them, including those
-// unknown to this program, and the marks of operations.
+// document is the content of a blob: the slots of one series as the table service would write them, and the
+// marks of operations. It includes slots that this program does not know.
 type document struct {
-	write string // ID of the write that left it
+	write string // ID of the last write of the document
 	slots tables.Properties
 	marks []blobMark // oldest first
 }
@@ -101,13 +101,13 @@ func decodeDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
-// damaged is the error of a text that encode has not written.
+// damaged returns the error for a text that encode cannot have written.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("the blob is damaged: "+format+"; restore it from a backup, or delete it to begin the series again", args...)
 }
 
-// sort sorts the slots by number. All slot numbers have the same number of digits, so the order of their names is that of the
-// numbers.
+// sort sorts the slots by number. All slot numbers have the same number of digits, so the names sort in the
+// order of the numbers.
 func (d *document) sort() {
 	slices.SortFunc(d.slots, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -155,7 +155,7 @@ func decodeValue(object map[string]json.RawMessage, name string) (tables.Value, 
 	return member(name, v, err)
 }
 
-// member names the member in the error of its value.
+// member adds the name of a member to the error of its value.
 func member(name string, v edm.Value, err error) (tables.Value, error) {
 	if err != nil {
 		err = damaged("member %s: %w", name, err)
@@ -163,7 +163,7 @@ func member(name string, v edm.Value, err error) (tables.Value, error) {
 	return tables.Value(v), err
 }
 
-// sameIn is same for a mark in a blob.
+// sameIn does what same does, for a mark in a blob.
 func (m *mark) sameIn(there blobMark) error {
 	return m.same(tables.Properties{{Name: markerSlot, Value: tables.String(there.slot)}, {Name: markerDelta, Value: there.delta}})
 }

@@ -82,7 +82,7 @@ func (b blobs) remove(ctx context.Context, name string) error {
 	failed := tables.ServiceError("", name, err)
 	switch {
 	case blobio.IsGone(err) && ex.EarlierUnknown():
-		return nil // a missing blob is what Delete asked for
+		return nil // a missing blob means success, since Delete removes it
 	case ex.Lost():
 		failed.Kind = tables.ErrUnknownOutcome
 	}

@@ -87,14 +87,14 @@ func (b *blobShelf) readMany(ctx context.Context, partition string, of compoundk
 				continue
 			}
 			values, err := b.load(ctx, *item.Name)
-			if !yield(record{key, values}, err) || err != nil { // an error comes last
+			if !yield(record{key, values}, err) || err != nil { // an error is the last element
 				return
 			}
 		}
 	}
 }
 
-// list lists the blobs of a partition, or of all.
+// list lists the blobs of a partition, or of all partitions if partition is nil.
 func (b *blobShelf) list(ctx context.Context, partition *string) iter.Seq2[*container.BlobItem, error] {
 	return blobio.List(ctx, b.blobs.container, b.prefixOf(partition), container.ListBlobsInclude{})
 }

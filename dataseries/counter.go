@@ -15,13 +15,13 @@ type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// Counter is a Series of numbers to which can be added. Its Set and SetMany read first and write under the rows'
-// ETags, so that a late request of theirs never undoes an acknowledged addition.
+// Counter is a Series of numbers to which a program can add. Its Set and SetMany read first and write under
+// the rows' ETags, so that a late request of theirs never undoes an acknowledged addition.
 type Counter[V Number] struct {
 	*Series[V]
 }
 
-// NewCounter is New for numbers.
+// NewCounter does what New does, for a series of numbers.
 func NewCounter[V Number](table *tables.Table, prefix string, slots int, options *Options) (*Counter[V], error) {
 	s, err := New[V](table, prefix, slots, options)
 	if err != nil {
@@ -50,8 +50,9 @@ func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V)
 	return c.failed(op, key, c.shelf.add(ctx, key, slot, c.sum(delta)))
 }
 
-// AddOnce is Add for an operation with an ID: however often it is repeated, by any process and after any crash, the
-// delta is counted once. counted reports whether this call counted it; if err is nil, it is counted in any case.
+// AddOnce adds like Add, for an operation with an ID. However often the call is repeated, by any process and
+// after any crash, the delta is counted once. counted reports whether this call counted it; if err is nil, it
+// is counted in any case.
 //
 // In the transaction that writes the sum, AddOnce also inserts a marker with the ID. SweepMarkers removes old
 // markers; an operation repeated after that counts again. An ID has 1 to 512 UTF-16 units and belongs to one addition
@@ -142,7 +143,7 @@ func (c *Counter[V]) sum(delta V) sum {
 			return tables.Value{}, overflow()
 		}
 		value, err := c.encode(total)
-		if err != nil { // an unsigned integer over the largest that is stored
+		if err != nil { // an unsigned integer larger than the largest integer that a table can store
 			return tables.Value{}, overflow()
 		}
 		return value, nil

@@ -25,20 +25,21 @@
 // Set and SetMany write only the given slots: all or none, without a check of their old values. Of two writers of one
 // slot the later wins. Those of a Counter, or in a blob, read first and write under the ETags of what they read.
 //
-// Counter.Add adds under the ETag of the slot's row, so that no concurrent addition is lost. After a lost response it
-// retries only if at most one of the two attempts can be applied. If it cannot find out whether one was, it returns
-// tables.ErrUnknownOutcome, and the delta is counted once or not at all. Counter.AddOnce counts an operation ID once,
-// however often the call is repeated and whatever crashes, until the marker is swept. Integers do not wrap: a sum
-// that does not fit is ErrOverflow, and the slot is as it was.
+// Counter.Add adds under the ETag of the slot's row, so that no concurrent addition is lost. After a lost
+// response it retries only if at most one of the two attempts can be applied. If it cannot find out whether
+// one was applied, it returns tables.ErrUnknownOutcome, and the delta is counted once or not at all.
+// Counter.AddOnce counts an operation ID once, however often the call is repeated and whatever crashes, until
+// the marker is swept. Integers do not wrap: for a sum that does not fit, the result is an error with the
+// cause ErrOverflow, and the slot is unchanged.
 //
 // A row or blob is read as of one moment. The rows of a series are read one after the other: slots in different rows
 // may be of different moments, even if one SetMany has set them.
 //
 // # Crashes
 //
-// Every change is one request, or one transaction, that is applied whole or not at all, so that a crash leaves
-// nothing half done. The caller does not know the outcome then, and repeats the Set or AddOnce. Markers stay until
-// you run SweepMarkers, which removes old ones and can be interrupted anywhere.
+// Every change is one request, or one transaction, that is applied whole or not at all, so that a crash
+// leaves nothing half done. After a crash the caller does not know the outcome, and repeats the Set or
+// AddOnce. Markers stay until you run SweepMarkers, which removes old ones and can be interrupted anywhere.
 //
 // # Requests
 //
@@ -59,8 +60,8 @@
 //
 // # When not to use it
 //
-// For more than about 50 additions a second to the slots of one row, since only one succeeds at a time: give each
-// writer its own series, and add them up when you read. If all properties of an entity of several rows must be of one
-// version, or a value is larger than a property: use package widentities. If you need to find slots by their values:
-// queries cannot. If most slots are empty, or their number is not fixed: use a row for each value.
+// For more than about 50 additions a second to the slots of one row, since only one succeeds at a time: give
+// each writer its own series, and add them up when you read. If all rows must always be of the same version,
+// or a value is larger than a property can be: use package widentities. If you need to find slots by their
+// values: queries cannot. If most slots are empty, or their number is not fixed: use a row for each value.
 package dataseries

@@ -12,20 +12,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ErrOverflow is the cause if the type of the slots cannot hold the sum; the error is also tables.ErrInvalid. The
-// slot is unchanged.
+// ErrOverflow is the cause of an error of kind tables.ErrInvalid: the type of the slots cannot hold the sum.
+// The slot is unchanged.
 var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot is unchanged, so use a larger type or a smaller delta")
 
-// ErrOtherAddition is the cause if the operation's ID was counted before with another slot or delta; the error is
-// also tables.ErrExists. Nothing was counted by this call.
+// ErrOtherAddition is the cause of an error of kind tables.ErrExists: the operation's ID was counted before
+// with another slot or delta. This call has counted nothing.
 var ErrOtherAddition = errors.New("the operation's ID was counted before with another slot or delta; use an ID for one addition only")
 
 func garbled(key tables.Key, err error) error {
 	return &tables.Error{Key: key, Kind: tables.ErrGarbled, Err: err}
 }
 
-// checkKeys refuses keys that are illegal for a row, also for blobs, since a series may be moved from one to the
-// other.
+// checkKeys refuses keys that are illegal for a row. It does so also for series in blobs, since a series may
+// later be moved into rows.
 func checkKeys(key tables.Key) error {
 	for _, k := range []string{key.Partition, key.Row} {
 		err := compoundkey.CheckKey(k)
@@ -50,8 +50,8 @@ func labelled(op, table string, key tables.Key, err error) error {
 	})
 }
 
-// unknownBeside returns err with ErrUnknownOutcome beside it: unsure is the error of an earlier attempt that may have
-// been applied.
+// unknownBeside returns an error of kind ErrUnknownOutcome with the causes unsure and err. unsure is the
+// error of an earlier attempt that may have been applied.
 func unknownBeside(unsure, err error) error {
 	if unsure == nil {
 		return err

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC only after a '.', so markers sort after
-	// all of its keys, and never between the rows of a series.
+	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC only after a '.', so markers
+	// sort after all keys that compoundkey makes, and never between the rows of a series.
 	markerPrefix = "\uFFFConce_"
 	behindPrefix = "\uFFFConce`" // the character after '_'
 
@@ -53,8 +53,8 @@ func (m *mark) row() tables.Key {
 	return tables.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
 }
 
-// stage adds the marker and the slot's row to a transaction. The marker comes first, so that the failure of an
-// operation that was counted before names the marker.
+// stage adds the marker and the slot's row to a transaction. The marker comes first: if the operation was
+// counted before, the error of the transaction then names the marker.
 func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	x.Insert(&tables.Entity{Key: m.row(), Properties: tables.Properties{
 		{Name: markerSeries, Value: tables.String(m.key.Row)},
@@ -70,7 +70,7 @@ func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	}
 }
 
-// same refuses another addition under the ID of an operation that was counted.
+// same returns an error if the stored mark belongs to another addition with the same operation ID.
 func (m *mark) same(p tables.Properties) error {
 	if p.Get(markerSlot) != tables.String(m.property) || p.Get(markerDelta) != m.delta {
 		return &tables.Error{Key: m.key, Kind: tables.ErrExists, Err: ErrOtherAddition}

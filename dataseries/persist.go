@@ -10,7 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// step is a change that depends on what was read: its write is refused if the stored ETag is no longer base.
+// step is a change that was planned from a read: the service refuses its write if the stored ETag is no
+// longer base.
 type step struct {
 	base  azcore.ETag // "" if nothing is stored
 	write func(ctx context.Context) error
@@ -18,10 +19,10 @@ type step struct {
 
 // persist plans and writes, and retries with growing delays on conflict.
 //
-// A write with unknown outcome may be retried once with the same base: at most one of the two is applied. But if the
-// retry is refused, or the base has changed, it is unknown whether our first write or a concurrent one came first,
-// and planning again could make the change twice. So persist returns an error then, unless the change leaves a mark
-// (once), which the next plan finds.
+// persist retries a write with unknown outcome once with the same base, since the service applies at most one
+// of the two. But if the retry is refused, or the base has changed, either the first write or a concurrent
+// writer's was applied, and a new plan could make the change twice. Then persist returns an error, unless the
+// change leaves a mark (once), which the next plan finds.
 func persist(ctx context.Context, attempts int, once bool, plan func(ctx context.Context) (step, error)) error {
 	var unsure error
 	var base azcore.ETag
@@ -55,7 +56,7 @@ func persist(ctx context.Context, attempts int, once bool, plan func(ctx context
 	}
 }
 
-// lostTooOften returns the error of a change whose last attempt was refused because of a conflict of any kind.
+// lostTooOften returns the error of a change all of whose attempts were refused because of conflicts.
 func lostTooOften(err error) error {
 	var e *tables.Error
 	if !isLost(err) || !errors.As(err, &e) {

@@ -11,8 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// readMany joins the rows of each series. Rows of one series need not be neighbours: "a!0001" comes after the series
-// "a b", which comes after "a". So a series, and those after it, are held back until no further row of it can follow.
+// readMany joins the rows of each series. Rows of one series need not be neighbours: "a!0001" comes after the
+// series "a b", which comes after "a". So readMany holds back a series, and all series after it, until no
+// further row of the first can follow.
 func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		var waiting []record
@@ -64,13 +65,13 @@ func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) (
 	if found, err := r.takeRow(one.values, row); err != nil || !found {
 		return waiting, err
 	}
-	// If the first row of a series has no slots, a later row inserts the series at its place.
+	// If the first row of a series has no slots, insert the series at its place in the order.
 	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k tables.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
 	return slices.Insert(waiting, at, one), nil
 }
 
-// widened extends the span to the further rows of its series: "a!0001" of "a" sorts after "a b", which may be the
-// bound. The lower bound stays, since further rows follow the first.
+// widened extends the span to the further rows of its series: the row "a!0001" of the series "a" sorts after
+// "a b", which may be the upper bound. The lower bound stays, since further rows sort after the first row.
 func (r *rowShelf) widened(of compoundkey.Span) compoundkey.Span {
 	if at := strings.IndexAny(of.To(), " !"); at >= 0 && r.several() {
 		const behindMark = `"` // the character after '!'

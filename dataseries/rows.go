@@ -16,7 +16,7 @@ type rowShelf struct {
 	table    *tables.Table
 	rows     *tables.Rows[tables.Entity]
 	attempts int
-	counts   bool // set for a Counter: every write must be based on what was read
+	counts   bool // set for a Counter: every write must check the ETags of the rows as read
 }
 
 // set merges the values into the rows that hold their slots, in one transaction if they are several.
@@ -39,7 +39,7 @@ func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) 
 // rowsFor groups values by the rows that hold their slots.
 func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity {
 	var grouped []*tables.Entity
-	for _, v := range values { // sorted, so that those of one row are neighbours
+	for _, v := range values { // values are sorted, so those of one row are neighbours
 		if at := r.rowOf(key, v.slot); len(grouped) == 0 || grouped[len(grouped)-1].Key != at {
 			grouped = append(grouped, &tables.Entity{Key: at})
 		}
@@ -49,8 +49,8 @@ func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity 
 	return grouped
 }
 
-// setUnchanged is set under the ETags of the rows. A merge without ETags whose response was lost could arrive late,
-// and undo acknowledged additions.
+// setUnchanged does what set does, under the ETags of the rows. A merge without ETags whose response was lost
+// could arrive late, and undo acknowledged additions.
 func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) error {
 	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
 		x, base := r.table.NewTransaction(), ""
@@ -62,7 +62,7 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 			case err != nil:
 				return step{}, err
 			default:
-				row.Properties = value.Properties // keeps the row's facts and its ETag
+				row.Properties = value.Properties // only Properties, so that the row keeps its ETag and its facts
 				base += string(row.ETag) + " "
 				x.Merge(row)
 			}
@@ -74,7 +74,7 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 	})
 }
 
-// of returns the rows of a series.
+// of reads the rows of a series.
 func (r *rowShelf) of(ctx context.Context, key tables.Key) ([]*tables.Entity, error) {
 	if !r.several() {
 		row, err := r.rows.Get(ctx, key)
@@ -133,7 +133,7 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(stored) == 0 {
-				return nil // a missing row is what Delete asked for
+				return nil // a missing row means success, since Delete removes it
 			}
 			tried = true
 			x := r.table.NewTransaction()
@@ -149,7 +149,8 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 // sum computes the new value of a slot from the old one, which is null for a gap.
 type sum func(old tables.Value) (tables.Value, error)
 
-// added reads the row of a slot and returns what to merge into it; without an ETag, to insert.
+// added reads the row of a slot and returns the entity to merge into it. If the entity has no ETag, the row
+// does not exist and must be inserted.
 func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum) (*tables.Entity, error) {
 	key = r.rowOf(key, slot)
 	row, err := r.rows.Get(ctx, key)
@@ -164,7 +165,7 @@ func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum)
 	if err != nil {
 		return row, err
 	}
-	row.Properties = tables.Properties{{Name: name, Value: value}} // keeps the row's facts and its ETag
+	row.Properties = tables.Properties{{Name: name, Value: value}} // only Properties, so that the row keeps its ETag and its facts
 	return row, nil
 }
 
@@ -183,15 +184,15 @@ func (r *rowShelf) add(ctx context.Context, key tables.Key, slot int, sum sum) e
 	})
 }
 
-// addOnce inserts the marker in the transaction that counts. Whatever the outcome of an attempt, the next one finds
-// the marker if it was applied.
+// addOnce adds the delta and inserts the marker in one transaction. If an attempt was applied, the next
+// attempt finds the marker.
 func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error) {
 	var refused error
 	found := func(context.Context) error { return nil }
 	err = persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
 		row, err := r.added(ctx, m.key, m.slot, sum)
 		if errors.Is(err, ErrOverflow) {
-			// This operation itself may have filled the slot.
+			// This operation itself may have been counted before and have filled the slot.
 			known, first, readErr := r.known(ctx, m)
 			switch {
 			case known:

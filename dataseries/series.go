@@ -21,13 +21,14 @@ type Options struct {
 	// Digits is the width of a slot's number in its property name (default: as many as the last slot needs). Set it
 	// if the series may get more slots later.
 	Digits int
-	// SlotsPerRow distributes the slots over rows: slots 0 to SlotsPerRow-1 are in the first, and so on. 0 means one
-	// row, which holds MaxSlotsPerRow. If a series in one row later gets more slots and SlotsPerRow, the first row
-	// stays as it is.
+	// SlotsPerRow distributes the slots over rows: slots 0 to SlotsPerRow-1 are in the first, and so on. 0
+	// means one row, with at most MaxSlotsPerRow slots. If a series in one row later gets more slots, set
+	// SlotsPerRow to at least the old number of slots; the first row then stays as it is.
 	SlotsPerRow int
-	// Container stores all slots of a series in a blob of this container. Make it with Store.Container, and Store.Create
-	// creates it; or with Account.Container of any account, and create it yourself. The name of a blob contains the name
-	// of the table but not of its account, so tables of one name in different accounts need different containers.
+	// Container stores all slots of a series in a blob of this container. If you make the client with
+	// Store.Container, Store.Create creates the container. You can also use Account.Container of any account,
+	// and create the container yourself. The name of a blob contains the name of the table but not of its
+	// account, so tables of one name in different accounts need different containers.
 	Container *container.Client
 	// MaxAttempts limits how often a change that reads first is tried on conflict (default 20).
 	MaxAttempts int
@@ -45,10 +46,10 @@ type Series[V any] struct {
 	shelf  shelf
 }
 
-// New declares series of the table whose slots are the properties prefix00, prefix01 and so on, as wide as the last
-// one needs. There are 1 to MaxSlots slots, and without SlotsPerRow and Container at most MaxSlotsPerRow. V is a type
-// that is stored as one property (see tables.Codec). It returns tables.ErrWiring for inconsistent arguments.
-// Requests: 0.
+// New declares series of the table whose slots are the properties prefix00, prefix01 and so on, with as many
+// digits as the last slot needs. There are 1 to MaxSlots slots, and without SlotsPerRow and Container at most
+// MaxSlotsPerRow. V is a type that is stored as one property (see tables.Codec). It returns tables.ErrWiring
+// for inconsistent arguments. Requests: 0.
 //
 // Guide: "Data series pattern".
 func New[V any](table *tables.Table, prefix string, slots int, options *Options) (*Series[V], error) {
@@ -111,16 +112,16 @@ func (s *Series[V]) Table() *tables.Table { return s.table }
 // Slots returns the number of slots.
 func (s *Series[V]) Slots() int { return s.layout.slots }
 
-// Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins, and
-// neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may have the
-// value, now or soon; a Set can be repeated. A request whose response was lost may arrive late, and overwrite a value
-// that was set since. It returns tables.ErrInvalid for a slot below 0, or of Slots() or more. Requests: 1; in a blob
-// 2, and 2 for each conflict; of a Counter 1 more for each row.
+// Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins,
+// and neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may
+// have the value now or later; you can repeat the Set. A request whose response was lost may arrive late, and
+// overwrite a value that was set since. It returns tables.ErrInvalid for a slot below 0, or of Slots() or
+// more. Requests: 1; in a blob 2, and 2 for each conflict; for a Counter 1 more for each row.
 func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }
 
-// SetMany is Set of several slots of one series: all or none. Requests: those of Set.
+// SetMany sets several slots of one series like Set: all of them or none. Requests: those of Set.
 func (s *Series[V]) SetMany(ctx context.Context, key tables.Key, values map[int]V) error {
 	return s.set(ctx, "SetMany", key, values)
 }
@@ -144,9 +145,9 @@ func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values m
 }
 
 // Delete removes a series with all its slots, but not its markers, which SweepMarkers removes. It returns
-// tables.ErrNotFound if the series does not exist. In one row or a blob it does not check whether a concurrent
-// writer has changed the series. What a concurrent writer sets may stay. Requests: 1; with several rows 2, and 2 for
-// each conflict.
+// tables.ErrNotFound if the series does not exist. In one row or a blob it does not check whether a
+// concurrent writer has changed the series. Values that a concurrent writer sets may remain. Requests: 1;
+// with several rows 2, and 2 for each conflict.
 func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 	if err := s.checkKey(key); err != nil {
 		return s.failed("Delete", key, err)

@@ -13,8 +13,8 @@ import (
 const (
 	// MaxSlotsPerRow is how many slots one row holds; the rest of the 252 properties of an entity is for the library.
 	MaxSlotsPerRow = 245
-	// MaxSlots is the maximum number of slots of a series: in rows, as many as one transaction can set; the same in a
-	// blob, which is rewritten whole.
+	// MaxSlots is the maximum number of slots of a series: in rows, as many as one transaction can set; the
+	// same number in a blob, which every change rewrites completely.
 	MaxSlots = MaxSlotsPerRow * tables.MaxTransactionOperations
 )
 
@@ -58,9 +58,9 @@ func (l *layout) property(slot int) string {
 	return fmt.Sprintf("%s%0*d", l.prefix, l.digits, slot)
 }
 
-// slotOf is the inverse of property. It returns -1 for a property that is not a slot of this series, or that a later
-// version of the program has declared. A number of another width means that Digits was changed, and is an error: the
-// value would be silently missed.
+// slotOf is the inverse of property. It returns -1 for a property that is not a slot of this series, or that
+// a later version of the program has declared. If the number has another width, Digits was changed: slotOf
+// returns an error, since the value would otherwise be ignored silently.
 func (l *layout) slotOf(property string) (int, error) {
 	number, ok := strings.CutPrefix(property, l.prefix)
 	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
@@ -101,7 +101,7 @@ func (l *layout) check(key tables.Key) error {
 	return nil
 }
 
-// take copies the slots of a row, or a blob, into values. number is the row's, 0 for a blob.
+// take copies the slots of a row, or a blob, into values. number is the number of the row, 0 for a blob.
 func (l *layout) take(values []tables.Value, p tables.Properties, number int) (found bool, err error) {
 	for i := range p {
 		slot, err := l.slotOf(p[i].Name)

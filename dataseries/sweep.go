@@ -27,13 +27,15 @@ type SweepOptions struct {
 	RowsPerSecond int
 	// Progress is called after each transaction, or blob.
 	Progress func(tables.Report)
-	// Resume is Report.Resume of an earlier run, to continue it. With other partitions, or another series, it is
-	// tables.ErrInvalid. On Cosmos DB, Report.Resume is always "" and a run starts again: deleted markers cost it nothing.
+	// Resume is Report.Resume of an earlier run, to continue it. With other partitions or another series,
+	// SweepMarkers returns tables.ErrInvalid. On Cosmos DB, Report.Resume is always "" and a run starts
+	// again: deleted markers cost it nothing.
 	Resume string
 }
 
-// callTerm, less a sixth as a margin, limits a call of AddOnce, since it may look for its own marker after a lost
-// response. A sweep keeps markers that are younger than the term and a sixth.
+// callTerm less a sixth, as a margin, is the time limit of a call of AddOnce: after a lost response the call
+// looks for its own marker, which must still exist. A sweep keeps markers that are younger than the term and
+// a sixth.
 const callTerm = time.Hour
 
 // leastAge is the shortest age at which markers are swept.
@@ -47,11 +49,14 @@ const errLateCall = "AddOnce does not know whether it has counted; repeat the ca
 // delayed: longer than a message stays on its queue, including the poison queue, and longer than any outage of the
 // program that counts. Several days cost little: a marker takes about 500 bytes.
 //
-// In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be interrupted
-// anywhere and run again, and several may run at once. The Report counts as Read the markers that were old enough, and as Deleted
-// those of them that were removed, including those of the runs that it resumes. Requests: 1 for the time, 1 for each page of at most 1,000 old
-// markers, and 1 for each 100 of a partition; in blobs, 1 for each 5,000 blobs, 1 for each blob, and 1 for each one
-// with old markers.
+// In rows, it removes the markers of all series in the partitions, with any prefix. A sweep can be
+// interrupted anywhere and run again, and several may run at once. In the Report, Read counts the markers
+// that were old enough, and Deleted those of them that were removed. Both include the runs that this run
+// resumes.
+//
+// Requests in rows: 1 for the service's time, 1 for each page of at most 1,000 old markers, and 1 for each
+// transaction of at most 100 markers of a partition. Requests in blobs: 1 to list each 5,000 blobs, 1 to read
+// each blob, and 1 to rewrite each blob with old markers.
 func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, options *SweepOptions) (tables.Report, error) {
 	const op = "SweepMarkers"
 	if options == nil {
@@ -84,7 +89,7 @@ type sweeping struct {
 	SweepOptions
 	olderThan time.Duration
 	began     time.Time
-	unordered bool // rows are returned in no order, so no key marks the position of the run
+	unordered bool // the service returns rows in no order, so no key marks the position of the run
 	at        sweepMark
 	report    tables.Report
 }
@@ -92,9 +97,9 @@ type sweeping struct {
 // sweepMark is the position of a run, as stored in its token.
 type sweepMark struct {
 	Version   int    `json:"v"`
-	Of        string `json:"q"` // what is swept
+	Of        string `json:"q"` // fingerprint of the counter and the partitions
 	Part      int    `json:"i"` // index in Partitions
-	Partition string `json:"p"` // last key that is done
+	Partition string `json:"p"` // partition key of the last processed row
 	Row       string `json:"r"`
 	Old       int64  `json:"o"`
 	Removed   int64  `json:"d"`
@@ -190,8 +195,8 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q tables.Query[ta
 	return flush()
 }
 
-// removeMarkers removes markers under their ETags, and returns how many. A marker that another sweep has removed and
-// an operation has inserted again stays.
+// removeMarkers removes markers under their ETags, and returns their number. If another sweep has removed a
+// marker and an operation has inserted it again, the new marker stays.
 func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (removed int, err error) {
 	x := r.table.NewTransaction()
 	for _, row := range group {
@@ -214,7 +219,7 @@ func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (r
 	return removed, nil
 }
 
-// clock returns the service's time, by which the age of markers counts. Requests: 1.
+// clock returns the service's time, by which the age of markers is measured. Requests: 1.
 func (r *rowShelf) clock(ctx context.Context) (time.Time, error) {
 	ex := wire.Exchange{Entity: &wire.Address{Table: r.table.Name(), RowKey: markerPrefix}}
 	_, err := r.table.Client().GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil)

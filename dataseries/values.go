@@ -11,7 +11,7 @@ type Slot[V any] struct {
 	Present bool // false for a gap, a slot that was never set; its Value is zero then
 }
 
-// Values are the slots of one series, as many as were declared.
+// Values holds all declared slots of one series.
 type Values[V any] struct {
 	Key   tables.Key
 	Slots []Slot[V]
@@ -33,7 +33,8 @@ type cell[V any] struct{ Value V }
 
 const cellName = "Value"
 
-// encode returns the property value of v, and refuses values that a table cannot store, also for blobs.
+// encode returns the property value of v, and refuses values that a table cannot store, even for a series in
+// blobs.
 func (s *Series[V]) encode(v V) (tables.Value, error) {
 	p, err := s.codec.Encode(&cell[V]{v})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// facts implements Audit.Expected for sources. With Find the source does not know its holders: then facts returns none, and held makes the
-// comparison.
+// facts implements Audit.Expected for sources. With Find the source does not know its holders: then facts
+// returns none, and the method held compares holders with their sources.
 func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	s, err := end.ready()
 	if err != nil {

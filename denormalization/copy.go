@@ -40,7 +40,8 @@ func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	return is && held == source
 }
 
-// isAsAsked reports whether a holder has the copy that the source requires. It does not modify the holder.
+// isAsAsked reports whether a holder already has the copy that the source requires. It does not modify the
+// holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -61,7 +62,7 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 // which Link.Properties does not name, since Verify could not check it.
 func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	others := r.others(holder)
-	before, beforeErr := r.digest(holder) // the caller may have put values into the copy that cannot be stored
+	before, beforeErr := r.digest(holder) // an error is possible: the caller may have put values into the copy that cannot be stored
 	r.link.Copy(source, holder)
 	after, err := r.digest(holder)
 	if err != nil {
@@ -78,7 +79,8 @@ func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 // other is a property outside of the copy, with its value as a text.
 type other struct{ name, value string }
 
-// others returns the properties of a holder that Copy must not change. For one that cannot be stored, the value is the text of the error.
+// others returns the properties of a holder that Copy must not change. For a property that cannot be stored,
+// the value is the text of the error.
 func (r *relation[S, H]) others(holder *H) []other {
 	var all []other
 	for _, name := range r.codec.PropertyNames() {
@@ -98,8 +100,8 @@ func (r *relation[S, H]) others(holder *H) []other {
 	return all
 }
 
-// copyOf returns the digest of the copy of a source; for a nil source, that of a cleared copy. It returns an error if no holder can store
-// the copy.
+// copyOf returns the digest of the copy of a source; for a nil source, the digest of a cleared copy. It
+// returns an error if no holder can store the copy.
 func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	holder := new(H)
 	if _, err := r.write(holder, source); err != nil {

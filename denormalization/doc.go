@@ -9,10 +9,11 @@
 //	Sales         empid_000223  Name Email IsManager ...                       the source
 //	Sales         dept_Sales    Name ManagerID=223 ManagerName ManagerEmail    the holder
 //
-// A Link says which properties of the holder are the copy, which holders a source has, and what is copied. The package stores
-// no other rows and no other properties. Sources and holders have repositories of their own, each with its own patterns, so an
-// index of the holders follows a change of the copy. A link has two patterns: give Copies.Source to the repository of the
-// sources and Copies.Holder to the repository of the holders. Every program that writes sources or holders needs both.
+// A Link says which properties of the holder make up the copy, which holders a source has, and how to write
+// the copy. The package stores no other rows and no other properties. Sources and holders have repositories
+// of their own, each with its own patterns, so an index of the holders follows a change of the copy. A link
+// has two patterns: give Copies.Source to the repository of the sources and Copies.Holder to the repository
+// of the holders. Every program that writes sources or holders needs both.
 //
 // Either the source or the holder determines which of them belong together. With Link.Holders the source does, for example an
 // employee who manages a department. With Link.Find the holder does, for example each employee, who names a department; use it
@@ -46,23 +47,26 @@
 // when a manager succeeds another, either may be written first. If the source that was written last stops naming the holder
 // while another still names it, the holder has no copy until that other source is written again; Verify reports it.
 //
-// The service's Timestamps decide which source was written last. If they are equal, as those of rows of one transaction are,
-// the source with the greater key counts as the last. The service stamps inserts, updates and rows of different partitions by
-// different clocks, so of two writes that are a few tenths of a second apart the earlier one may count as the last.
+// The service's Timestamps decide which source was written last. If they are equal, as for rows of one
+// transaction, the source with the greater key counts as the last. The service stamps inserts, updates and
+// rows of different partitions by different clocks, so of two writes that are a few tenths of a second apart
+// the earlier one may count as the last.
 //
-// A holder that does not exist is skipped. With Holders, a holder that is inserted without naming its source has no copy until
-// the source is written again; Verify reports it. With NewInPartition the same happens if, while an insert of a source waits,
-// others insert that source and the holder and delete the source again.
+// A holder that does not exist is skipped. With Holders, a holder that is inserted without naming its source
+// has no copy until the source is written again; Verify reports it. With NewInPartition the same can happen
+// in one rare case: while the insert of a source is under way, other writers insert the same source and the
+// holder, and delete the source.
 //
 // # Crashes
 //
-// NewInPartition: nothing is left to repair, since the service applies all of a transaction or none. New: the intent is on the
-// queue before anything is written. It names the holders, or says that Find yields them, or names the source of a holder. A
-// worker writes the current copy of the source into each current holder. It skips holders that are already correct, so it does
-// only what the crash left undone. If one holder cannot be written, the worker still writes the others, and after MaxDequeues
-// deliveries (default 5) the intent is on the poison queue with the reason. If programs without the link change sources or
-// holders, Repository.Verify of the sources finds the differences and Repair corrects them. Repair also fills in the copies of a
-// new link.
+// NewInPartition: nothing is left to repair, since the service applies all of a transaction or none. New: the
+// intent is on the queue before anything is written. It names the holders, or says that Find yields them, or
+// names the source of a holder. A worker writes the current copy of the source into each current holder. It
+// skips holders that are already correct, so it only completes the interrupted work. If one holder cannot be
+// written, the worker still writes the others, and after MaxDequeues deliveries (default 5) the intent is on
+// the poison queue with the reason. If programs without the link change sources or holders, Repository.Verify
+// of the sources finds the differences and Repair corrects them. Repair also fills in the copies of a new
+// link.
 //
 // # Requests
 //
@@ -86,11 +90,13 @@
 //
 // # Limits
 //
-// NewInPartition: a transaction has 100 operations, enough for a source and 99 holders without indexes. Two links cannot write
-// one entity in the same transaction; declare one link instead. New: a source has at most Options.Limit holders (default
-// 10,000). If Holders returns more, the write is refused with tables.ErrTooLarge. If Find yields more, the source is written, its intent fails with tables.ErrTooLarge and ends on the poison queue.
-// The time until all holders have the copy is proportional to their number. If a source changes faster than its holders can be
-// written, they stay behind until it pauses.
+// NewInPartition: a transaction has 100 operations, enough for a source and 99 holders without indexes. Two
+// links cannot write one entity in the same transaction; declare one link instead. New: a source has at most
+// Options.Limit holders (default 10,000). If Holders returns more, the write is refused with
+// tables.ErrTooLarge. If Find yields more, the source is written, its intent fails with tables.ErrTooLarge
+// and ends on the poison queue. The time until all holders have the copy is proportional to their number. If
+// a source changes faster than its holders can be written, their copies stay outdated until the changes
+// pause.
 //
 // # When not to use it
 //

@@ -52,8 +52,8 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 	return f.source != nil && (f.link.Find != nil || f.keys[holder])
 }
 
-// all reconciles all holders that Find yields. Correct holders cost no further request, so an interrupted fan-out
-// resumes with the rest.
+// all reconciles all holders that Find yields. Correct holders cost no further request, so an interrupted
+// fan-out soon reaches the remaining holders when it is repeated.
 func (f *fanOut[S, H]) all(ctx context.Context) error {
 	if f.link.Find == nil {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
@@ -79,7 +79,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		}
 		switch {
 		case correct:
-		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the copy of an index
+		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the holder was read through an index's copy
 			f.do(func() error { return f.one(ctx, named{key: key}) })
 		default:
 			together[key.Partition] = append(together[key.Partition], heldBy[H]{named{key: key}, holder})
@@ -128,7 +128,8 @@ func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 	return nil
 }
 
-// give changes a holder that was just read to what the source requires, and reports whether to write it. read reads a source.
+// give changes a holder in memory, which was just read, as the source requires, and reports whether to write
+// it. read is the function that reads a source.
 func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, holder *H) (write bool, err error) {
 	names := f.names(n.key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
@@ -140,8 +141,9 @@ func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, ho
 	return changed || err == nil && n.isNew && f.holds(holder, f.key), err
 }
 
-// takes reports whether the source takes over a holder from the source whose copy it has: if that one no longer names
-// it, or was written earlier. So a delayed message cannot give the holder back to an earlier source.
+// takes reports whether the source takes over a holder from the source whose copy it has: it does if that
+// other source no longer names the holder, or was written earlier. So a delayed message cannot give the
+// holder back to an earlier source.
 func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
@@ -152,7 +154,7 @@ func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, hol
 	}
 	ours, err := f.naming(ctx, read, f.key, holder)
 	if err != nil || ours == nil {
-		return false, err // it has changed since it was seen, and the intent is carried out again
+		return false, err // the source has changed since it was read, and the intent is carried out again
 	}
 	return follows(ours, theirs), nil
 }
@@ -187,7 +189,7 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 	if known.keys == nil || known.etag != meta.ETag {
 		keys, err := f.holdersOf(source)
 		if err != nil {
-			keys = nil // a source that the link refuses names no holder
+			keys = nil // a source that the link refuses has no holders
 		}
 		known = namedBy{meta.ETag, setOf(keys)}
 		f.other[meta.Key()] = known
@@ -195,7 +197,7 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 	return known.keys
 }
 
-// holderError adds the holder to an error: the report of an intent names only the source.
+// holderError adds the holder's key to an error, since an error of an intent names only the source.
 func (r *linked[S, H]) holderError(key tables.Key, err error) error {
 	return r.errorAt("holder", key, r.holders.Table(), err)
 }

@@ -23,7 +23,8 @@ type holderEnd[S, H any] struct {
 
 func (h holderEnd[S, H]) ready() (*linked[S, H], error) { return h.relation.ready(nil, h.host) }
 
-// holderSuffix ends the name of a link's Holder: both ends may be in one repository, where names differ.
+// holderSuffix is the suffix of the name of a link's Holder pattern. Both patterns of a link may be in one
+// repository, where names must differ.
 const holderSuffix = ".holder"
 
 func (r *relation[S, H]) holderName() string { return r.name + holderSuffix }
@@ -53,7 +54,8 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	return implementation, nil
 }
 
-// prior returns the source and the digest of the copy of a holder as it was read: a change that alters neither needs no work.
+// prior returns the source and the digest of the copy of a holder as it was read: a change that alters
+// neither of them needs no work.
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
@@ -66,10 +68,10 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 	return []string{place, hex.EncodeToString(digest[:])}, nil
 }
 
-// completion holds what a change of a holder has read about its sources.
+// completion holds the sources that a change of a holder has read.
 type completion[S any] struct {
-	places  []string // keys of the sources that the holder may belong to
-	sources []*S     // those of them that exist
+	places  []string // keys of the sources to which the holder may belong
+	sources []*S     // the sources that exist
 }
 
 // complete fills in the copy of a holder that is inserted, or that a change gives another source or other properties of the copy.
@@ -112,8 +114,8 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 	return l.fill(c.Entity, chosen)
 }
 
-// candidates returns the sources that a holder may belong to: the one that it refers to, and with Holders also the one whose copy
-// it had, which may still name it.
+// candidates returns the sources that a holder may belong to: the source to which it refers and, with
+// Holders, also the source whose copy it had before, which may still name it.
 func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
 	var keys []tables.Key
 	if source, is := h.link.SourceOf(holder); is {
@@ -165,7 +167,8 @@ func (h *linked[S, H]) fill(holder *H, source *S) error {
 	return err
 }
 
-// outsideKeys is for holders that are anywhere: the intent of a holder names the sources that it may belong to.
+// outsideKeys is for links made by New: the intent of a holder names the sources to which the holder may
+// belong.
 func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]string, error) {
 	if done, _ := c.Noted().(*completion[S]); done != nil {
 		return done.places, nil
@@ -173,8 +176,8 @@ func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]
 	return nil, nil
 }
 
-// reconcile is for holders that are anywhere. It reads the sources again, since a source that was written after the holder
-// was completed and before the holder was committed has not found the holder.
+// reconcile is for links made by New. It reads the sources again, since a source that was written after the
+// holder was completed and before the holder was committed has not found the holder.
 func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[H]) error {
 	l, err := h.ready()
 	if err != nil {
@@ -206,8 +209,9 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return nil
 }
 
-// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
-// holder's ETag. After a write the repository reconciles once more, which reads the source again.
+// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and
+// writes under the holder's ETag. After a write the repository calls reconcile once more, which reads the
+// source again.
 func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
@@ -226,13 +230,14 @@ func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.K
 	return nil
 }
 
-// sourceError adds the source to an error: the report of an intent names only the holder.
+// sourceError adds the source's key to an error, since an error of an intent names only the holder.
 func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
 	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
-// companions is for holders in their sources' partitions: it stages the sources that were read for the copy, unchanged. If a source has
-// changed since, or a concurrent change of it has not seen the holder, its ETag makes one of the two transactions fail.
+// companions is for links made by NewInPartition: it stages the sources that were read for the copy,
+// unchanged. If a source has changed since, the transaction fails. If a concurrent change of the source has
+// not yet read the holder, that change's transaction fails, since this one changes the source's ETag.
 func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
 	done, _ := c.Noted().(*completion[S])
 	if done == nil || c.Kind == driver.ChangeDelete {

@@ -16,8 +16,8 @@ import (
 type Link[S, H any] struct {
 	// Properties names the properties of the holders that make up the copy. Copy must write no others.
 	Properties []string
-	// Copy writes the copy into a holder; if source is nil, it clears the copy. What it writes must depend only on the
-	// source.
+	// Copy writes the copy into a holder; if source is nil, it clears the copy. The written values must
+	// depend only on the source.
 	Copy func(source *S, holder *H)
 	// SourceOf returns the key of the source whose copy a holder has, or false if it has none. With Find it returns the
 	// holder's own reference to its source, which Copy must not change. With Holders the reference is part of the copy: Copy
@@ -29,16 +29,18 @@ type Link[S, H any] struct {
 	// Holders returns the keys of a source's holders, if the source determines them, for example the department that an
 	// employee manages. It must be pure. Holders that do not exist are skipped.
 	Holders func(source *S) []tables.Key
-	// Find restricts a query of all holders to those of a source, if each holder refers to its source, for example the
-	// employees of a department. It may return a query of an index of the holders instead. It gets only the source's key, so
-	// that it also works after the source was deleted. Holders for which SourceOf returns another source are skipped. If it
-	// uses Select, it must select Properties and all properties that Copy and SourceOf use.
+	// Find restricts a query of all holders to the holders of one source. Use it if each holder refers to its
+	// source, for example each employee to a department. It may return a query of an index of the holders
+	// instead. It gets only the source's key, so that it also works after the source was deleted. Holders for
+	// which SourceOf returns another source are skipped. If it uses Select, it must select Properties and all
+	// properties that Copy and SourceOf use.
 	Find func(holders tables.Query[H], source tables.Key) tables.Query[H]
 }
 
 // Options are the options of New and NewInPartition; nil is the same as the zero value.
 type Options struct {
-	// Limit is the maximum number of holders of one source (default 10,000). More cause tables.ErrTooLarge.
+	// Limit is the maximum number of holders of one source (default 10,000). More holders cause
+	// tables.ErrTooLarge.
 	Limit int
 	// Concurrency is the number of transactions that New's link writes in parallel (default 8), each of up to 50 holders of one
 	// partition.
@@ -82,8 +84,8 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 // Repository.Verify of the sources compare them.
 func (c *Copies[S, H]) Source() patterns.Pattern[S] { return source[S, H]{&c.relation} }
 
-// Holder returns the pattern for the holders' repository. It fills in the copy when a holder is inserted, or when a change
-// of a holder concerns its source or its copy.
+// Holder returns the pattern for the holders' repository. It fills in the copy when a holder is inserted, or
+// when a change of a holder affects its source or its copy.
 func (c *Copies[S, H]) Holder() patterns.Pattern[H] { return holder[S, H]{&c.relation} }
 
 // relation is the part of a link that its two patterns share.
@@ -134,8 +136,8 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	return nil
 }
 
-// ready returns the link with both its repositories, or an error if one of them was not made yet. The caller passes its own
-// repository, which it has before NewRepository returns, and nil for the other.
+// ready returns the link with both its repositories, or an error if one of them was not made yet. The caller
+// passes its own repository, which Attach has received, and nil for the other one.
 func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
 	var err error
 	if sources == nil {

@@ -41,7 +41,8 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	return implementation, nil
 }
 
-// prior returns the keys of the holders of a source as it was read. A source that the link refuses never had holders.
+// prior returns the keys of the holders of a source as it was read. For a source that the link refuses it
+// returns none, since such a source never had holders.
 func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
 	l, err := s.ready()
 	if err != nil {
@@ -58,7 +59,8 @@ func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error)
 	return places, nil
 }
 
-// touched returns the holders that a change concerns: those that the source will have, then those that it had.
+// touched returns the holders that a change concerns: now has the holders that the source will have, before
+// the holders that it had.
 func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, err error) {
 	named := map[tables.Key]bool{}
 	if c.Kind != driver.ChangeDelete {
@@ -81,14 +83,14 @@ func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, e
 	return now, before, nil
 }
 
-// allHolders stands in an intent for all holders that Find yields.
+// allHolders is the key in an intent that stands for all holders that Find yields.
 const allHolders = "*"
 
 // newlyNamed is the suffix of a holder that the change begins to name. Such a holder is rewritten even if already
 // correct: the new ETag makes a concurrent writer that read it earlier, on behalf of a previous source, fail.
 const newlyNamed = "\tnew"
 
-// outsideKeys is for holders that are anywhere.
+// outsideKeys is for links made by New. It names the holders that the change concerns.
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
 	l, err := s.ready()
 	if err != nil || c.Kind == driver.ChangeTouch {
@@ -104,13 +106,13 @@ func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]
 	}
 	if len(places) > 0 && c.Kind != driver.ChangeDelete {
 		if _, err := s.copyOf(c.Entity); err != nil {
-			return nil, err // before anything is written
+			return nil, err // return the error before anything is written
 		}
 	}
 	return places, nil
 }
 
-// placesOf returns the names of holders for an intent.
+// placesOf returns the keys of holders in the form that an intent stores.
 func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	had := map[string]bool{}
 	for _, place := range c.Prior {
@@ -130,8 +132,8 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	return places
 }
 
-// reconcile is for holders in any partition. It continues after a holder that cannot be written, and returns the first
-// such error at the end, so that the intent is retried.
+// reconcile is for links made by New. It continues after a holder that cannot be written, and returns the
+// first such error at the end, so that the intent is retried.
 func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
 	l, err := s.ready()
 	if err != nil {
@@ -159,12 +161,12 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return f.wait()
 }
 
-// companions is for holders in their sources' partitions: it stages the holders of the source. It writes each one that
-// the source names even if nothing in it changes, so that a concurrent writer that read it before fails. A touch writes only
-// those whose copy is wrong.
+// companions is for links made by NewInPartition: it stages the holders of the source. It writes each holder
+// that the source names even if nothing in it changes, so that a concurrent writer that has read the holder
+// before fails. A touch writes only the holders whose copy is wrong.
 func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
-		return nil // the source stays as it is
+		return nil // the change does not alter the source
 	}
 	l, err := s.ready()
 	if err != nil {
@@ -185,7 +187,7 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 	return nil
 }
 
-// stage stages one holder, unless the change leaves it alone.
+// stage stages one holder, unless the change does not affect it.
 func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.GetIn(ctx, x, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -205,7 +207,8 @@ func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables
 	return nil
 }
 
-// remove is Audit.Remove for holders in their sources' partitions. Requests: 2, and those of wanted; 2 more for each conflict.
+// remove implements Audit.Remove for links made by NewInPartition. Requests: 2, and those of wanted; 2 more
+// for each conflict.
 func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	l, err := s.ready()
 	if err != nil {
@@ -242,7 +245,8 @@ func unlessChanged(changed bool, err error) error {
 	return err
 }
 
-// passed returns nil for the errors that a holder needs no change or does not exist.
+// passed returns nil for an error that says that a holder needs no change or does not exist, and any other
+// error unchanged.
 func passed(err error) error {
 	if errors.Is(err, errCorrect) || errors.Is(err, tables.ErrNotFound) {
 		return nil

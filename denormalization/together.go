@@ -26,13 +26,14 @@ type heldBy[H any] struct {
 // readSource reads the current state of a source, nil if it does not exist.
 type readSource[S any] func(ctx context.Context, key tables.Key) (*S, error)
 
-// mostTogether limits the holders that are written in one transaction: each may have another row for an index.
+// mostTogether limits the holders that are written in one transaction: each may need a second row for an
+// index.
 const mostTogether = tables.MaxTransactionOperations / 2
 
-// mostHeld limits the holders that wait for others of their partition.
+// mostHeld limits the holders in memory that wait for other holders of their partition.
 const mostHeld = 500
 
-// each reconciles the holders that an intent names, those of a partition together.
+// each reconciles the holders that an intent names, with the holders of each partition together.
 func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 	partitions := map[string][]named{}
 	var order []string
@@ -44,7 +45,7 @@ func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 	}
 	for _, partition := range order {
 		group := partitions[partition]
-		slices.SortFunc(group, func(a, b named) int { return compoundkey.Compare(a.key.Row, b.key.Row) }) // one query reads keys that lie close together
+		slices.SortFunc(group, func(a, b named) int { return compoundkey.Compare(a.key.Row, b.key.Row) }) // so that one query reads the keys that lie close together
 		for part := range slices.Chunk(group, mostTogether) {
 			if err := ctx.Err(); err != nil {
 				f.failed(err)
@@ -66,7 +67,7 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	}
 	found, err := f.holders.GetEach(ctx, keys)
 	if err != nil {
-		return f.oneByOne(ctx, group) // one by one, so that a row that cannot be read delays only itself
+		return f.oneByOne(ctx, group) // read the holders one by one, so that a row that cannot be read delays only itself
 	}
 	var holders []heldBy[H]
 	for i, holder := range found {
@@ -77,8 +78,9 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	return f.together(ctx, holders)
 }
 
-// together reconciles holders of one partition, as they were read, in one transaction under the ETag of each. A holder that is refused,
-// as when it has changed since, is read and written alone.
+// together reconciles holders of one partition, as they were read, in one transaction under the ETag of each.
+// If the service refuses a holder, for example because it has changed since, that holder is read and written
+// alone.
 func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error {
 	var write []heldBy[H]
 	var alone []named
@@ -100,7 +102,7 @@ func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error 
 	}.Run(write)
 	switch {
 	case errors.Is(err, tables.ErrUnknownOutcome):
-		return err // the transaction may arrive later, so the intent is carried out again
+		return err // the transaction may still arrive, so a worker must carry out the intent again
 	case err != nil:
 		refused = write
 	}
@@ -120,7 +122,8 @@ func (f *fanOut[S, H]) commit(ctx context.Context, holders []heldBy[H]) error {
 	return err
 }
 
-// changeOf returns the number of the holder that a transaction was refused for, from 1; 0 if it is unknown.
+// changeOf returns the number, from 1, of the holder for which the service refused a transaction; 0 if it is
+// unknown.
 func changeOf(err error) int {
 	var e *tables.Error
 	if errors.As(err, &e) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The methods below make *Type[T] an AnyType.
+// The methods below implement AnyType for *Type[T].
 
 func (t *Type[T]) attached() (*tables.Table, bool) {
 	host := t.host()
@@ -30,7 +30,7 @@ func (t *Type[T]) versions() (name string, oldest, newest int) {
 
 func (t *Type[T]) byKey() bool { return t.options.ByKey }
 
-// span returns the span of the type's row keys, the zero Span if the schema has none.
+// span returns the span of the type's row keys, or the zero Span if the schema sets none.
 func (t *Type[T]) span() compoundkey.Span { return t.host().Rows() }
 
 // current reports whether EntityType says that a row is of the current version.
@@ -45,13 +45,15 @@ func (t *Type[T]) filterable(property string) bool {
 		(t.beside.spread == nil || t.beside.spread.Filterable(property))
 }
 
-// whole reports whether an entity can be decoded from its own row without its repository.
+// whole reports whether an entity can be decoded from its own row alone, without a read through its
+// repository.
 func (t *Type[T]) whole() bool { return !t.beside.rewrite && t.beside.spread == nil }
 
 // alone reports whether the repository has no other pattern, so that an entity consists of its own row only.
 func (t *Type[T]) alone() bool { return t.beside.none }
 
-// decode decodes an entity from its own row. Its Meta records what was read; the repository reads the rest when it needs it.
+// decode decodes an entity from its own row. Its Meta records what was read, so that the repository can read
+// the missing data when it needs them.
 func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	version, err := t.versionOf(p)
 	if err != nil {
@@ -69,8 +71,8 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	return v, nil
 }
 
-// readMany reads entities by their keys concurrently, without those that do not exist and those that do not fit, which are problems.
-// Requests: 1 for each.
+// readMany reads entities by their keys concurrently, It omits entities that do not exist, and returns a
+// problem for each row that does not fit the type. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
 	found = make(map[tables.Key]any, len(keys))
 	for v, err := range t.host().GetMany(ctx, keys, nil) {

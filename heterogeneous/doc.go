@@ -3,17 +3,17 @@
 //
 // # Stored rows
 //
-// Each type has a patterns.Repository of its own, with its own patterns. A Type, which is given to it as a pattern, adds the
-// property EntityType, the name of the type and its version:
+// Each type has a patterns.Repository of its own, with its own patterns. A Type is one of the patterns of
+// that repository. It adds the property EntityType, which has the name of the type and its version:
 //
 //	PartitionKey  RowKey        properties
 //	Sales         dept_Sales    EntityType="Department@1" DepartmentName EmployeeCount
 //	Sales         empid_000223  EntityType="Employee@3" FirstName LastName Age Email
 //	Sales         empid_000224  EntityType="Employee@1" FullName Age                   an older version
 //
-// An EntityType without a version, such as "Employee", means version 1. With TypeOptions.ByKey there is no such property: the
-// prefix of the row key identifies the type. Use a prefix for each type also with EntityType: it keeps the rows of a type
-// adjacent, and entities of different types can have the same id.
+// An EntityType without a version, such as "Employee", means version 1. With TypeOptions.ByKey there is no
+// such property: the prefix of the row key identifies the type. Even with EntityType, use a prefix for each
+// type: it keeps the rows of a type adjacent, and entities of different types can have the same id.
 //
 // # Guarantee
 //
@@ -22,17 +22,19 @@
 // Write an entity through the repository of its type, which also writes all its patterns. A bag cannot be written if a
 // repository stores further rows of the entity.
 //
-// Whatever reads an older version (the repository, its indexes, the registry) upgrades it to the current one, step by step.
-// Every write of the entity stores the current version, and so does Type.Upgrade, under the ETag.
+// Every read of an older version, by the repository, its indexes or the registry, upgrades the entity to the
+// current version, step by step. Every write of the entity stores the current version, and so does
+// Type.Upgrade, under the ETag.
 //
-// A program never reads or overwrites a version that is newer than its own: its repository's reads and writes of the entity
-// return tables.ErrGarbled with a *VersionError, and the registry yields a bag. So deploy the program that can read a new
-// version everywhere before you deploy one that writes it. The same holds for an entity of another type.
+// A program never reads or overwrites a version that is newer than its own: its repository's reads and writes
+// of the entity return tables.ErrGarbled with a *VersionError, and the registry yields a bag. So deploy the
+// program that can read a new version everywhere before you deploy one that writes it. The same errors are
+// returned for an entity of another type.
 //
 // # Crashes
 //
-// A write is one transaction. Modify and Upgrade read an entity and write it under its ETag. If Upgrade was interrupted, run
-// it again; it continues with the entities that are left.
+// A write is one transaction. Modify and Upgrade read an entity and write it under its ETag. If Upgrade was
+// interrupted, run it again; it continues with the remaining entities.
 //
 // # Requests
 //
@@ -55,7 +57,7 @@
 //
 // # When not to use it
 //
-// For one type with one version. For types that are never read together, or whose load differs: separate tables cost nothing.
-// Reads of one type through its Repository work without this package; it is for reads of several types, and for types that
-// change over the years.
+// For one type with one version. For types that are never read together, or whose load differs: use separate
+// tables, which are free. Reads of one type through its Repository work without this package; it is for reads
+// of several types, and for types that change over the years.
 package heterogeneous

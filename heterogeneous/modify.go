@@ -12,10 +12,10 @@ import (
 // attempts limits how often a change is retried on conflict.
 const attempts = 10
 
-// Modify changes properties of an entity whose type the program need not know. change edits the bag of its properties; what
-// it has changed or added is merged under the entity's ETag. After a conflict Modify starts again, at most 10 times in all.
-// It cannot remove properties; only Replace does. change may run several times; if it returns an error, Modify returns it and
-// writes nothing.
+// Modify changes properties of an entity; the program need not know its type. change edits the bag of the
+// entity's properties, and Modify merges the properties that change has changed or added, under the entity's
+// ETag. After a conflict Modify starts again, at most 10 times in all. It cannot remove properties; only
+// Replace does. change may run several times; if it returns an error, Modify returns it and writes nothing.
 //
 // If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the repository,
 // which also writes its patterns. Then the bag has the properties of the current version, and change cannot add others. An

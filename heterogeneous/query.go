@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Query describes a query of entities of all types. Its methods return changed copies, as those of tables.Query do. It has no
-// Select, because values of a type would then be incomplete.
+// Query describes a query of entities of all types. Its methods return changed copies, as the methods of
+// tables.Query do. It has no Select, because values of a type would then be incomplete.
 type Query struct {
 	registry *Registry
 	inner    tables.Query[row]
@@ -37,10 +37,11 @@ func (q Query) Top(n int) Query { q.inner = q.inner.Top(n); return q }
 // PageSize asks for at most n entities a page, 1 to 1,000 (default 1,000).
 func (q Query) PageSize(n int) Query { q.inner = q.inner.PageSize(n); return q }
 
-// AllowTableScan allows the query to read the whole table. Without it, such a query is tables.ErrTableScan.
+// AllowTableScan allows the query to read the whole table. Without it, such a query returns
+// tables.ErrTableScan.
 func (q Query) AllowTableScan() Query { q.inner = q.inner.AllowTableScan(); return q }
 
-// Plan returns what the query would do. Requests: 0.
+// Plan returns the class, filter and projection of the query without sending it. Requests: 0.
 func (q Query) Plan() (tables.Plan, error) { return q.inner.Plan() }
 
 // Page is one page of a query. A page without Items can have a Next.
@@ -114,11 +115,11 @@ func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	return values[0], nil
 }
 
-// values decodes the entities of rows, without those that do not fit, which are problems. It skips an entity that no longer exists when
-// its repository reads it.
+// values decodes the entities of rows. For a row that does not fit its type it returns a problem. It skips an
+// entity that no longer exists when its repository reads it.
 func (r *Registry) values(ctx context.Context, op string, rows []*row) (there []any, problems []error, err error) {
 	values := make([]any, len(rows))
-	later := map[AnyType][]int{} // the rows whose entities the repositories must read
+	later := map[AnyType][]int{} // by type: the indexes of the rows whose entities the type's repository must read
 	for i, v := range rows {
 		p, spread := v.take()
 		t := r.resolve(v.key(), p)

@@ -33,8 +33,8 @@ type AnyType interface {
 	remove(ctx context.Context, v any) error
 }
 
-// Registry knows the types of one table, each with its repository. What it reads becomes a *T of one of the types, or a
-// property bag. It has no state that changes, and is safe for concurrent use.
+// Registry knows the types of one table, each with its repository. It returns each entity as a *T of one of
+// the types, or as a property bag. It has no state that changes, and is safe for concurrent use.
 type Registry struct {
 	table *tables.Table
 	types []AnyType
@@ -42,15 +42,17 @@ type Registry struct {
 	bags  *tables.Rows[row]
 }
 
-// NewRegistry returns a registry of types, each of which must have been given to a repository on the table before. Two types
-// with the same version name, the same keys, or the same Go type are tables.ErrWiring. Requests: 0.
+// NewRegistry returns a registry of types, each of which must have been given to a repository on the table
+// before. It returns tables.ErrWiring for two types with the same version name, the same keys, or the same Go
+// type. Requests: 0.
 func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
 		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
-	// This repository only reads, and its rows are those of all types, so a store would refuse it beside their repositories.
+	// Use a handle without a store: this repository reads the rows of all types, so a store would refuse it
+	// as overlapping with the repositories of the types.
 	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}
@@ -175,10 +177,12 @@ func (r *row) take() (p tables.Properties, spread bool) {
 	return p, spread
 }
 
-// firstRows is a layout for reading only the first row of an entity in several rows. No entity is written with it.
+// firstRows is a layout with which a repository reads only the first row of an entity that has several rows.
+// No entity is written with it.
 type firstRows struct{ registry *Registry }
 
-// spreadMark is a property, in memory only, of an entity in several rows. No stored property can have this name.
+// spreadMark is a property that marks, only in memory, an entity that has several rows. No stored property
+// can have this name.
 const spreadMark = " spread"
 
 var errReadOnly = errors.New("the registry cannot write an entity; write it through the repository of its type")
@@ -187,20 +191,22 @@ var errReadOnly = errors.New("the registry cannot write an entity; write it thro
 func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {
 	return driver.Implementation[row]{Name: "any type", Layout: &driver.Layout{
 		Split: func(tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly },
-		// Versions marks the row as one of several, which cannot be written alone.
+		// The result marks the row as one of several rows, which cannot be written alone.
 		Versions: func(string) ([]string, error) { return []string{""}, nil },
 		Rows:     func(string, []string) ([]int, error) { return nil, nil },
 		Join: func(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
 			return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
 		},
-		// If a type cannot have a condition on the property, the query would miss entities of that type.
+		// If conditions on the property do not work for one of the types, the query would miss entities of
+		// that type.
 		Filterable: func(property string) bool {
 			return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
 		},
 	}}, nil
 }
 
-// unknown returns the bag of a row of an unknown type. The bag records whether the row may be written alone.
+// unknown returns the bag of a row of an unknown type. The bag records that the row must not be written
+// alone, if it belongs to an entity with further rows.
 func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	delete(v.Properties, spreadMark)
 	bag, err := r.bags.Entity(v)

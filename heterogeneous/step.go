@@ -13,16 +13,17 @@ import (
 type Step struct {
 	version  int
 	from, to reflect.Type
-	known    []string // the properties that F has fields for; nil if F takes any
+	known    []string // the properties that F has fields for; nil if F accepts any
 	run      func(key tables.Key, p tables.Properties) (tables.Properties, error)
 	err      error
 }
 
-// From returns the step from a version to the next one. F is the entity in that version, and G in the next one; either may be
-// tables.Entity, the property bag. Properties for which F has no field are kept unchanged, unless G sets them.
+// From returns the step from a version to the next one. F is the Go type of the entity in that version, and G
+// its type in the next version; either may be tables.Entity, the property bag. Properties for which F has no
+// field are kept unchanged, unless G sets them.
 //
-// upgrade must be pure. It gets only stored properties, and after a projection only the selected ones. It must not change
-// what determines other rows: the entity's key and its index keys.
+// upgrade must be pure. It gets only stored properties, and after a projection only the selected ones. It
+// must not change the entity's key and its index keys, which determine the other rows of the entity.
 func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 	s := Step{version: version, from: reflect.TypeFor[F](), to: reflect.TypeFor[G]()}
 	from, err := tables.NewCodec[F]()

@@ -57,10 +57,10 @@ func checkName(name string) error {
 	return nil
 }
 
-// VersionError says that an entity cannot be read because it is of another type, or of a version that this program does not
-// know. errors.As finds it.
+// VersionError is the cause of an error: an entity cannot be read because it is of another type, or of a
+// version that this program does not know. errors.As finds it.
 type VersionError struct {
-	Stored         string // what EntityType says; "" where it is missing or names no type
+	Stored         string // the stored EntityType; "" if it is missing or names no type
 	Type           string // the type that the program reads
 	Oldest, Newest int    // the versions of Type that the program knows
 }

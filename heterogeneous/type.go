@@ -37,8 +37,8 @@ type Type[T any] struct {
 
 // beside describes the other patterns of the type's repository.
 type beside struct {
-	rewrite    bool           // one of them rewrites properties
-	spread     *driver.Layout // their layout, or nil
+	rewrite    bool           // one of the other patterns rewrites properties
+	spread     *driver.Layout // the layout among the other patterns, or nil
 	none       bool           // there is no other pattern
 	filterable []func(property string) bool
 }
@@ -78,7 +78,7 @@ func (t *Type[T]) check() error {
 // oldest returns the oldest version that can be read.
 func (t *Type[T]) oldest() int { return t.tag.version - len(t.options.Steps) }
 
-// String returns name and current version as EntityType has them, such as "Employee@3".
+// String returns name and current version in the form of EntityType, such as "Employee@3".
 func (t *Type[T]) String() string { return t.tag.String() }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
@@ -86,7 +86,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	implementation := driver.Implementation[T]{Name: typeName, Binding: &t.repository, Prior: storedTag[T], Fits: t.fits,
 		Transform: &driver.Transform[T]{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
 	if !t.options.ByKey {
-		implementation.Seals = []string{EntityType} // an attacker who changed it would choose the steps that upgrade the entity
+		implementation.Seals = []string{EntityType} // an attacker who changed EntityType could choose the steps that upgrade the entity
 	}
 	switch {
 	case t.err != nil:
@@ -127,8 +127,9 @@ func (t *Type[T]) host() driver.Host[T] {
 	return host
 }
 
-// Is returns a condition that the entities of the type match, in any version. A schema's Where can be it, and a query of a repository
-// without Rows and Where needs it if the partition contains other types. Entities without EntityType do not match.
+// Is returns a condition that the entities of the type match, in any version. Use it as Schema.Where, or in
+// queries of a repository that has neither Rows nor Where and whose partitions contain other types. Entities
+// without EntityType do not match.
 func (t *Type[T]) Is() tables.Condition {
 	all := t.tag.name
 	return tables.Or(tables.Eq(EntityType, all),
@@ -173,8 +174,8 @@ func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Propert
 	return stored, nil
 }
 
-// merged returns the properties after a merge into an entity of an older version: the stored ones, upgraded, and the merged
-// ones.
+// merged returns the properties after a merge into an entity of an older version: the stored properties,
+// upgraded, and the merged properties.
 func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
 	stored := c.MergeWhole()
 	version, err := t.versionOf(stored)
@@ -206,7 +207,7 @@ func (t *Type[T]) versionOf(p tables.Properties) (int, error) {
 	unreadable := &VersionError{Type: t.tag.name, Oldest: t.oldest(), Newest: t.tag.version}
 	if value.IsNull() {
 		if len(t.options.Steps) > 0 {
-			return 0, unreadable // without EntityType the version is unknown
+			return 0, unreadable // an entity without EntityType may be of any version
 		}
 		return t.tag.version, nil
 	}

@@ -15,15 +15,17 @@ import (
 // refused is written alone, so that one that is changed all the time delays only itself. You can interrupt Upgrade at any time
 // and run it again, or resume it with JobOptions.Resume.
 //
-// An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as Undecodable if a step
-// refuses it and Different otherwise, with the error in Finding.Err. Upgrade does not use Patterns, Lag, Rows and DryRun, which are
-// ErrWiring. The Report counts, also beside an error, as Read the entities that were not of the current version, as Written
-// those of them that this run wrote as the current version, and as Failed those that it passed over; concurrent writers wrote
-// or deleted the others. The counts are of this run, without the runs that it resumes. When it is complete, with nothing
-// failed, and no program writes older versions any more, you can remove the steps.
+// An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as
+// Undecodable if a step refuses it and Different otherwise, with the error in Finding.Err. Upgrade returns
+// ErrWiring if Patterns, Lag, Rows or DryRun is set. In the Report, even together with an error, Read counts
+// the entities that were not of the current version, Written those that this run has written as the current
+// version, and Failed those that it has passed over; concurrent writers have written or deleted the others.
+// The counts do not include the runs that this run resumes. You can remove the steps after a complete run
+// without failures, if no program writes older versions any more.
 //
-// Requests: 1 for each page of at most 1,000 older rows, and 1 for each change set of 100 rows, so 11 for 1,000 old entities of
-// a partition without other patterns; 2 more for each conflict, and with several pages the bad guesses of Query.AllParallel. If the type has no steps, it reads all rows of the type.
+// Requests: 1 for each page of at most 1,000 older rows, and 1 for each change set of 100 rows, so 11 for
+// 1,000 old entities of a partition without other patterns; 2 more for each conflict, and with several pages
+// the additional requests of Query.AllParallel. If the type has no steps, it reads all rows of the type.
 func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Upgrade"
 	host, err := t.repository.Host(op, typeName)
@@ -38,8 +40,8 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (ta
 	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
 }
 
-// older returns the conditions of the rows that may not be of the current version. Rows without EntityType match no condition
-// on it.
+// older returns the conditions of the rows that may not be of the current version. A row without EntityType
+// matches no condition on it, so all rows are read if such rows may need an upgrade.
 func (t *Type[T]) older() []tables.Condition {
 	if len(t.options.Steps) == 0 {
 		return nil

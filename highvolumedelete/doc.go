@@ -24,18 +24,21 @@
 // period unless that period is below the retention mark. Schema.Late and Schema.Early set narrower limits: beyond them
 // Insert returns ErrLate or ErrEarly. Between reads across tables in order of time.
 //
-// A dropped table is never created again. A writer that finds no table cannot see whether the table was dropped or
-// not created yet; the retention mark shows which. The mark is one row. Drop moves it forward before it drops
-// anything, and no program moves it back. These rules make that safe:
+// A dropped table is never created again. A writer that finds no table cannot see whether the table was
+// dropped or not created yet; the retention mark shows which. The mark is one row. Drop moves it forward
+// before it drops anything, and no program moves it back. The following rules ensure that no table below the
+// mark is created:
 //
 //   - To create a table, a writer first reads the mark. It sends the request that creates the table within 10 s of that
 //     read, measured by both of its own clocks (wall clock and monotonic clock), or not at all. Clocks of different
 //     machines are not compared.
-//   - Drop moves the mark, waits 40 s (DefaultGrace), and then lists the tables: 10 s for writers that have read the
-//     older mark, and 30 s, after which the service has given up their requests. So each table that such a writer
-//     creates is in the list. Every later read of the mark returns the new one, and Insert returns ErrLate.
-//   - A writer does not remember which tables exist. It sends the insert, which creates no table, and reads the mark
-//     only if the service answers TableNotFound. TableBeingDeleted is ErrLate at once, since no table name is used twice.
+//   - Drop moves the mark, waits 40 s (DefaultGrace), and then lists the tables: 10 s, during which writers
+//     may still rely on the older mark, and 30 s, after which the service has given up the requests that they
+//     sent. So each table that such a writer creates is in the list. Every later read of the mark returns the
+//     new one, and Insert returns ErrLate.
+//   - A writer does not remember which tables exist. It sends the insert, which creates no table, and reads
+//     the mark only if the service answers TableNotFound. For TableBeingDeleted it returns ErrLate at once,
+//     since no table name is used twice.
 //   - Before an insert into an earlier period, a writer also reads the mark, and relies on it for 10 s. So an insert
 //     that the service accepts was sent before Drop lists the tables. An insert that takes longer, for example because
 //     the SDK repeats it, may still be accepted; its row is then dropped with the table.
@@ -71,7 +74,8 @@
 //
 // # When not to use it
 //
-// If entities are read without knowing their time: every table must be queried. If single entities expire at times of
-// their own. A new table is slow at first, and throttles, until the service has adapted to its load: do not choose
-// periods so short that most requests go to new tables, and call Prepare. Index keys are unique only within a period.
+// If entities are read without knowing their time: every table must be queried. If each entity expires at a
+// time of its own. A new table is slow at first, and throttles, until the service has adapted to its load: do
+// not choose periods so short that most requests go to new tables, and call Prepare. Index keys are unique
+// only within a period.
 package highvolumedelete

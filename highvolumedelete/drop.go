@@ -17,9 +17,9 @@ type DropOptions struct {
 	// Count reads the keys of all rows before their table is dropped, to report the requests that were saved. It
 	// costs 1 request for each 1,000 rows, which may be more than the drop itself.
 	Count bool
-	// UnsafeGrace is how long to wait between moving the mark and dropping the first table (default DefaultGrace,
-	// 40 s; negative: not at all). With a shorter time, a writer that has read an older mark may create a table below the
-	// new one. It is for tests, and for times without late writers.
+	// UnsafeGrace is how long to wait between moving the mark and dropping the first table (default
+	// DefaultGrace, 40 s; negative: not at all). With a shorter time, a writer that has read an older mark
+	// may create a table below the new one. It is for tests, and for times at which no writer is running.
 	UnsafeGrace time.Duration
 }
 
@@ -27,25 +27,27 @@ type DropOptions struct {
 type DropReport struct {
 	Mark     time.Time // the beginning of the oldest period that is kept
 	Tables   []string  // dropped, or with DryRun to be dropped, oldest first
-	Gone     []string  // already dropped by another process
+	Gone     []string  // tables that another process had already dropped
 	Requests int       // requests made, without those of Count and the SDK's retries
 
-	// With Count: the number of dropped rows, including copies, and of the requests that it would take to find them
-	// and delete them in transactions of 100.
+	// Rows is the number of dropped rows, including copies. Instead is the number of requests that it would
+	// take to find these rows and delete them in transactions of 100. Both are set with Count.
 	Rows    int64
 	Instead int64
 }
 
-// Saved returns how many more requests finding and deleting the rows would have taken, with DropOptions.Count.
+// Saved returns how many requests Drop has saved, compared with finding and deleting the rows. It needs
+// DropOptions.Count.
 func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
-// Drop drops the tables of all periods before the one that contains before, which is kept; a before after the present
-// period is tables.ErrInvalid. Drop first moves the retention mark, so that no writer creates these tables again,
-// then waits DefaultGrace so that writers notice, then drops the tables, oldest first. Any later Drop continues one
-// that was interrupted: it drops everything below the mark, even if its own time is earlier. Several may run at once.
+// Drop drops the tables of all periods before the period that contains before; that period is kept. It
+// returns tables.ErrInvalid if before is later than the present period. Drop first moves the retention mark,
+// so that no writer creates these tables again, then waits DefaultGrace so that writers notice, then drops
+// the tables, oldest first. Any later Drop continues an interrupted one: it drops everything below the mark,
+// even if its own time is earlier. Several may run at once.
 //
-// Beside an error, the report says what was done. Requests: 2, 1 to list, and 1 for each table; the very first Drop 2
-// more.
+// Drop returns the report of what it has done even together with an error. Requests: 2, 1 to list, and 1 for
+// each table; the very first Drop 2 more.
 func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOptions) (DropReport, error) {
 	const op = "Drop"
 	if options == nil {

@@ -21,7 +21,7 @@ func (s *Tables[T]) List(ctx context.Context) ([]string, error) {
 // list queries the tables by the beginning of their names; with below, only those of earlier periods.
 func (s *Tables[T]) list(ctx context.Context, below *period, requests *int) ([]period, error) {
 	prefix := s.schema.Name + layouts[s.schema.Unit][:1]
-	to := prefix + ":" // behind the digits
+	to := prefix + ":" // the character after '9', so that all labels are below it
 	if below != nil {
 		to = s.tableName(*below)
 	}
@@ -36,7 +36,7 @@ func (s *Tables[T]) list(ctx context.Context, below *period, requests *int) ([]p
 		}
 		for _, t := range page.Tables {
 			if t.Name == nil || len(*t.Name) < len(s.schema.Name) || !strings.EqualFold((*t.Name)[:len(s.schema.Name)], s.schema.Name) {
-				continue // table names ignore case
+				continue // compare without case, since table names ignore case
 			}
 			if p, ok := s.calendar.parse(strings.ToUpper((*t.Name)[len(s.schema.Name):])); ok && (below == nil || p.before(*below)) {
 				all = append(all, p)

@@ -27,7 +27,7 @@ const markPartition = "mark"
 type mark struct {
 	before period
 	set    bool
-	asked  time.Time // when the request for it was sent; the mark is not older
+	asked  time.Time // when the request for the mark was sent; the mark was current then or later
 	row    *markRow
 }
 
@@ -65,7 +65,7 @@ func (s *Tables[T]) learn(m mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.set && (!m.set || m.before.before(s.known.before)) {
-		return // an older response that arrived late
+		return // the response is older than the known mark
 	}
 	s.known = m
 	for p, o := range s.open {
@@ -75,8 +75,9 @@ func (s *Tables[T]) learn(m mark) {
 	}
 }
 
-// recent returns the mark, read at most trust ago by both clocks: the monotonic one may stand still while a machine
-// sleeps. If check returns an error, it makes no request. Requests: 1, or 0.
+// recent returns the mark, which was read at most trust ago by both clocks; the monotonic clock may stand
+// still while a machine sleeps. If check returns an error, recent makes no request and returns the error.
+// Requests: 1, or 0.
 func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error) {
 	s.mu.Lock()
 	m := s.known

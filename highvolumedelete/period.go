@@ -10,10 +10,10 @@ type Unit uint8
 
 // The units.
 const (
-	Day   Unit = iota // of Schema.Location
-	Hour              // of UTC, since local hours may come twice
+	Day   Unit = iota // a day of Schema.Location
+	Hour              // an hour of UTC, since local hours can occur twice
 	Week              // Monday to Sunday, of Schema.Location
-	Month             // of Schema.Location
+	Month             // a month of Schema.Location
 )
 
 // String returns the unit's name.
@@ -63,8 +63,8 @@ type calendar struct {
 	location *time.Location
 }
 
-// periodOf returns the period by the wall clock: if a location's clock passes midnight twice, the period is that of the date which the
-// clock shows.
+// periodOf returns the period by the wall clock: if a location's clock passes midnight twice, the date that
+// the clock shows determines the period.
 func (c calendar) periodOf(t time.Time) (period, error) {
 	if c.unit == Hour {
 		t = t.UTC()
@@ -87,14 +87,15 @@ func (c calendar) periodOf(t time.Time) (period, error) {
 	return period{c.unit, at}, nil
 }
 
-// rewind is a moment at which a location's clock was set back across the border of a period, so that the earlier
-// period continues. America/St_Johns set it from 00:01 to 23:01 until 2011.
+// rewind is a moment at which a location's clock was set back across the border of a period, so that the
+// earlier period continues. In America/St_Johns the clock was set back from 00:01 to 23:01 until 2011.
 type rewind struct {
 	at            time.Time
 	before, after period
 }
 
-// longestRewind is more than any clock was ever set back by: a day, on islands that moved to the other side of the date line.
+// longestRewind exceeds every time by which a clock was ever set back. The longest was a day, on islands that
+// moved to the other side of the date line.
 const longestRewind = 48 * time.Hour
 
 // rewinds returns the rewinds between two moments.
@@ -136,7 +137,7 @@ func (c calendar) start(p period) time.Time {
 		_, offset := at.Zone()
 		midnight := p.at.Add(-time.Duration(offset) * time.Second).In(c.location)
 		if midnight.Before(at) {
-			midnight = at // the clock skipped midnight when this offset began
+			midnight = at // the clock skipped midnight at this transition
 		}
 		if _, at = at.ZoneBounds(); at.IsZero() || midnight.Before(at) {
 			return midnight

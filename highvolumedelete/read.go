@@ -22,23 +22,25 @@ type ReadOptions[T any] struct {
 	// Query narrows the query of each table: Rows, Where, Select (which must include the properties that Schema.Time
 	// uses), PageSize, AllowTableScan. Its Top would apply to each table separately; break out of the loop instead.
 	Query func(tables.Query[T]) tables.Query[T]
-	// Limit is the maximum number of entities of a period that are held in memory, if it cannot be read in order of
-	// time (default 100,000). More cause tables.ErrTooLarge.
+	// Limit is the maximum number of entities of a period that are held in memory, if it cannot be read in
+	// order of time (default 100,000). More entities cause tables.ErrTooLarge.
 	Limit int
 }
 
 const (
 	defaultLimit = 100_000
-	// askedPeriods is the number of periods up to which each is queried without listing the tables.
+	// askedPeriods is the largest number of periods that Between queries without listing the tables first.
 	askedPeriods = 100
 )
 
-// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest. A
-// zero time is no bound. Missing tables, and those dropped meanwhile, are skipped. An error is yielded once, as the last element.
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or
+// newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An error is
+// yielded once, as the last element.
 //
-// In the direction of Schema.RowOrder, with Partitions, entities are streamed, those of several partitions merged; rows in another order
-// are tables.ErrInvalid. Otherwise each period is read completely, up to Limit entities, and sorted. If the clock of Schema.Location went
-// back over midnight between two periods, as in Newfoundland until 2011, both are read and sorted together.
+// With Partitions, and in the direction of Schema.RowOrder, Between streams the entities and merges the
+// partitions; it returns tables.ErrInvalid if rows are not in that order. Otherwise it reads each period
+// completely, up to Limit entities, and sorts the entities. If the clock of Schema.Location was set back over
+// midnight between two periods, as in Newfoundland until 2011, Between reads and sorts both periods together.
 //
 // Requests: for each period and partition 1 for each page; at most 1 for each partition of a period without a table; 1 more for each
 // 1,000 tables to list them, if a bound is missing or there are more than 100 periods.
@@ -121,7 +123,8 @@ func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
 }
 
-// periods returns the periods that overlap a span of time, oldest first: all of them if they are few, otherwise those that have a table.
+// periods returns the periods that overlap a span of time, oldest first: all periods if they are few,
+// otherwise the periods that have a table.
 func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
 	if !to.IsZero() && !from.Before(to) {
 		return nil, nil
@@ -198,7 +201,7 @@ func (s *Tables[T]) inPeriod(ctx context.Context, r *patterns.Repository[T], o *
 		return sorted(query.All(ctx), order, r.Table().Name(), o.Limit)
 	case s.schema.RowOrder != streams || s.account.IsCosmos(): // Cosmos DB returns rows in no order
 		return sorted(query.AllPartitions(ctx, o.Partitions, nil), order, r.Table().Name(), o.Limit)
-	case len(o.Partitions) == 1: // page by page, without reading ahead
+	case len(o.Partitions) == 1: // a single partition is read page by page, without reading ahead
 		return checked(query.Partition(o.Partitions[0]).All(ctx), order, r.Table())
 	}
 	return checked(query.AllPartitions(ctx, o.Partitions, &tables.ParallelOptions[T]{Order: order}), order, r.Table())

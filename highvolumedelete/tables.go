@@ -42,11 +42,13 @@ type Schema[T any] struct {
 	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It
 	// is called once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the partition.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
-	// Late is how long after the end of its period an entity is accepted; 0 means as long as the period is not below
-	// the retention mark, and a negative value not at all. If times are in whole seconds, allow some seconds.
+	// Late is how long after the end of its period an entity is accepted; 0 means that it is accepted until
+	// its period is below the retention mark, and a negative value that it is never accepted late. If times
+	// are in whole seconds, allow some seconds.
 	Late time.Duration
-	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly, 24 hours;
-	// negative: not at all). Each period that an entity names gets a table, so a wrong clock creates many.
+	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly, 24
+	// hours; negative: not at all). Each period that an entity's time names gets a table, so a wrong clock
+	// creates many tables.
 	Early time.Duration
 	// RowOrder is the order by Time of the rows of a partition (default Unordered). Between streams in that order, without holding a
 	// period in memory.
@@ -64,7 +66,7 @@ type Tables[T any] struct {
 
 	mu    sync.Mutex
 	open  map[period]opened[T]
-	known mark // as read last
+	known mark // the mark that was read last
 }
 
 // New prepares the tables. It makes no request, and creates none. It returns tables.ErrWiring for an invalid schema.
@@ -96,7 +98,8 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 		open: map[period]opened[T]{}}, nil
 }
 
-// controlSuffix is behind the name of the table that holds the retention mark. No label ends in a letter.
+// controlSuffix is the end of the name of the table that holds the retention mark. No label ends in a letter,
+// so no table of a period has this name.
 const controlSuffix = "Retention"
 
 // maxName leaves room for the longest label.
@@ -158,8 +161,9 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	return o.repo, o.refused
 }
 
-// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is kept, too, since Open cannot be
-// called again for the period: the names of the repository's patterns and intents are taken.
+// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is
+// kept, too, since Open cannot be called again for the period: the names of the repository and its patterns
+// are already registered for intents.
 type opened[T any] struct {
 	repo    *patterns.Repository[T]
 	refused error

@@ -34,8 +34,9 @@ const (
 // period at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
-	// One incarnation for all attempts: an insert that was answered "table not found" may still have an earlier
-	// attempt on its way, and the next attempt must recognize its row.
+	// All attempts use one incarnation: after an insert got the response "table not found", an earlier
+	// attempt of it may still be on its way, and the next attempt must recognize the row of that earlier
+	// attempt.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
 		err := patterns.HostOf(r).Apply(ctx, driver.ChangeInsert, v, &driver.ApplyOptions{Incarnation: incarnation})
@@ -57,7 +58,8 @@ func recognize[T any](ctx context.Context, r *patterns.Repository[T], v *T, inca
 	return nil
 }
 
-// Upsert is Insert, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as for Insert.
+// Upsert does what Insert does, but replaces an existing entity. Requests: 2, as Repository.Upsert; more as
+// for Insert.
 func (s *Tables[T]) Upsert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.write(ctx, "Upsert", v, func(r *patterns.Repository[T]) error { return r.Upsert(ctx, v) })
@@ -79,15 +81,15 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 	return v, s.gone("Get", p, key, err)
 }
 
-// Replace is Repository.Replace in the entity's period. It returns tables.ErrNotFound if the table was dropped.
-// Requests: 1.
+// Replace calls Repository.Replace in the entity's period. It returns tables.ErrNotFound if the table was
+// dropped. Requests: 1.
 func (s *Tables[T]) Replace(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Replace", v, func(r *patterns.Repository[T]) error { return r.Replace(ctx, v) })
 }
 
-// Delete is Repository.Delete in the entity's period, for single entities. If the table was dropped it is
-// tables.ErrNotFound. Requests: 1.
+// Delete calls Repository.Delete in the entity's period, to delete a single entity. It returns
+// tables.ErrNotFound if the table was dropped. Requests: 1.
 func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
@@ -116,7 +118,7 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 		return period{}, nil, tables.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
 	}
 	at := s.schema.Time(v)
-	if at.IsZero() { // a zero time, which the program forgot to set, would make a table for the year 1
+	if at.IsZero() { // a zero time, which the program probably forgot to set, would create a table for the year 1
 		return period{}, nil, tables.InvalidIn(op, "", "Schema.Time returned the zero time; set the entity's time")
 	}
 	p, err := s.calendar.periodOf(at)
@@ -127,8 +129,8 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 	return p, r, err
 }
 
-// write calls a method, and creates the table if it is missing. It caches nothing about existing tables, so nothing
-// can be outdated.
+// write calls a method, and creates the table if it is missing. It does not cache which tables exist, so it
+// never relies on outdated information.
 func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -140,7 +142,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	if err := s.admit(ctx, op, p, check); err != nil {
 		return err
 	}
-	// The SDK may have sent an attempt twice, and the first of the two may arrive once the table exists.
+	// unsure records that the SDK may have sent an attempt twice: the first of the two may still arrive after
+	// the table was created.
 	unsure := false
 	failed := func(err error, definite ...error) error {
 		if !unsure || slices.ContainsFunc(definite, func(kind error) bool { return errors.Is(err, kind) }) {
@@ -156,7 +159,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		case missing && beingDeleted(err):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
-			// These refusals apply to every attempt, or an existing row keeps an earlier attempt from being applied.
+			// These errors show that no earlier attempt was or will be applied: the service refuses every
+			// attempt, or an existing row prevents it.
 			return failed(err, tables.ErrInvalid, tables.ErrTooLarge, tables.ErrExists, tables.ErrDuplicate, tables.ErrUnknownOutcome)
 		}
 		unsure = unsure || errors.Is(err, tables.ErrUnknownOutcome)
@@ -165,8 +169,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 				return failed(&tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
 			}
 		}
-		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // then the next attempt shows the outcome
-			return failed(err, ErrLate) // the table was refused, not the entity
+		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // after an unknown outcome, the next attempt shows whether the table exists
+			return failed(err, ErrLate) // ErrLate concerns the table, and not the entity
 		}
 	}
 }
@@ -199,14 +203,14 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	return nil
 }
 
-// permissionTerm is the visibility timeout of a lease under which requests can be sent for exactly trust.
+// permissionTerm is the term of a lease whose usable part, which is five sixths, is exactly trust.
 const permissionTerm = trust * 6 / 5
 
 var errCreated = errors.New("whether the table was created is unknown; repeat the operation")
 
-// create creates a period's table unless the mark has closed the period. It reads the mark again, and sends the
-// request within ten seconds. A lease enforces that by checking both clocks before each request: a timer would fire
-// late in a process that was stopped. Requests: 2.
+// create creates a period's table unless the mark has closed the period. It reads the mark again, and sends
+// the request within ten seconds. A lease enforces that by checking both clocks before each request; a timer
+// would fire too late in a process that was stopped. Requests: 2.
 func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	permission := lease.New(ctx, time.Now(), permissionTerm)
 	defer permission.End(errCreated)
@@ -234,8 +238,8 @@ func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 	return tables.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
 }
 
-// closed returns the error for a period whose table is being deleted. Since such a table is never created again, an
-// earlier attempt without a response does not matter.
+// closed returns the error for a period whose table is being deleted. Since such a table is never created
+// again, it does not matter whether an earlier attempt got no response.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
 	return tables.InvalidIn(op, s.tableName(p), "%w: %v: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }

@@ -22,9 +22,11 @@ const (
 	maxConditionTags  = 100  // of a header
 )
 
-// FormatETag returns the entity tag that your service sends for an ETag of Azure Storage; for "" it returns "". It is strong, since the
-// service of Azure changes its ETag with each write: W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'".
-// If the representation depends on anything else, such as a language, store that in an entity of its own.
+// FormatETag returns the entity tag that your service sends for an ETag of Azure Storage; for "" it returns
+// "". The tag is strong, since Azure Storage changes the ETag with each write:
+// W/"datetime'2026-01-01T00%3A00%3A00Z'" becomes "datetime'2026-01-01T00%3A00%3A00Z'". The tag changes only
+// with the entity. If your response depends on anything else, such as a language, use a different resource
+// for each variant.
 func FormatETag(etag azcore.ETag) string {
 	if etag == "" {
 		return ""
@@ -49,8 +51,8 @@ func isOpaque(tag string) bool {
 	return true
 }
 
-// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it weak. For a tag that FormatETag
-// never returns, the result matches no entity.
+// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it
+// weak. For any other tag, the result matches no entity.
 func etagOf(tag string) azcore.ETag {
 	tag = strings.TrimPrefix(tag, "W/")
 	encoded, is := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag)
@@ -83,8 +85,9 @@ func IfMatch(r *http.Request) (Condition, error) { return condition(r, ifMatch) 
 // IfNoneMatch returns the condition of the If-None-Match header. It returns tables.ErrInvalid for a malformed header.
 func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNoneMatch) }
 
-// RequireIfMatch is IfMatch for requests that must not overwrite what the caller has not seen. It returns ErrPreconditionRequired for a
-// request without the header, and for "If-Match: *", which matches every version.
+// RequireIfMatch does what IfMatch does, for requests that must not overwrite a version that the caller has
+// not read. It returns ErrPreconditionRequired for a request without the header, and for "If-Match: *", which
+// matches every version.
 func RequireIfMatch(r *http.Request) (Condition, error) {
 	c, err := IfMatch(r)
 	if err == nil && (!c.Given() || c.Any()) {
@@ -109,7 +112,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	}
 	for text != "" {
 		if text[0] == ',' || text[0] == ' ' || text[0] == '\t' {
-			text = text[1:] // RFC 9110 allows empty elements of a list
+			text = text[1:] // RFC 9110 allows empty elements in a list
 			continue
 		}
 		tag, rest, ok := cutTag(text)
@@ -144,21 +147,24 @@ func cutTag(text string) (tag, rest string, ok bool) {
 // Given reports whether the request has the header.
 func (c Condition) Given() bool { return c.name != "" }
 
-// Any reports whether the header is "*": If-None-Match: * asks for an insert, and If-Match: * for a replacement of whatever is there.
+// Any reports whether the header is "*": If-None-Match: * asks for an insert, and If-Match: * for a
+// replacement of any existing version.
 func (c Condition) Any() bool { return c.any }
 
 // ETags returns the ETags of Azure Storage that the header lists.
 func (c Condition) ETags() []azcore.ETag { return slices.Clone(c.etags) }
 
-// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if it does not exist.
-// Tags that a proxy has made weak match too: each write changes the ETag, so they still name one version.
+// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if
+// it does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still
+// name one version.
 func (c Condition) Matches(etag azcore.ETag) bool {
 	return etag != "" && (c.any || slices.Contains(c.etags, etag))
 }
 
-// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its ETag, or If-None-Match
-// does. etag is "" if the entity does not exist. It is nil for a request without the header. Nevertheless write under the ETag, as
-// Repository.Replace does, since another writer can change the entity after the check.
+// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not
+// match its ETag, or If-None-Match matches it. etag is "" if the entity does not exist. It is nil for a
+// request without the header. Even after the check, write under the ETag, as Repository.Replace does, since
+// another writer can change the entity after the check.
 func (c Condition) Check(etag azcore.ETag) error {
 	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
 		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}
@@ -166,8 +172,8 @@ func (c Condition) Check(etag azcore.ETag) error {
 	return nil
 }
 
-// NotModified sets the ETag header, and answers a GET or HEAD whose If-None-Match matches with 304 Not Modified: then it returns true, and
-// the handler is done. A malformed header matches nothing.
+// NotModified sets the ETag header, If the If-None-Match header of a GET or HEAD matches, it responds with
+// 304 Not Modified and returns true; the handler then returns. A malformed header matches nothing.
 func NotModified(w http.ResponseWriter, r *http.Request, etag azcore.ETag) bool {
 	SetETag(w.Header(), etag)
 	c, err := IfNoneMatch(r)

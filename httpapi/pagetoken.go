@@ -40,17 +40,18 @@ type PageTokenOptions struct {
 // by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. fmt,
 // log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type PageTokens struct {
-	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields, and what they point to,
-	// without calling their methods.
+	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields,
+	// and the values to which these point, without calling their methods.
 	secrets  func() [][]byte
 	purpose  string
 	lifetime time.Duration
 	now      func() time.Time
 }
 
-// NewPageTokens returns PageTokens that seal and open the tokens of one purpose, such as "contoso list v1". keys has 1 to 8 random keys of
-// at least 32 bytes, such as those of a secret store: the first seals, and all open. To rotate, give all processes the new key as the last
-// one, then as the first, and remove the old one when its tokens have expired. It returns tables.ErrWiring for inconsistent arguments.
+// NewPageTokens returns PageTokens that seal and open the tokens of one purpose, such as "contoso list v1".
+// keys has 1 to 8 random keys of at least 32 bytes, such as those of a secret store: the first seals, and all
+// open. To rotate, give all processes the new key as the last one, then as the first one, and remove the old
+// key when its tokens have expired. It returns tables.ErrWiring for inconsistent arguments.
 func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*PageTokens, error) {
 	const op = "NewPageTokens"
 	if options == nil {
@@ -101,8 +102,9 @@ func (p *PageTokens) MarshalText() ([]byte, error) { return []byte(p.String()), 
 // LogValue returns the text of String, for log/slog.
 func (p *PageTokens) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// Seal seals the Next of a page. bound is everything that the query depends on: tenant, route, filter, user. Without it the token opens
-// for every list of this purpose. Open needs the same texts in the same order. An empty token, after the last page, stays empty.
+// Seal seals the Next of a page. bound has all texts on which the query depends: tenant, route, filter, user.
+// Without it the token opens for every list of this purpose. Open needs the same texts in the same order. An
+// empty token, after the last page, stays empty.
 func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	if token == "" {
 		return "", nil
@@ -179,7 +181,8 @@ func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	return string(plain[12 : 12+n]), nil
 }
 
-// aead derives the key and the nonce of one token: with 128 random bits of salt, no two tokens share them.
+// aead derives the key and the nonce of one token. The salt has 128 random bits, so no two tokens have the
+// same key and nonce.
 func (p *PageTokens) aead(key, salt []byte) (cipher.AEAD, []byte, error) {
 	derived, err := hkdf.Key(sha256.New, key, salt, "tablepatterns page token 1\x00"+p.purpose, 32+12)
 	if err != nil {

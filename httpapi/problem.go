@@ -53,7 +53,7 @@ var (
 	ErrPageTokenExpired = errors.New("the page token has expired; begin the list again without it")
 )
 
-// meaning holds what the response tells the caller of a service.
+// meaning is the content of a problem response: status, code and texts.
 type meaning struct {
 	status       int
 	code, detail string
@@ -101,7 +101,7 @@ func meaningOf(err error, conditional bool) meaning {
 			return meaning{503, "interrupted", "The request was not completed. Read the resource before you repeat it.", 0}
 		}
 	}
-	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // faults of the service: its configuration, its credential or its stored data
+	return meaning{500, "internal", "The service has failed, and a repetition may not help.", 0} // the cause is in the service: its configuration, its credential or its stored data
 }
 
 // meaningOfState returns the meaning of an error about the state of the stored data.
@@ -136,8 +136,9 @@ func Status(err error) int {
 	return meaningOf(err, false).status
 }
 
-// ProblemOf returns the problem detail of an error. r is the request, or nil: with an If-Match or If-None-Match header, ErrConflict,
-// ErrExists and ErrNotFound of a request other than GET and HEAD are 412 Precondition Failed.
+// ProblemOf returns the problem detail of an error. r is the request, or nil: if it has an If-Match or
+// If-None-Match header and its method is not GET or HEAD, the status is 412 Precondition Failed for
+// ErrConflict, ErrExists and ErrNotFound.
 func ProblemOf(r *http.Request, err error) Problem {
 	m := meaningOf(err, isConditional(r))
 	p := Problem{Type: "about:blank", Title: http.StatusText(m.status), Status: m.status, Detail: m.detail, Code: m.code, RetryAfter: m.delay}
@@ -156,15 +157,16 @@ func isConditional(r *http.Request) bool {
 	return r != nil && r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Header.Get(ifMatch) != "" || r.Header.Get(ifNoneMatch) != "")
 }
 
-// WriteError writes the problem detail of an error as application/problem+json, with Retry-After if a repetition helps. Log err
-// yourself: the response has nothing of it.
+// WriteError writes the problem detail of an error as application/problem+json, with Retry-After if a
+// repetition helps. Log err yourself: the response does not contain its text.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	ProblemOf(r, err).Write(w)
 }
 
-// Write writes the problem detail as application/problem+json. It deletes the headers that described another body: ETag, Last-Modified,
-// Content-Length, Content-Encoding and Content-Range. It also replaces Cache-Control by no-store and deletes or replaces Retry-After. So
-// a middleware that compresses must set Content-Encoding when it writes, not before it calls the handler.
+// Write writes the problem detail as application/problem+json. It deletes the headers that described another
+// body: ETag, Last-Modified, Content-Length, Content-Encoding and Content-Range. It also replaces
+// Cache-Control by no-store and deletes or replaces Retry-After. So a middleware that compresses must set
+// Content-Encoding when it writes, and not before it calls the handler.
 func (p Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	for _, name := range []string{"ETag", "Last-Modified", "Content-Length", "Content-Encoding", "Content-Range", "Retry-After"} {
@@ -182,5 +184,5 @@ func (p Problem) Write(w http.ResponseWriter) {
 		body = []byte(`{"type":"about:blank"}`)
 	}
 	w.WriteHeader(cmp.Or(p.Status, http.StatusInternalServerError))
-	_, _ = w.Write(body) // if this fails, the caller has closed the connection
+	_, _ = w.Write(body) // if the write fails, the caller has closed the connection
 }

@@ -35,8 +35,8 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	return full, nil
 }
 
-// valueOf is the inverse of blobName for a blob under a group's prefix. It returns false for a list of another group: the
-// prefix of a global index is also the beginning of their names.
+// valueOf is the inverse of blobName for a blob under a group's prefix. It returns false for a list of
+// another group: for a global index, the names of all other groups' lists also begin with the prefix.
 func valueOf(prefix, name string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok || rest == "" || strings.Contains(rest, segmentEnd) {

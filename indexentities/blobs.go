@@ -28,7 +28,7 @@ const (
 // blobLists reads and writes the lists in blobs of a container.
 type blobLists struct {
 	container *container.Client
-	owner     blobowner.Owner // of all of them
+	owner     blobowner.Owner // the owner of all lists
 }
 
 // blobList is one list as read. If the ETag is empty, the blob does not exist.
@@ -84,8 +84,9 @@ func encodeLines(ids []string) []byte {
 	return text.Bytes()
 }
 
-// decodeLines reads a list. The count in the blob's metadata and the end of the last line distinguish a complete list from one that was cut
-// off on its way or edited by hand: a list that is read wrongly would be written back wrongly.
+// decodeLines reads a list. The count in the blob's metadata and the end of the last line distinguish a
+// complete list from one that was cut off on its way or edited by hand: if a damaged list were accepted, the
+// next change would write it back without the missing keys.
 func decodeLines(text, count string) ([]string, error) {
 	whole, ended := strings.CutSuffix(text, idSeparator)
 	lines := strings.Split(whole, idSeparator)
@@ -95,8 +96,9 @@ func decodeLines(text, count string) ([]string, error) {
 	return sortedIDs(lines), nil
 }
 
-// writeFailure converts the error of a write. A refused condition is a conflict even after an attempt with unknown outcome: a new read of
-// the list shows the outcome.
+// writeFailure converts the error of a write. If the service refuses the condition, the result is
+// ErrConflict, even if an earlier attempt had an unknown outcome: the caller reads the list again, which
+// shows the outcome.
 func writeFailure(name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil

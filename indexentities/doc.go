@@ -35,11 +35,12 @@
 // the change returns tables.ErrConflict, with the index's name in Error.Pattern, and has written nothing. Ten attempts are
 // enough for about ten concurrent writers of one value; for n writers set 2 n.
 //
-// NewInTable and NewInBlobs: after each change of an entity its lists converge to it, even if a process crashes, a message is delivered
-// twice, or other writers change the lists at the same time; package eventual describes the protocol. Until then a list may name an entity
-// that no longer has the value, or lack one that has it. This lasts some milliseconds without Async, after a crash of the writer the
-// queue's visibility timeout (default 1 minute), and with Async until a worker gets the message. A change that changes no value writes no
-// list.
+// NewInTable and NewInBlobs: after each change of an entity its lists converge to it, even if a process
+// crashes, a message is delivered twice, or other writers change the lists at the same time; package eventual
+// describes the protocol. Until then a list may name an entity that no longer has the value, or lack an
+// entity that has it. This lasts some milliseconds without Async, after a crash of the writer the queue's
+// visibility timeout (default 1 minute), and with Async until a worker gets the message. A change that
+// changes no value writes no list.
 //
 // Find reads the entities and skips those that were deleted or have another value by now, so each entity that it yields has the
 // value. With NewInTable and NewInBlobs it can miss an entity that is not in the list yet.

@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// edit is the change of one list: the members that the list is to contain, and those that it is not to contain.
+// edit is the change of one list: the members that the list must contain, and those that it must not contain.
 type edit[T any] struct {
 	place string
 	in    []*driver.Reconciliation[T]
@@ -28,9 +28,10 @@ func (e *edit[T]) fail(err error) {
 	}
 }
 
-// reconcile calls write for the lists that an intent names, each once with all members that concern it. An entity enters its lists before
-// it leaves others, so that it can always be found: a list is written a second time if one member leaves it before it is in its other
-// lists. write records failures in the members.
+// reconcile calls write for the lists that an intent names, usually once for each list with all members that
+// enter or leave it. A member enters its new lists before it leaves others, so that readers can always find
+// it. So a list that some members enter and others leave may be written twice. write records failures in the
+// members.
 func (x *index[T]) reconcile(ctx context.Context, all []*driver.Reconciliation[T], write func([]*edit[T])) {
 	var enter, leave []*edit[T]
 	at := map[string]*edit[T]{} // of enter
@@ -71,7 +72,7 @@ func (x *index[T]) reconcile(ctx context.Context, all []*driver.Reconciliation[T
 	if len(enter) > 0 {
 		write(enter)
 	}
-	for _, e := range leave { // an entity that could not enter all its lists stays in the others
+	for _, e := range leave { // an entity that could not enter all its lists stays in its former lists
 		e.out = slices.DeleteFunc(e.out, func(r *driver.Reconciliation[T]) bool { return r.Err != nil })
 	}
 	leave = slices.DeleteFunc(leave, func(e *edit[T]) bool { return len(e.out) == 0 })
@@ -80,7 +81,8 @@ func (x *index[T]) reconcile(ctx context.Context, all []*driver.Reconciliation[T
 	}
 }
 
-// checkAll refuses a member that names a list of others, or whose message does not name a list.
+// checkAll returns an error for a member whose keys include a list that is not one of the index's, or a list
+// that its message does not name.
 func (x *index[T]) checkAll(ctx context.Context, r *driver.Reconciliation[T]) error {
 	for _, place := range r.Keys {
 		if err := x.shelves.checkOwn(place); err != nil {

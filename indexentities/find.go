@@ -9,14 +9,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Keys returns the sorted keys of the entities of a group that have a value; none if no entity has it. value is what
-// the value function returns, such as compoundkey.String of a text. Requests: 1.
+// Keys returns the sorted keys of the entities of a group that have a value; none if no entity has it. value
+// has the form that the value function returns, such as compoundkey.String of a text. Requests: 1.
 func (x *index[T]) Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
 	_, keys, err := x.keysAt(ctx, "Keys", group, value)
 	return keys, err
 }
 
-// keysAt reads a list, and says where it is.
+// keysAt reads a list, and also returns its place.
 func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []tables.Key, error) {
 	if _, err := x.definition.Host(op); err != nil {
 		return "", nil, err

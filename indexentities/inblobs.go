@@ -46,7 +46,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
-	implementation.Fits = func([]driver.Implementation[T]) error { // attached now, so the index is known to be free for this repository
+	implementation.Fits = func([]driver.Implementation[T]) error { // attached is set only now, when it is certain that the index belongs to this repository
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
@@ -60,8 +60,8 @@ func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists makes the lists that an intent names contain the entities that belong to them, and no other of the intent's. It writes
-// each list once.
+// reconcileLists makes the lists that an intent names contain the entities that belong to them, and none of
+// the intent's other entities. It writes each list once.
 func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	x.reconcile(ctx, all, func(edits []*edit[T]) {
 		for _, e := range edits {
@@ -160,7 +160,7 @@ func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 		all := x.definition.Group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
-			groups = []string{Global} // its prefix is a prefix of the names of all other groups' lists
+			groups = []string{Global} // the prefix of Global is also a prefix of the names of all other groups' lists
 		}
 		for _, group := range groups {
 			prefix := groupPrefix(x.definition.Name, group)

@@ -48,13 +48,14 @@ type shelves interface {
 	// idOf returns the id of an entity in a list; keyOf is its inverse.
 	idOf(entity tables.Key) string
 	keyOf(place, id string) (tables.Key, error)
-	// checkOwn refuses a place that is not one of the index's lists. Places come from messages, too.
+	// checkOwn refuses a place that is not one of the index's lists. Places can come from messages, which may
+	// be forged.
 	checkOwn(place string) error
 	// values yields the lists of a group.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
 
-// places returns the lists that an entity belongs to, each once.
+// places returns the lists to which an entity belongs, without duplicates.
 func (x *index[T]) places(v *T) ([]string, error) {
 	host, err := x.definition.Host("Places")
 	if err != nil {
@@ -74,8 +75,8 @@ func (x *index[T]) places(v *T) ([]string, error) {
 	return places, nil
 }
 
-// stored returns the lists that an entity is in, judging by the entity alone. If the key function rejects it, it was
-// never written with this index, and is in none.
+// stored returns the lists that contain an entity, as computed from the entity. If the value function rejects
+// the entity, it was never written with this index and is in no list.
 func (x *index[T]) stored(v *T) []string {
 	if v == nil {
 		return nil
@@ -90,7 +91,7 @@ func (x *index[T]) stored(v *T) []string {
 // prior returns the lists that the entity is in.
 func (x *index[T]) prior(v *T, _ tables.Properties) ([]string, error) { return x.stored(v), nil }
 
-// after returns the lists that an entity belongs to once a change is made.
+// after returns the lists to which an entity belongs after a change.
 func (x *index[T]) after(change *driver.Change[T]) ([]string, error) {
 	if change.Kind == driver.ChangeDelete {
 		return nil, nil
@@ -98,8 +99,8 @@ func (x *index[T]) after(change *driver.Change[T]) ([]string, error) {
 	return x.places(change.Entity)
 }
 
-// changed names the lists that an entity enters or leaves. The others need no write: only a change that names a list
-// can change the entity's membership.
+// changed names the lists that an entity enters or leaves. The other lists of the entity need no write: only
+// a change that names a list can change the entity's membership in it.
 func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	before := change.Prior
 	after, err := x.after(change)
@@ -109,7 +110,7 @@ func (x *index[T]) changed(change *driver.Change[T]) ([]string, error) {
 	return append(minus(after, before), minus(before, after)...), nil
 }
 
-// minus returns what is in a and not in b.
+// minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
 	var left []string
 	for _, s := range a {
@@ -120,7 +121,7 @@ func minus(a, b []string) []string {
 	return left
 }
 
-// wanted are the facts of an entity: the entity is in the list of each of its values.
+// wanted returns the facts that an entity requires: the entity is in the list of each of its values.
 func (x *index[T]) wanted(v *T) ([]driver.Fact, error) {
 	places, err := x.places(v)
 	if err != nil {

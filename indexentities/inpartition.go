@@ -81,7 +81,7 @@ func (x *InPartition[T]) contribute(ctx context.Context, changes []*driver.Chang
 	return operations, checkSize(operations)
 }
 
-// checkSize returns an error if the rows do not fit into one transaction together with the entity's own row.
+// checkSize returns an error if the rows and the entity's own row do not fit into one transaction.
 func checkSize(operations []driver.RowOperation) error {
 	if len(operations) > tables.MaxTransactionOperations-1 {
 		return tooLarge("the change rewrites %d rows of lists, and a transaction has at most %d operations, one of them for the entity", len(operations), tables.MaxTransactionOperations)
@@ -90,7 +90,7 @@ func checkSize(operations []driver.RowOperation) error {
 	for _, o := range operations {
 		for _, p := range o.Row.Properties {
 			text, _ := p.Value.Text()
-			sent += len(text) + strings.Count(text, idSeparator) // which JSON writes with two characters
+			sent += len(text) + strings.Count(text, idSeparator) // JSON writes each separator with two characters
 		}
 	}
 	if sent > tables.MaxTransactionSize {
@@ -111,7 +111,8 @@ func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, er
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
-// checkOwn is never called: only reconcile calls it, and an index in the partition has no intents.
+// checkOwn is never called, since only reconcile calls it and an index in the partition has no intents. It
+// exists for the interface.
 func (x *InPartition[T]) checkOwn(string) error { return nil }
 
 func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, error) {

@@ -17,7 +17,7 @@ import (
 // given. Before NewRepository has returned, its reads return tables.ErrWiring.
 type InTable[T any] struct {
 	index[T]
-	table *tables.Table // nil for the entities' own
+	table *tables.Table // nil for the entities' own table
 }
 
 // NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists and may be
@@ -45,8 +45,9 @@ func (x *InTable[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([
 	return x.changed(change)
 }
 
-// reconcileLists makes the lists that an intent names contain the entities that belong to them, and no other of the intent's. Lists of one
-// partition are written in one transaction if several entities are reconciled.
+// reconcileLists makes the lists that an intent names contain the entities that belong to them, and none of
+// the intent's other entities. Lists of one partition are written in one transaction if several entities are
+// reconciled.
 func (x *InTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
@@ -78,8 +79,8 @@ func (x *InTable[T]) apply(l *list, e *edit[T]) error {
 	return nil
 }
 
-// writeTogether writes lists, those of a partition in one transaction, each row under its ETag. It returns the lists that remain to be
-// written one by one, such as those that concurrent writers have changed.
+// writeTogether writes lists, with one transaction for each partition, each row under its ETag. It returns
+// the lists that remain to be written one by one, such as those that concurrent writers have changed.
 func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
 	partitions := map[string][]*edit[T]{}
 	var order []string
@@ -98,7 +99,7 @@ func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*
 		left, err := division.Divided[*edit[T]]{
 			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
 			Ends: func(err error) bool {
-				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // a damaged list is written alone
+				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // other errors, such as that of a damaged list, end the division: the lists are then written one by one
 			},
 		}.Run(partitions[partition])
 		if alone = append(alone, left...); err != nil {
@@ -180,7 +181,7 @@ func (x *InTable[T]) rows() (rowLists, error) {
 	return rowLists{host.Table()}, nil
 }
 
-// partition is the partition key of a group's lists.
+// partition returns the partition key of a group's lists.
 func (x *InTable[T]) partition(group string) string {
 	if group == Global {
 		return compoundkey.Join(x.definition.Name)

@@ -22,10 +22,11 @@ type listRow struct {
 	number int
 	ids    []string
 	etag   azcore.ETag // "" if the row is not stored yet
-	edited bool        // ids differ from the stored ones, or the row is to be rewritten unchanged
+	edited bool        // ids differ from the stored ones, or the row must be rewritten unchanged
 }
 
-// ids returns all ids, each once: two processes that enter one id at the same time may choose different rows.
+// ids returns all ids without duplicates. Two processes that enter the same id at the same time may choose
+// different rows, so an id can be stored twice.
 func (l *list) ids() []string {
 	if len(l.rows) == 1 {
 		return l.rows[0].ids
@@ -49,7 +50,8 @@ func (r *listRow) holds(id string) bool {
 	return found
 }
 
-// enter adds an id to the list, in one row. With touch the row is written even if it already holds the id, so that its ETag changes.
+// enter adds an id to one row of the list, unless the list already has it. With touch the row is written even
+// if it already holds the id, so that its ETag changes.
 func (l *list) enter(id string, touch bool) error {
 	found := false
 	for i := range l.rows {
@@ -119,7 +121,7 @@ func (l *list) write(verb driver.RowVerb, number int, etag azcore.ETag, p tables
 	return driver.RowOperation{Verb: verb, Row: &tables.Entity{Key: key, ETag: etag, Properties: p}}
 }
 
-// free returns the least number that no row has.
+// free returns the smallest number that no row of the list has.
 func (l *list) free() (int, error) {
 	for number := range mostRows {
 		if number == len(l.rows) || l.rows[number].number != number {

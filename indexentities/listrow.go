@@ -47,7 +47,7 @@ func cuts(ids []string) []int {
 	return append(ends, len(ids))
 }
 
-// encodeIDs returns the properties of a row that holds these ids.
+// encodeIDs returns the properties of a row with these ids.
 func encodeIDs(ids []string) tables.Properties {
 	p := tables.Properties{{Name: countProperty, Value: tables.Int32(int32(len(ids)))}}
 	from := 0
@@ -58,8 +58,9 @@ func encodeIDs(ids []string) tables.Properties {
 	return p
 }
 
-// decodeIDs reads the ids of a row. The count distinguishes a complete row from one that was cut off or edited by hand: a list that is read
-// wrongly would be written back wrongly.
+// decodeIDs reads the ids of a row. The count distinguishes a complete row from one that was cut off or
+// edited by hand: if a damaged row were accepted, the next change would write it back without the missing
+// ids.
 func decodeIDs(p tables.Properties) ([]string, error) {
 	count, ok := p.Get(countProperty).Int()
 	if !ok {

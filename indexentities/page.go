@@ -11,10 +11,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Page reads the entities of the next size keys in the list of a value: the first keys for an empty token, otherwise the keys after the
-// page that returned the token. It skips entities that are gone or now have another value, so a page may be shorter. A token can be stored
-// and used by another process; with another value, group or index Page returns tables.ErrInvalid. While the list changes, no key is
-// returned twice, and none that stays in the list is missed. Requests: 1, and 1 for each key of the page, 8 at once.
+// Page reads the entities of the next size keys in the list of a value: the first keys for an empty token,
+// otherwise the keys after the page that returned the token. It skips entities that are gone or now have
+// another value, so a page may be shorter. A token can be stored and used by another process; with another
+// value, group or index Page returns tables.ErrInvalid. Even if the list changes between pages, Page returns
+// no key twice, and misses no key that stays in the list. Requests: 1, and 1 for each key of the page, 8 at
+// once.
 func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
 	var page tables.Page[T]
@@ -80,7 +82,7 @@ func (x *index[T]) parseToken(group string, value compoundkey.Part, token string
 	return &tables.Key{Partition: t.Partition, Row: t.Row}, nil
 }
 
-// fingerprint tells lists apart.
+// fingerprint returns a hash that identifies a list.
 func (x *index[T]) fingerprint(place string) string {
 	return continuation.Hash("%q %q", x.definition.Name, place)
 }

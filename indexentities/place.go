@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name. Intents and audits identify the
-// list by it.
+// A place names one list: in rows by partition and row key of the first row, in blobs by the blob's name.
+// Intents and audits identify a list by its place.
 
 // checkRowPlace refuses a place outside of the partitions of an index's lists.
 func checkRowPlace(name, place string) error {
@@ -25,7 +25,7 @@ func checkRowPlace(name, place string) error {
 	return nil
 }
 
-// rowPlace checks the key of a list's first row.
+// rowPlace checks the key of a list's first row, and returns it as a place.
 func rowPlace(partition, row string) (string, error) {
 	for _, key := range []string{partition, row} {
 		if err := compoundkey.Err(key); err != nil {

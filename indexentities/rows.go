@@ -18,7 +18,7 @@ import (
 // rowLists reads the lists in rows of a table.
 type rowLists struct{ table *tables.Table }
 
-// read reads a list with all its rows. Requests: 1 while the service answers it in one page.
+// read reads a list with all its rows. Requests: 1 if the service returns the rows in one page.
 func (r rowLists) read(ctx context.Context, place string) (*list, error) {
 	first, err := driver.SplitKey(place)
 	if err != nil {
@@ -71,12 +71,13 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 			return nil
 		})
 	}
-	_ = running.Wait() // errs has the errors
+	_ = running.Wait() // ignore the result: errs has the errors
 	return lists, cmp.Or(errs...)
 }
 
-// readRange reads several lists by one query over the range of their keys. It reads one page, with room for the lists' rows and as many
-// other rows. It leaves lists that are not completely on the page to the caller.
+// readRange reads several lists by one query over the range of their keys. It reads one page, whose size
+// allows for as many other rows as the lists have. The caller reads the lists that are not completely on the
+// page.
 func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
 	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB returns rows in no order
 		return nil
@@ -173,7 +174,8 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 	}
 }
 
-// loadRows returns the ids of a list in rows; open returns the table, which an index knows only after it was attached.
+// loadRows returns the ids of a list in rows; open returns the table: an index knows its table only after it
+// was attached.
 func loadRows(ctx context.Context, open func() (rowLists, error), place string) ([]string, error) {
 	lists, err := open()
 	if err != nil {

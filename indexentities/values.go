@@ -7,7 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// Value is a value that entities have.
+// Value is one value of an index, with the number of its entities.
 type Value struct {
 	// Key is the value as compoundkey.Join("", value) writes it; compoundkey.Parse(Key, "", ...) reads it back.
 	Key string
@@ -23,9 +23,10 @@ func (v Value) Text() (string, error) {
 	return text, err
 }
 
-// Values yields the values that entities of a group have, within a span: compoundkey.All, Prefix, Between and so on. They come in the order
-// of their keys; with blobs, in the order of the blobs' names, which differs for characters above U+FFFF. An error comes once, last.
-// Requests: 1 for each page: of at most 1,000 rows, or 5,000 blobs.
+// Values yields the values that entities of a group have, within a span: compoundkey.All, Prefix, Between and
+// so on. They come in the order of their keys; with blobs, in the order of the blobs' names, which differs
+// for characters above U+FFFF. An error is yielded once, as the last element. Requests: 1 for each page: of
+// at most 1,000 rows, or 5,000 blobs.
 func (x *index[T]) Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		if _, err := x.definition.Host("Values"); err != nil {

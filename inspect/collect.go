@@ -62,14 +62,14 @@ const furtherRow = "further"
 // collector counts rows.
 type collector struct {
 	rows, bytes, entities int64
-	written               int64 // entities that a repository has written
+	written               int64 // number of entities that a repository has written
 	kinds                 [isShared + 1]int64
 	oldest, newest        time.Time
 	partitions            *partitions
 	sizes                 distribution
 	largest               []LargeRow
 	properties            map[string]*property
-	most                  int // properties
+	most                  int // the largest number of properties of a row
 	other                 int64
 	garbled               int64
 	garbledExamples       []Key
@@ -174,7 +174,7 @@ func sizeOf(row *tables.RawRow) int64 {
 	return int64(n)
 }
 
-// report returns what was counted.
+// report returns the counts as a Report.
 func (c *collector) report() *Report {
 	r := &Report{Warnings: []string{}, Rows: c.rows, Bytes: c.bytes, Oldest: c.oldest, Newest: c.newest, Partitions: c.partitions.report(), RowSizes: c.sizes.buckets(),
 		LargestRows: append([]LargeRow{}, c.largest...), Entities: c.entities, Properties: []Property{}, OtherProperties: c.other,

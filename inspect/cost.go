@@ -5,7 +5,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// cost adds up the requests of Rebuild, page by page, as Rebuild itself works. The rules are those in the comment of Repository.Rebuild.
+// cost adds up the requests that Rebuild would make, page by page, by the rules in the comment of
+// Repository.Rebuild.
 type cost struct {
 	pageSize int64 // of Rebuild's scan
 	perSet   int64 // entities of a change set
@@ -16,7 +17,7 @@ type cost struct {
 	fill int64
 
 	sets      map[string]int64 // number of this page's entities that Rebuild writes again, by partition
-	reconcile int64            // number of this page's entities that lack only something outside
+	reconcile int64            // number of this page's entities that lack only copies or facts outside of their partition
 	outside   map[spot]int64   // number of this page's outside copies, by table and partition
 	lists     map[spot]bool    // lists of this page that a change in the entity's partition reads first
 	effects   int64            // number of outside copies and facts on this page
@@ -44,15 +45,15 @@ func newCost[T any](all []driver.Implementation[T]) *cost {
 	return c
 }
 
-// lack describes what patterns still have to store for an entity.
+// lack describes the copies and facts that patterns still have to store for an entity.
 type lack struct {
 	copies  int      // in its partition
 	lists   []string // lists in its partition, which a change reads and writes
 	outside []wanted // copies in other partitions
-	facts   int      // number of lists and others in other partitions
+	facts   int      // number of lists and other facts in other partitions
 }
 
-// entity counts an entity of the page, and what it lacks.
+// entity counts an entity of the page and its missing copies and facts.
 func (c *cost) entity(partition string, l lack) {
 	again, effects := l.copies+len(l.lists) > 0, len(l.outside)+l.facts > 0
 	if !again && !effects {
@@ -88,7 +89,7 @@ func (c *cost) entity(partition string, l lack) {
 	}
 }
 
-// page ends a page.
+// page adds the requests of the current page to the sums and begins the next page.
 func (c *cost) page() {
 	sets := int64(0)
 	for _, n := range c.sets {
@@ -100,7 +101,7 @@ func (c *cost) page() {
 		intents += sets
 	}
 	c.least.Queue += 2 * intents
-	c.least.Table += intents // the entities are read again
+	c.least.Table += intents // Rebuild reads the entities again
 	for _, n := range c.outside {
 		c.least.Table += 1 + ceil(2*n, tables.MaxTransactionOperations) // one query reads the copies; transactions write them with their claims
 	}

@@ -5,9 +5,10 @@
 //	report.WriteText(os.Stdout)
 //	fmt.Println(report.Struct("orders"))                            // a struct for the rows
 //
-// [As] also reports what a struct would not read, and [Repository] how a repository would see the table: which rows are its own, which
-// index keys two rows want, and what Rebuild costs in requests and money.
+// [As] also reports the rows that a struct could not read. [Repository] also reports which rows are entities
+// of a repository, which index keys two rows want, and what Rebuild costs in requests and money.
 //
-// A report shows keys and names of properties, quoted, and never a value. The memory of a run is bounded for every table: beyond the limits
-// in Options, the report has bounds instead of counts, and says so.
+// A report shows keys and names of properties, quoted, and never a value. The memory of a run is bounded for
+// every table: if a table exceeds the limits in Options, the report has bounds instead of counts, and says
+// so.
 package inspect

@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Struct returns a Go file with a struct for the entities of the table, as a starting point. It has a field for each property, a pointer if
-// some entities lack the property, and a field tagged rest, so that a Replace keeps what other programs add. pkg is the package, "" for
-// "main".
+// Struct returns a Go file with a struct for the entities of the table, as a starting point. It has a field
+// for each property, a pointer if some entities lack the property, and a field tagged rest, so that a Replace
+// keeps properties that other programs add. pkg is the package, "" for "main".
 //
 // If no Go type can read all types of a property's values, the field is a tables.Value. The type is named for the table.
 func (r *Report) Struct(pkg string) string {
@@ -39,7 +39,7 @@ func (r *Report) Struct(pkg string) string {
 	b.WriteString("\n// Rest holds the properties without a field, so that a Replace keeps them.\nRest map[string]tables.Value `table:\",rest\"`\n}\n")
 	source, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return b.String() // an illegal name, which goName never returns
+		return b.String() // only for an illegal name, which goName never returns
 	}
 	return string(source)
 }
@@ -56,7 +56,7 @@ const mostFields = 252
 
 func (g *generator) field(p Property) {
 	if len(p.Types) == 0 || len(g.taken) >= mostFields || edm.CheckName(p.Name) != nil {
-		return // Rest holds it
+		return // the field Rest holds the property
 	}
 	name := goName(p.Name)
 	for n := 2; g.taken[name]; n++ {
@@ -106,7 +106,7 @@ func goType(types []TypeCount) (typ, note string) {
 	return "tables.Value", strings.Join(all, ", ")
 }
 
-// goName makes an exported name of a property's or a table's.
+// goName makes an exported Go name from the name of a property or a table.
 func goName(text string) string {
 	var b strings.Builder
 	upper := true

@@ -21,8 +21,9 @@ type Options struct {
 	// Prices are the prices from which Repository computes the cost of Rebuild; nil is DefaultPrices.
 	Prices *Prices
 
-	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. In a table of more, the report
-	// gives bounds for the largest, and an estimate of the number of partitions.
+	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. For
+	// a table with more partitions, the report gives bounds for the largest partitions, and an estimate of
+	// their number.
 	MaxPartitions int
 	// MaxProperties is how many names of properties are counted one by one (default 1,000).
 	MaxProperties int
@@ -70,15 +71,15 @@ func (o *Options) checked(op string, table *tables.Table) (Options, error) {
 type Prices struct {
 	Table    float64 `json:"table"`
 	Queue    float64 `json:"queue"`
-	Blob     float64 `json:"blob"` // price of writes, the most expensive ones
+	Blob     float64 `json:"blob"` // price of writes, which are the most expensive requests
 	Currency string  `json:"currency"`
 	// Source names the price list and its date.
 	Source string `json:"source"`
 }
 
-// DefaultPrices are an assumption: in US dollars 0.00036 for tables, 0.004 for queues and 0.05 for blobs, as for general-purpose v2 accounts
-// with locally redundant storage in a region of the United States. Prices differ by region, redundancy and contract, and change: take
-// yours from Azure's price list.
+// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables, 0.004 for queues and 0.05 for
+// blobs, as for general-purpose v2 accounts with locally redundant storage in a region of the United States.
+// Prices differ by region, redundancy and contract, and change: take yours from Azure's price list.
 func DefaultPrices() *Prices {
 	return &Prices{Table: 0.00036, Queue: 0.004, Blob: 0.05, Currency: "USD",
 		Source: "an assumption of January 2025: general-purpose v2, locally redundant, United States; see Azure's price list for yours"}

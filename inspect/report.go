@@ -13,22 +13,22 @@ type Report struct {
 	Table    string    `json:"table"`
 	Began    time.Time `json:"began"`
 	Elapsed  Seconds   `json:"elapsedSeconds"`
-	Complete bool      `json:"complete"` // false if the run ended early: then the counts cover what it read until then
+	Complete bool      `json:"complete"` // false if the run ended early: then the counts cover only the rows that it had read
 	Requests int64     `json:"requests"` // pages read
 	// Warnings are sentences about what you must decide before you use the table, the most serious first.
 	Warnings []string `json:"warnings"`
 
 	Rows       int64      `json:"rows"`
 	Bytes      int64      `json:"bytes"`  // by the service's formula for the size of an entity
-	Oldest     time.Time  `json:"oldest"` // the earliest Timestamp of a row, and the latest
+	Oldest     time.Time  `json:"oldest"` // Oldest is the earliest and Newest the latest Timestamp of a row
 	Newest     time.Time  `json:"newest"`
 	Partitions Partitions `json:"partitions"`
 	RowSizes   []Bucket   `json:"rowSizes"` // the rows by size in bytes
 	// LargestRows are at most 10, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
-	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows, and in nothing
-	// else.
+	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count only in
+	// Rows.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
 	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.
@@ -41,8 +41,8 @@ type Report struct {
 	// OtherProperties is the number of values of properties beyond Options.MaxProperties, which Properties does not list.
 	OtherProperties int64 `json:"otherProperties"`
 
-	Type   *Type   `json:"type,omitempty"`   // of As and Repository
-	Schema *Schema `json:"schema,omitempty"` // of Repository
+	Type   *Type   `json:"type,omitempty"`   // set by As and Repository
+	Schema *Schema `json:"schema,omitempty"` // set by Repository
 }
 
 // Seconds is a duration, which JSON holds as a number of seconds.
@@ -57,7 +57,8 @@ type Key struct {
 // Partitions describes how the rows are distributed over partitions.
 type Partitions struct {
 	Count int64 `json:"count"`
-	// Exact reports that every partition has its own exact count. Otherwise Count is an estimate, off by some 2 %, and Largest has bounds.
+	// Exact reports that every partition has its own exact count. Otherwise Count is an estimate, with an
+	// error of about 2 %, and Largest has bounds.
 	Exact bool `json:"exact"`
 	// Largest lists at most 10 partitions, the one with the most rows first.
 	Largest []Partition `json:"largest"`
@@ -93,12 +94,12 @@ type Library struct {
 	Copies        int64 `json:"copies"`        // rows of indexes in their entities' partitions, and rows of other patterns there
 	FurtherRows   int64 `json:"furtherRows"`   // further rows of entities that are spread over several rows
 	OutsideCopies int64 `json:"outsideCopies"` // copies of entities in other partitions or tables
-	Claims        int64 `json:"claims"`        // beside these copies, and reserved keys
+	Claims        int64 `json:"claims"`        // claims of these copies, and of reserved keys
 	Shared        int64 `json:"shared"`        // rows of several entities, such as lists and counts
 	Entities      int64 `json:"entities"`      // rows among Report.Entities that a repository has written
 }
 
-// rows are all but Entities.
+// rows returns the sum of all counts except Entities.
 func (l *Library) rows() int64 {
 	return l.Copies + l.FurtherRows + l.OutsideCopies + l.Claims + l.Shared
 }
@@ -122,8 +123,8 @@ type TypeCount struct {
 // Type reports how a struct would read the entities.
 type Type struct {
 	Name string `json:"name"`
-	// Read is the number of entities that the struct can read, Refused that of the others. Reads of a repository report such a row by its
-	// key.
+	// Read is the number of entities that the struct can read, Refused is the number of the others. When a
+	// repository reads such a row, it returns an error with the row's key.
 	Read    int64 `json:"read"`
 	Refused int64 `json:"refused"`
 	// Problems say why entities are refused, by property, stored type and reason. There are at most 200; OtherProblems counts the rest.
@@ -171,16 +172,16 @@ type Schema struct {
 	// OtherKeys is the number of entities for which Schema.Key returns a key other than their row's: a write would make a second row.
 	OtherKeys         int64 `json:"otherKeys"`
 	OtherKeysExamples []Key `json:"otherKeysExamples"`
-	// Sealed are entities whose stored form only the repository reads, such as encrypted ones. They are counted as read, and
-	// their index keys are not compared.
+	// Sealed is the number of entities whose stored form only the repository can read, such as encrypted
+	// entities. They are counted as read, and their index keys are not compared.
 	Sealed int64 `json:"sealed"`
 	// Refused lists the reasons why indexes refuse entities, by pattern.
 	Refused []RefusedEntity `json:"refused"`
-	// TakenKeys lists at most 200 keys of copies that two or more rows want; OtherTakenKeys counts the rest. For each, Rebuild writes the
-	// copy of one row and reports the others.
+	// TakenKeys lists at most 200 keys of copies that two or more rows want; OtherTakenKeys counts the rest.
+	// For each such key, Rebuild writes the copy of one row and reports the other rows.
 	TakenKeys       []TakenKey `json:"takenKeys"`
 	OtherTakenKeys  int64      `json:"otherTakenKeys"`
-	KeysNotCompared int64      `json:"keysNotCompared"` // beyond Options.MaxKeys
+	KeysNotCompared int64      `json:"keysNotCompared"` // number of keys beyond Options.MaxKeys
 	Rebuild         Cost       `json:"rebuild"`
 }
 
@@ -198,11 +199,12 @@ type TakenKey struct {
 	Table    string   `json:"table"`
 	Key      Key      `json:"key"`
 	Wanted   int64    `json:"wanted"` // rows that want it
-	By       []Key    `json:"by"`     // at most 10 of them
+	By       []Key    `json:"by"`     // at most 10 of these rows
 }
 
-// Cost is the number of requests of a Rebuild of the table in its current state, and their price. Least assumes that rows which lie
-// together are read and written together, Most that every entity is processed alone; both without conflicts and retries.
+// Cost is the number of requests of a Rebuild of the table in its current state, and their price. Least
+// assumes that rows which lie together are read and written together, Most that every entity is processed
+// alone; neither includes conflicts and retries.
 type Cost struct {
 	Fill  int64    `json:"fill"` // entities that lack something
 	Least Requests `json:"least"`

@@ -12,9 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Repository is As for the entities of a repository in its table, and also reports what Verify and Rebuild would find: which rows are the
-// repository's own, entities under a key other than Schema.Key returns, entities that an index refuses, index keys that two rows want, and
-// what Rebuild costs. The patterns need not have stored anything yet.
+// Repository does what As does for the entities of a repository in its table. It also reports what Verify and
+// Rebuild would find: which rows are the repository's own, entities under a key other than Schema.Key
+// returns, entities that an index refuses, index keys that two rows want, and what Rebuild costs. You can
+// call it before the patterns have stored anything.
 //
 // Requests: those of Table, and as many again for a second scan if two rows may want the same key.
 func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *Options) (*Report, error) {
@@ -39,12 +40,13 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 	return inspect(ctx, op, host.Table(), options, j)
 }
 
-// repositoryJudge finds out how a repository would read the rows of its table.
+// repositoryJudge implements judge for Repository: it determines how a repository would read the rows of its
+// table.
 type repositoryJudge[T any] struct {
 	*typeJudge[T]
 	host     driver.Host[T]
 	patterns []driver.Implementation[T]
-	sealed   bool // a pattern stores entities in a form of its own
+	sealed   bool // a pattern transforms entities, so that only the repository can read them
 	prices   Prices
 
 	own, library, neither  int64
@@ -97,7 +99,7 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 	return nil
 }
 
-// standing returns the key that a row itself occupies.
+// standing returns the key of a row as a wanted key that is already taken.
 func (j *repositoryJudge[T]) standing(row *tables.RawRow) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
@@ -113,8 +115,8 @@ func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {
 	codec.Finish(row, row.Key, v)
 }
 
-// wants returns the keys of an entity's copies, and what patterns have not stored for it yet. With tell it records why an index refuses the
-// entity.
+// wants returns the keys of an entity's copies, and the copies and facts that patterns have not stored for it
+// yet. With tell it records why an index refuses the entity.
 func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
@@ -159,7 +161,8 @@ func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []
 	return append(keys, l.outside...), l
 }
 
-// guarded converts a panic of a program's key function into an error, since inspect also passes it rows that the program has never seen.
+// guarded converts a panic of a program's key function into an error, since the function gets rows that the
+// program may never have read before.
 func guarded[R any](call func() (R, error)) (result R, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -178,7 +181,7 @@ func (j *repositoryJudge[T]) garbled(e *tables.Error) {
 // page implements judge.
 func (j *repositoryJudge[T]) page() { j.cost.page() }
 
-// confirm implements judge: it scans again if hashes of keys were equal, and compares the keys themselves.
+// confirm implements judge: if hashes of keys were equal, it scans again and compares the keys themselves.
 func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 	if !j.keys.doubtful() {
 		return nil

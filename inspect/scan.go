@@ -13,9 +13,10 @@ import (
 
 // Table scans a table and reports its rows, partitions, properties and sizes.
 //
-// It reads what the service returns at the time: rows that other programs write meanwhile may be counted or not. If the context or an error
-// ends the run early, it returns, beside the error, the report of what it has read, with Complete false. A run cannot be resumed, since the
-// report of the rest could not be added to it; it writes nothing, so run it again.
+// The report is not a snapshot: rows that other programs write during the run may or may not be counted. If
+// the context or an error ends the run early, Table returns the error together with the report of the rows
+// that it has read, with Complete false. A run cannot be resumed, since two partial reports cannot be added;
+// it writes nothing, so run it again.
 //
 // Requests: those of tables.Query.AllParallel for the table, 1 for each 1,000 rows or less. On Azure Cosmos DB Report.Requests is a lower
 // bound.
@@ -23,7 +24,7 @@ func Table(ctx context.Context, table *tables.Table, options *Options) (*Report,
 	return inspect(ctx, "inspect.Table", table, options, nil)
 }
 
-// inspect is a run. judge collects what As and Repository report beyond Table; nil for Table.
+// inspect is a run. judge collects the additional results of As and Repository; it is nil for Table.
 func inspect(ctx context.Context, op string, table *tables.Table, options *Options, judge judge) (*Report, error) {
 	o, err := options.checked(op, table)
 	if err != nil {
@@ -70,7 +71,7 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 	return report(err == nil), err
 }
 
-// judge collects what As and Repository report beyond Table. The scan calls its methods one at a time.
+// judge collects the additional results of As and Repository. The scan calls its methods one at a time.
 type judge interface {
 	row(ctx context.Context, row *tables.RawRow, kind kind) error // row stays unchanged after the call
 	garbled(e *tables.Error)                                      // for a row with a value that cannot be read
@@ -86,7 +87,7 @@ type scan struct {
 	pages   int64
 }
 
-// visitor receives what a scan reads, one call at a time.
+// visitor receives the rows of a scan, one call at a time.
 type visitor struct {
 	row     func(context.Context, *tables.RawRow) error
 	garbled func(*tables.Error) // a row with a value that cannot be read, by its key; may be nil
@@ -118,8 +119,8 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 	return nil
 }
 
-// take passes a row to the visitor. For a row with a value that cannot be read, err names its key; take passes that to garbled, and the
-// scan continues.
+// take passes a row to the visitor. For a row with a value that cannot be read, err names its key; take
+// passes err to garbled, and the scan continues.
 func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error {
 	if err == nil {
 		return v.row(ctx, row)
@@ -134,8 +135,8 @@ func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error
 	return nil
 }
 
-// oneByOne is run with one reader, for Azure Cosmos DB, which returns rows in no order of keys. It counts a page for each 1,000 rows, since
-// it does not see the pages of the service.
+// oneByOne does what run does with one reader, for Azure Cosmos DB, which returns rows in no order of keys.
+// It counts a page for each 1,000 rows, since it does not see the pages of the service.
 func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], v *visitor) error {
 	queries := []tables.Query[tables.RawRow]{query}
 	if s.options.Partitions != nil {

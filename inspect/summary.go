@@ -9,9 +9,10 @@ import (
 	"slices"
 )
 
-// partitions counts rows by partition in bounded memory, by the space-saving algorithm: while there are at most most partitions, every
-// count is exact. After that, a new partition takes the place of the one with the fewest rows and inherits its count as an uncertainty, so a
-// partition with more than rows/most rows is never missed.
+// partitions counts rows by partition in bounded memory, by the space-saving algorithm: while there are at
+// most most partitions, every count is exact. After that, a new partition replaces the partition with the
+// fewest rows and inherits its count as an uncertainty. So a partition with more than rows/most rows is never
+// missed.
 type partitions struct {
 	most    int
 	by      map[string]*counted
@@ -22,7 +23,7 @@ type partitions struct {
 
 type counted struct {
 	Partition
-	at int // in the heap
+	at int // index in the heap
 }
 
 func newPartitions(most int) *partitions {
@@ -36,7 +37,7 @@ func (p *partitions) add(key string, size int64) {
 	case len(p.by) < p.most:
 		c = &counted{Partition: Partition{Partition: key}}
 		p.by[key] = c
-		if p.most == len(p.by) { // from here on the heap is needed
+		if p.most == len(p.by) { // the limit is reached: order the partitions as a heap
 			for _, each := range p.by {
 				each.at = len(p.fewest)
 				p.fewest = append(p.fewest, each)

@@ -17,17 +17,17 @@ type wanted struct {
 	by      tables.Key
 }
 
-// taken finds keys that several rows want: a first scan keeps a hash of 64 bits for each key, and a second compares the keys whose
-// hashes were equal.
+// taken finds keys that several rows want: a first scan keeps a hash of 64 bits for each key, and a second
+// scan compares the keys whose hashes were equal.
 type taken struct {
 	seed    maphash.Seed
 	most    int
 	seen    map[uint64]struct{}
 	skipped int64
-	equal   map[uint64]bool // hashes that came twice
+	equal   map[uint64]bool // hashes that occurred twice
 
 	by    map[spot]*claimed
-	other map[uint64]bool // hashes of keys that are too many for by
+	other map[uint64]bool // hashes of further keys, which by cannot hold because of its limit
 }
 
 // spot is a key in a table.
@@ -48,7 +48,7 @@ func newTaken(most int) *taken {
 	return &taken{seed: maphash.MakeSeed(), most: most, seen: map[uint64]struct{}{}, equal: map[uint64]bool{}, by: map[spot]*claimed{}, other: map[uint64]bool{}}
 }
 
-// spotOf returns where a copy is wanted. Table names ignore case.
+// spotOf returns the table and key at which a copy is wanted. Table names ignore case.
 func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
 
 // mostEqual limits the hashes that occurred twice, and so the memory of the second scan.
@@ -90,7 +90,7 @@ func (t *taken) confirm(w wanted) {
 		t.by[at] = c
 	}
 	if c.wanted > 0 && c.last == w.by && c.patterns[len(c.patterns)-1] == w.pattern {
-		return // one entity wants it twice
+		return // the same entity wants the key twice
 	}
 	if !slices.Contains(c.patterns, w.pattern) {
 		c.patterns = append(c.patterns, w.pattern)

@@ -12,8 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// As is Table, and also reports how the struct T would read the entities: rows that it cannot read, fields that would get a zero value
-// because the row lacks the property, and properties that a Replace would remove. T needs no tables.Meta.
+// As does what Table does, and also reports how the struct T would read the entities: rows that it cannot
+// read, fields that would get a zero value because the row lacks the property, and properties that a Replace
+// would remove. T needs no tables.Meta.
 //
 // Requests: those of Table.
 func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Report, error) {
@@ -25,13 +26,14 @@ func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Rep
 	return inspect(ctx, op, table, options, j)
 }
 
-// typeJudge decodes entities into a T and collects what does not fit.
+// typeJudge implements judge for As: it decodes entities into a T and collects the rows and properties that
+// do not fit.
 type typeJudge[T any] struct {
 	codec   *tables.Codec[T]
 	fields  []fields.Field
 	rest    bool
 	known   map[string]bool
-	absent  []int64 // by field
+	absent  []int64 // by field: number of entities without the property
 	unknown map[string]int64
 
 	read, refused int64

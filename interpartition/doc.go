@@ -16,16 +16,17 @@
 // properties, or those that Options.Project names. _tpPartition and _tpPrimary are the entity's own key, and _tpVersion is the
 // ETag of the entity's row from which the copy was made.
 //
-// The third row is the copy's claim: it names the entity to which the copy belongs. Its row key is a hash of the copy's row
-// key and the entity's key. The library writes a copy and its claim in one transaction, which the service refuses if the claim
-// does not exist. So a late write cannot change a copy that belongs to another entity by then. Claims sort after all copies.
+// The third row is the copy's claim: it names the entity to which the copy belongs. Its row key is a hash of
+// the copy's row key and the entity's key. The library writes a copy and its claim in one transaction, which
+// the service refuses if the claim does not exist. So a delayed write cannot change a copy that meanwhile
+// belongs to another entity. Claims sort after all copies.
 //
 // # Guarantee
 //
-// After each change of an entity the index converges to it, even if a process crashes, a message is delivered twice, or other
-// writers change the entity at the same time; package eventual describes the protocol. Until then a read through the index can
-// be stale: it may return an entity as it was before, under a key that it had before, or not find it under its new key. That
-// lasts
+// After each change of an entity the index converges to it, even if a process crashes, a message is delivered
+// twice, or other writers change the entity at the same time; package eventual describes the protocol. Until
+// then a read through the index can be stale: it may return an entity as it was before, under a key that it
+// had before, or not find it under its new key. An index entry is stale for
 //
 //   - some milliseconds, from the transaction to the write of the copy, without Async;
 //   - the queue's visibility timeout (default 1 minute) and the time until a worker gets the message, if the writer crashes;
@@ -40,10 +41,11 @@
 //
 // # Crashes
 //
-// The intent message is put on the queue before anything is written, so after a crash at any point it is still there. When its visibility
-// timeout is over, a worker reads the entity and reconciles the keys that the message names: it releases the reservations of a change that
-// was not committed, and writes and removes the copies of one that was. A program without the index leaves orphaned copies behind, which
-// only Repository.Verify finds.
+// The writer puts the intent message on the queue before it writes anything, so after a crash at any point
+// the message still exists. When its visibility timeout is over, a worker reads the entity and reconciles the
+// keys that the message names: it releases the reservations of a change that was not committed, and writes
+// and removes the copies of a change that was committed. A program without the index leaves orphaned copies
+// behind, which only Repository.Verify finds.
 //
 // # Requests
 //

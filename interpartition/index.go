@@ -39,18 +39,19 @@ type Options[T any] struct {
 	// entity. Queries through the index can have conditions on these properties only.
 	Project []string
 
-	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing. The writer
-	// reserves each new key before it writes the entity, which takes 1 request for each. A key that was just released, or
-	// that was reserved by a writer that died, stays taken until the intent of that change is carried out.
+	// Unique makes a write that needs another entity's key fail with tables.ErrDuplicate and write nothing.
+	// The writer reserves each new key before it writes the entity, which takes 1 request for each. A key
+	// that a change has just released, or that a dead writer has reserved, stays taken until the intent of
+	// that change is carried out.
 	Unique bool
 }
 
-// NewIndex makes an index. name is its partition key in group Global, and with "_" the beginning
-// of the partition keys of other groups: ASCII letters, digits, '-' and '.'. key must be
-// pure. It returns one key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for
-// an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key belongs to
-// one entity of its group, so if values repeat, such as last names, end the key with the entity's id. NewRepository reports
-// an invalid name.
+// NewIndex makes an index. name is its partition key in group Global, and, followed by "_", the beginning of
+// the partition keys of the other groups: ASCII letters, digits, '-' and '.'. key must be pure. key returns
+// one index key, or several, for example one for each tag; repeated keys count once. It returns the zero Part
+// for an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An
+// index key belongs to one entity of its group, so if values repeat, such as last names, end the key with the
+// entity's id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
@@ -102,8 +103,8 @@ func (x *Index[T]) partition(group string) string {
 	return compoundkey.Join(x.index.Name, compoundkey.String(group))
 }
 
-// Get reads the copy under an index key of a group. It returns tables.ErrNotFound if there is none. key is a Part as the key
-// function returns it, such as compoundkey.String(email). Requests: 1.
+// Get reads the copy under an index key of a group. It returns tables.ErrNotFound if there is none. key has
+// the form that the key function returns, such as compoundkey.String(email). Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("Get")
 	if err != nil {
@@ -112,8 +113,9 @@ func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) 
 	return host.GetOutsideCopy(ctx, x.table, x.key(group, key), x.index.Project)
 }
 
-// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns what the second read
-// found; it returns tables.ErrNotFound if there is no copy or the entity was deleted meanwhile. Requests: 2.
+// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
+// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
+// meanwhile. Requests: 2.
 func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("GetFull")
 	if err != nil {

@@ -74,8 +74,8 @@ func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.S
 	}
 }
 
-// follow yields the entities of the copies, without those that no longer have the index key. It returns false after an
-// error, or if the caller stopped the iteration.
+// follow yields the entities of the copies, and omits entities that no longer have the index key. It returns
+// false after an error, or if the caller stopped the iteration.
 func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], group string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
 	keys := make([]tables.Key, len(copies))
@@ -96,7 +96,7 @@ func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], group stri
 			continue
 		}
 		if has, err := x.has(host, e, tables.Key{Partition: x.partition(group), Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
-			continue // an entity that its key function refuses has no copies
+			continue // an entity that the key function refuses has no copies
 		}
 		if !yield(e, nil) {
 			return false

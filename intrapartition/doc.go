@@ -22,11 +22,12 @@
 //
 // # Crashes
 //
-// The service applies all of a transaction or none, so a crash leaves nothing to repair. If another program has written or
-// deleted rows without this index, the entity's next write corrects them: it writes a missing copy, and ignores that a copy
-// to be removed is already gone. A program without the index also leaves orphaned copies. If an orphaned copy occupies a key
-// that a write needs, the library reads the copy's owner and claims the copy. If you add an index to a table with data,
-// each entity gets its copy with its next write, or by Repository.Rebuild.
+// The service applies all of a transaction or none, so a crash leaves nothing to repair. If another program
+// has written or deleted rows without this index, the entity's next write corrects them: it writes a missing
+// copy, and it does not fail if a copy that it must remove does not exist. A program without the index also
+// leaves orphaned copies. If an orphaned copy occupies a key that a write needs, the library reads the copy's
+// owner and claims the copy. If you add an index to a table with data, each entity gets its copy with its
+// next write, or by Repository.Rebuild.
 //
 // # Requests
 //

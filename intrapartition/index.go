@@ -25,11 +25,11 @@ type Options struct {
 	Project []string
 }
 
-// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must be pure. It
-// returns one key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
-// entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key belongs to one
-// entity of its partition, so if values repeat, such as last names, end the key with the entity's id. NewRepository reports
-// an invalid name.
+// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must
+// be pure. key returns one index key, or several, for example one for each tag; repeated keys count once. It
+// returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by
+// several properties. An index key belongs to one entity of its partition, so if values repeat, such as last
+// names, end the key with the entity's id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
 	x := &Index[T]{keyindex.New(name, key, nil)}
 	if options != nil {
@@ -64,8 +64,8 @@ func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
 // rows returns the span of row keys for a span of index keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.index.Name) }
 
-// Get reads the copy under an index key of a partition. It returns tables.ErrNotFound if there is none. key is a Part as the
-// key function returns it, such as compoundkey.String(email). Requests: 1.
+// Get reads the copy under an index key of a partition. It returns tables.ErrNotFound if there is none. key
+// has the form that the key function returns, such as compoundkey.String(email). Requests: 1.
 func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("Get")
 	if err != nil {
@@ -74,8 +74,9 @@ func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Pa
 	return host.GetCopy(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)}, x.index.Project)
 }
 
-// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns what the second read
-// found; it returns tables.ErrNotFound if there is no copy or the entity was deleted meanwhile. Requests: 2.
+// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
+// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
+// meanwhile. Requests: 2.
 func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
 	host, err := x.index.Host("GetFull")
 	if err != nil {

@@ -20,16 +20,16 @@ import (
 // blobs are the blobs of one property.
 type blobs struct {
 	container   *container.Client
-	prefix      string // of the blobs' names
+	prefix      string // beginning of the blobs' names
 	home        string // the table of the entities, as metadata
 	blockSize   int
 	concurrency int
-	deadline    time.Duration // how long after storing a blob its transaction may be sent
+	deadline    time.Duration // how long after a blob was stored the transaction that points at it may be sent
 	sealing     *sealing      // nil for none
 	signals     *telemetry.Telemetry
 }
 
-// begin begins an upload or a download, and names it by the container.
+// begin begins an upload or a download, and names the operation by the container.
 func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
 	if !b.signals.On() {
 		return ctx, nil
@@ -40,9 +40,9 @@ func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telem
 
 const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
 
-// commit stores a blob with one request that makes all of it visible at once. Each name is used once. So if the
-// response is lost, or the condition refuses a retry, a blob with the same length and hash is the one that this commit
-// sent.
+// commit stores a blob with one request that makes all of it visible at once. No name is used twice. So if
+// the response is lost, or the service refuses a retry because the blob exists, a blob with the same length
+// and hash is the one that this commit has sent.
 func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Context) error) error {
 	const op = "Store"
 	var ex wire.Exchange
@@ -90,7 +90,7 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// ownerOf returns what all blobs of an entity share: the beginning of their names, and their metadata.
+// ownerOf returns the owner of all blobs of an entity: the beginning of their names, and their metadata.
 func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }

@@ -14,10 +14,11 @@
 //	blob                                  content    metadata
 //	Employees/Photo/ZPQP...UVIA/5LT4...   the photo  tpkey=U2Fs...  tpterm=600  tpsha256=9f86...0a08  tphome=...
 //
-// The pointer consists of "tp1", the length in bytes, the SHA-256 hash in hexadecimal, the blob's name and its content type,
-// separated by spaces. It is stored in the property in place of the value, with another type: the pointer of a []byte or Stream
-// (Edm.Binary) is Edm.String, that of a string (Edm.String) is Edm.Binary. A value of at most Options.Threshold bytes is stored
-// in the entity, as without this package.
+// The pointer consists of "tp1", the length in bytes, the SHA-256 hash in hexadecimal, the blob's name and
+// its content type, separated by spaces. It is stored in the property in place of the value, with another
+// type: in place of a []byte or Stream (Edm.Binary) the pointer is an Edm.String, in place of a string
+// (Edm.String) it is an Edm.Binary. A value of at most Options.Threshold bytes is stored in the entity, as
+// without this package.
 //
 // The name of a blob consists of Options.Prefix (default: the names of table and property), a hash of the entity's key, and the
 // id of the change that wrote the blob. So a name is never reused, and a blob's content never changes. The metadata contain
@@ -36,16 +37,18 @@
 // Stream that was read and is written back unchanged keeps its blob, too; written into another entity, it is copied into a new
 // blob. A new Stream from a reader or function gets a new blob, whatever its bytes.
 //
-// If a blob was replaced after a reader had read the entity, the library reads the entity again for a []byte or string. For a
-// Stream it returns tables.ErrConflict; then read the entity again. If the blob of a []byte or string is missing although the
-// entity has not changed, the read returns tables.ErrGarbled; that of a Stream returns tables.ErrConflict again. An entity whose []byte or string is lost can be neither read nor written until Discard has
-// removed the value.
+// If a blob was replaced after a reader had read the entity, the library reads the entity again for a []byte
+// or string. For a Stream it returns tables.ErrConflict; read the entity again in this case. If the blob of a
+// []byte or string is missing although the entity has not changed, the read returns tables.ErrGarbled; that
+// of a Stream returns tables.ErrConflict again. An entity whose []byte or string is lost can be neither read
+// nor written until Discard has removed the value.
 //
 // # Crashes
 //
-// A crash leaves at most blobs to which nothing points, one for each value of the change, and a message that names them. A worker
-// of the queue deletes each blob that the message names and to which the entity does not point. If the message is lost or on the poison queue, Sweep finds the
-// blob. The service discards the uncommitted blocks of an interrupted upload after a week; no reader sees them.
+// A crash leaves at most unreferenced blobs, one for each value of the change, and a message that names them.
+// A worker of the queue deletes each blob that the message names and to which the entity does not point. If
+// the message is lost or on the poison queue, Sweep finds the blob. The service discards the uncommitted
+// blocks of an interrupted upload after a week; no reader sees them.
 //
 // The library sends the transaction within Options.Deadline after the blob was stored, or not at all; then the change returns
 // eventual.ErrLeaseLost. While another value of the same entity is still being uploaded, the library renews the blob's date with

@@ -36,8 +36,8 @@ type piece struct {
 	ready        chan struct{}
 }
 
-// download reads a blob in pieces, as many concurrently as there are buffers, and writes them in order. All come from
-// the blob version that answered first. Requests: 1 for each block.
+// download reads a blob in pieces, as many concurrently as there are buffers, and writes them in order. All
+// pieces come from the version of the blob that the first response shows. Requests: 1 for each block.
 func (b *blobs) download(ctx context.Context, op string, p *pointer, w io.Writer, atOnce int) (_ int64, err error) {
 	ctx, span := b.begin(ctx, "Download")
 	defer func() { span.End(err) }()
@@ -115,9 +115,9 @@ func (b *blobs) fetch(ctx context.Context, op string, p *pointer, buffers <-chan
 			go b.fetchOne(ctx, op, p, one, body, etag)
 		}
 		if under = append(under, one); len(under) > cap(pieces) {
-			under = under[1:] // earlier pieces were written by then, since otherwise no buffer would be free
+			under = under[1:] // the earlier pieces have been written, since otherwise no buffer would be free
 		}
-		pieces <- one // has room for as many as there are buffers
+		pieces <- one // never blocks: the channel has room for as many pieces as there are buffers
 		if err != nil {
 			return
 		}

@@ -14,8 +14,8 @@ func fault(op, blob string, kind error, format string, args ...any) *tables.Erro
 	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// failure makes the error of a request to the blob service before any pointer to the blob exists. So whatever the
-// request did has no effect on the entity, and the outcome is never unknown.
+// failure makes the error of a request to the blob service that is made before any pointer to the blob
+// exists. Such a request has no effect on the entity, so its outcome is never reported as unknown.
 func failure(op, blob string, err error) error {
 	if err == nil {
 		return nil
@@ -25,7 +25,7 @@ func failure(op, blob string, err error) error {
 	}
 	e := tables.ServiceError(op, blob, err)
 	switch {
-	case wire.HasCode(err, "ContainerNotFound"): // ErrMissingResource
+	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
 	case wire.IsStatus(err, http.StatusNotFound):
 		e.Kind = tables.ErrConflict
 	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
@@ -39,7 +39,7 @@ func isRefused(err error) bool {
 	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
 }
 
-// gone is the error of a reader whose blob was deleted or replaced.
+// gone returns the error of a reader whose blob was deleted or replaced.
 func gone(op, blob string) error {
 	return fault(op, blob, tables.ErrConflict, "the blob was deleted or replaced since the entity was read; read the entity again")
 }

@@ -12,13 +12,13 @@ import (
 
 // The names of the blobs' metadata; the service ignores their case.
 const (
-	metaTerm = "tpterm"   // the Deadline in seconds: once it has passed since Last-Modified, no transaction that points at the blob is sent
+	metaTerm = "tpterm"   // the Deadline in seconds: after this time since Last-Modified, no transaction that points at the blob is sent
 	metaKey  = "tpkey"    // the entity: partition key, tab, row key, in base64
-	metaHash = "tpsha256" // of the content, in hexadecimal
+	metaHash = "tpsha256" // SHA-256 of the content, in hexadecimal
 )
 
-// entityPrefix begins the names of an entity's blobs. The id of the change that wrote the blob follows. No other change
-// has that id, so a name is never used again.
+// entityPrefix returns the beginning of the names of an entity's blobs. The rest of a name is the id of the
+// change that wrote the blob. No other change has that id, so no name is used twice.
 func entityPrefix(prefix string, key tables.Key) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%s", len(key.Partition), key.Partition, key.Row)

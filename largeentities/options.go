@@ -19,7 +19,7 @@ const (
 	standardDeadline    = 10 * time.Minute
 	standardType        = "application/octet-stream"
 
-	maxBlocks     = 50_000    // of a blob
+	maxBlocks     = 50_000    // number of blocks of a blob
 	maxBlockSize  = 100 << 20 // the service allows more, but a buffer should not be larger
 	maxPrefix     = 256       // characters
 	maxConcurrent = 64        // each request has a buffer of one block
@@ -36,19 +36,21 @@ type Options struct {
 	// may share a container; repositories of different accounts then need different prefixes. Never change it: blobs
 	// under another prefix do not belong to the property, and a read of a pointer to one returns tables.ErrGarbled.
 	Prefix string
-	// Threshold is the largest size in bytes, of a string in UTF-8, of a value that stays in the entity (default 32 KiB, at
-	// most 64 KiB). If it is negative, all values are stored in blobs. A string of more than 32,768 UTF-16 units, which no
-	// property can hold, is stored in a blob in any case; ASCII text reaches that with 32 KiB.
+	// Threshold is the largest size in bytes (for a string, in UTF-8) of a value that stays in the entity
+	// (default 32 KiB, at most 64 KiB). If it is negative, all values are stored in blobs. A string of more
+	// than 32,768 UTF-16 units, which no property can hold, is stored in a blob in any case; ASCII text
+	// reaches that with 32 KiB.
 	Threshold int
-	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory (default 64
-	// MiB). A larger one causes tables.ErrTooLarge. It does not limit a Stream.
+	// MaxValue is the size in bytes of the largest []byte or string that is written, or read into memory
+	// (default 64 MiB). A larger value causes tables.ErrTooLarge. It does not limit a Stream.
 	MaxValue int64
 	// ContentType is the content type of the blobs (default application/octet-stream). StreamOptions can set another.
 	ContentType string
 	// BlockSize is the size in bytes of the blocks in which larger values are uploaded (default 2 MiB). A blob has at
 	// most 50,000 blocks.
 	BlockSize int
-	// Concurrency is how many blocks are uploaded at once (default 3). An upload holds that many in memory.
+	// Concurrency is how many blocks are uploaded at once (default 3). An upload holds that many blocks in
+	// memory.
 	Concurrency int
 	// Deadline is how long a blob may wait for the transaction that points at it (default 10 minutes, at most 10
 	// years). The writer sends the transaction within 5/6 of it, or not at all. If another value of the same change
@@ -58,17 +60,17 @@ type Options struct {
 	// Account is the account of the container, which signs the addresses of SignedURL; nil means the account of the
 	// repository's table.
 	Account *tables.Account
-	// Sealer seals the blobs, for example an encryption.Stream; nil stores them in plaintext. With a Sealer all values
-	// are stored in blobs, because one within the entity would be in plaintext, and reading an unsealed value returns
-	// tables.ErrGarbled.
+	// Sealer seals the blobs, for example an encryption.Stream; nil stores them in plaintext. With a Sealer
+	// all values are stored in blobs, because a value within the entity would be in plaintext. Reading a
+	// value that is not sealed returns tables.ErrGarbled.
 	Sealer Sealer
-	// AcceptPlaintext allows the migration to a Sealer: it accepts values that were stored before. While it is set,
-	// anybody who can write rows and blobs can pass values off as sealed ones. Run Property.Reseal on each entity, then
-	// clear it.
+	// AcceptPlaintext allows the migration to a Sealer: it accepts values that were stored without a Sealer.
+	// While it is set, anybody who can write rows and blobs can pass values off as sealed ones. Run
+	// Property.Reseal on each entity, then clear it.
 	AcceptPlaintext bool
 }
 
-// complete fills in the defaults and checks the rest.
+// complete fills in the defaults and checks the options.
 func (o Options) complete() (Options, error) {
 	if o.Sealer != nil && o.Threshold > 0 {
 		return o, fmt.Errorf("Options.Threshold is %d, so small values would stay in the entity in plaintext despite Options.Sealer; leave Threshold 0", o.Threshold)
@@ -103,7 +105,8 @@ func (o Options) complete() (Options, error) {
 	return o, checkType(o.ContentType)
 }
 
-// checkPrefix accepts only what is safe in an address and in a pointer: no empty segment and none that ends with a dot.
+// checkPrefix returns an error for a prefix that is not safe in an address or in a pointer, such as one with
+// an empty segment or a segment that ends with a dot.
 func checkPrefix(prefix string) error {
 	if prefix == "" {
 		return nil
@@ -124,7 +127,7 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// checkType accepts only what a header can hold.
+// checkType returns an error for a content type that a header cannot hold.
 func checkType(contentType string) error {
 	if len(contentType) > maxType {
 		return fmt.Errorf("the content type has %d characters; it must have at most %d", len(contentType), maxType)

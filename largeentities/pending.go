@@ -10,7 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// pendingBlobs holds the pending blobs: those that were stored and that no transaction points at yet, as far as is known.
+// pendingBlobs holds the pending blobs: blobs that were stored, and at which no transaction is known to point
+// yet.
 type pendingBlobs struct {
 	mu      sync.Mutex
 	pending map[string]*pendingBlob
@@ -26,7 +27,7 @@ type pendingBlob struct {
 	deadline     time.Duration
 	lease        *lease.Lease // of the change
 	bound        *lease.Bound
-	value        tables.Value // its content, so that the final read of the change need not download it; null for a Stream
+	value        tables.Value // content of the blob, so that the final read of the change need not download it; null for a Stream
 
 	blob *stored
 
@@ -91,7 +92,8 @@ func (n *pendingBlobs) dismiss(name string) {
 	}
 }
 
-// lift removes the bound of a blob that an entity points at. It keeps its value until the change is over.
+// lift removes the bound of a blob that an entity points at. It keeps the blob's value in memory until the
+// change is over.
 func (n *pendingBlobs) lift(name string) {
 	n.mu.Lock()
 	i := n.pending[name]
@@ -102,7 +104,7 @@ func (n *pendingBlobs) lift(name string) {
 	}
 }
 
-// recall returns the content of a blob that the change under way in this context has stored. Other callers must
+// recall returns the content of a blob if the change to which ctx belongs has stored it. Other callers must
 // download the blob.
 func (n *pendingBlobs) recall(ctx context.Context, name string) (tables.Value, bool) {
 	n.mu.Lock()

@@ -26,14 +26,14 @@ const (
 	newBlob
 )
 
-// placement is that decision. It must be the same for an intent, a preflight and the change itself, which all compute
-// it from the same values.
+// placement says how a change stores the value. It must be the same for an intent, a preflight and the change
+// itself, which all compute it from the same values.
 type placement struct {
 	where
 	value   tables.Value // for inEntity the stored value; for newBlob the plain value, null for a Stream
 	pointer *pointer     // for keptBlob the pointer; for newBlob a placeholder at least as long as the real pointer
 	open    func(context.Context) (io.ReadCloser, error)
-	check   func(length int64) error // checks the number of bytes read
+	check   func(length int64) error // checks the number of bytes that were read
 	report  func(int64)
 	stream  *Stream // learns where its blob is; nil if not needed
 }
@@ -71,12 +71,12 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 	return l, nil
 }
 
-// placeStream is place for a Stream, which it takes from the entity: the codec's text does not contain the Stream's
-// source.
+// placeStream does what place does, for a Stream. It takes the Stream from the entity, since the codec's text
+// does not contain the Stream's source.
 func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
-		holder = change.Given // the entity that a merge composes has the text of a Stream but not its source
+		holder = change.Given // for a merge, the composed entity has only the text of a Stream and not its source
 	}
 	s := x.field(holder)
 	if s == nil || s.c == nil {
@@ -131,7 +131,8 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 	return l, nil
 }
 
-// placeCopy is for a Stream in a blob of another entity, or of an earlier attempt.
+// placeCopy decides how to store a Stream whose content is in a blob of another entity, or of an earlier
+// attempt.
 func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
@@ -166,7 +167,7 @@ func (x *spill[T]) old(change *driver.Change[T]) *pointer {
 	for _, text := range change.Prior {
 		p, err := parsePointer(change.Key, text)
 		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
-			return p // a pointer to a foreign blob is neither kept nor deleted
+			return p // the blob of a foreign pointer is neither kept nor deleted
 		}
 	}
 	return nil
@@ -204,7 +205,7 @@ func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l place
 	return &s.pointer, nil
 }
 
-// outsideKeys names the blob that the change replaces and the one that it creates.
+// outsideKeys names the blob that the change replaces and the blob that it creates.
 func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([]string, error) {
 	old := x.old(change)
 	if change.Kind == driver.ChangeDelete {
@@ -228,21 +229,22 @@ func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([
 	if l.where == newBlob {
 		names = append(names, l.pointer.name)
 	}
-	// A merge without a value keeps the stored one.
+	// A merge that does not contain the property keeps the stored value.
 	if old != nil && l.where != keptBlob && (l.where != nowhere || change.Kind != driver.ChangeMerge) {
 		names = append(names, old.name)
 	}
 	return names, nil
 }
 
-// prior returns the stored pointer and, for a sealed value that is in memory, what keep needs to compare it.
+// prior returns the stored pointer and, for a sealed value in memory, the hash with which keep compares its
+// content.
 func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	if x.field != nil && entity != nil {
 		x.bind(x.field(entity))
 	}
-	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // old, to which the text goes, knows the key
+	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // the zero Key is enough: old, which gets the text, knows the key
 	if err != nil || ptr == nil {
-		return nil, nil // the text of a new Stream; Load has reported text that cannot be parsed
+		return nil, nil // this is the text of a new Stream: load would have returned an error for other text
 	}
 	memory := []string{ptr.String()}
 	if entity != nil && ptr.sealed && x.form != streamForm {
@@ -257,10 +259,10 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	return memory, nil
 }
 
-// reconcile deletes the named blobs that belong to the entity and that it does not point at. Each name is used once, so
-// a blob without a pointer now never gets one later. If a blob belongs to another entity or program, reconcile keeps it
-// and the message ends on the poison queue with that reason. Requests: 1 for each blob to delete; 2 if the name comes
-// from a message.
+// reconcile deletes the named blobs that belong to the entity and at which it does not point. No name is used
+// twice, so a blob that now has no pointer never gets one later. If a blob belongs to another entity or
+// program, reconcile keeps it and the message ends on the poison queue with that reason. Requests: 1 for each
+// blob to delete; 2 if the name comes from a message.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))

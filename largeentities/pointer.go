@@ -17,9 +17,9 @@ type pointer struct {
 	length      int64
 	sha256      [sha256.Size]byte
 	contentType string
-	sealed      bool // sha256 is the hash of the sealed form, length the size of the plaintext
+	sealed      bool // the blob is sealed: sha256 is the hash of the sealed form, length the size of the plaintext
 
-	of tables.Key // the entity that has it; not part of the stored form
+	of tables.Key // the entity that has the pointer; not part of the stored form
 }
 
 // A pointer begins with one of these marks, which says which form it has.
@@ -45,8 +45,8 @@ func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 
 var errNoPointer = errors.New("the stored property is neither a value of its type nor a pointer that this build can read; use a newer build, or restore the row")
 
-// parsePointer is the inverse of String. It refuses any other spelling of a pointer, which would be written back
-// differently.
+// parsePointer is the inverse of String. It refuses every text that String would not return, since it would
+// be written back differently.
 func parsePointer(of tables.Key, text string) (*pointer, error) {
 	parts := strings.SplitN(text, " ", 5)
 	if len(parts) != 5 || parts[3] == "" {
@@ -69,13 +69,14 @@ func parsePointer(of tables.Key, text string) (*pointer, error) {
 	return p, nil
 }
 
-// form is the declared type of a property. A pointer has the other type, which tells it from a value within the entity.
+// form is the declared type of a property. A pointer is stored with the other EDM type, which distinguishes
+// it from a value within the entity.
 type form uint8
 
 const (
-	binaryForm form = iota + 1 // []byte: Edm.Binary, the pointer Edm.String
-	stringForm                 // string: Edm.String, the pointer Edm.Binary
-	streamForm                 // Stream: stored like a []byte
+	binaryForm form = iota + 1 // a []byte: stored as Edm.Binary, its pointer as Edm.String
+	stringForm                 // a string: stored as Edm.String, its pointer as Edm.Binary
+	streamForm                 // a Stream: stored like a []byte
 )
 
 // pointer makes the property value of a pointer.

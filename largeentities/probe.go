@@ -7,8 +7,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// pointerProbe is a read of an entity that returns how its large properties are stored. Under its context,
-// no blob is read.
+// pointerProbe is a read of an entity that returns how its large properties are stored. Under a context with
+// a pointerProbe, no blob is read.
 type pointerProbe struct {
 	key   tables.Key
 	seen  map[string]tables.Value // stored values, by property
@@ -29,8 +29,8 @@ func (g *pointerProbe) note(property string, key tables.Key, v tables.Value) {
 	}
 }
 
-// probe returns how the entity's row stores its large properties now; found is false if the entity does not exist. read
-// makes the request. Errors in decoding the rest of the entity do not matter.
+// probe returns how the entity's row stores its large properties now; found is false if the entity does not
+// exist. read makes the request. Errors in decoding the other properties are ignored.
 func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
 	g := &pointerProbe{key: key, seen: map[string]tables.Value{}}
 	err = read(context.WithValue(ctx, pointerProbeKey{}, g))
@@ -43,14 +43,14 @@ func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.
 	case errors.Is(err, tables.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
 		return nil, false, nil
 	case err == nil && g.noted:
-		return nil, false, nil // the copy belongs to another entity now
+		return nil, false, nil // the copy now belongs to another entity
 	case err == nil:
 		err = errors.New("the read did not return the stored form of the property")
 	}
 	return nil, false, err
 }
 
-// probeRow is probe for the entity's own row. Requests: 1.
+// probeRow calls probe for the entity's own row. Requests: 1.
 func (x *spill[T]) probeRow(ctx context.Context, key tables.Key) (*pointer, bool, error) {
 	return x.probe(ctx, key, func(ctx context.Context) error {
 		_, err := x.host.Get(ctx, key)

@@ -26,9 +26,10 @@ type Property[T any] struct {
 	repository driver.Binding[T]
 }
 
-// NewProperty makes the pattern for a property whose field is a []byte, a string, or anything that is stored as a
-// string. name is the stored name of the property. container comes from Store.Container or Account.Container
-// and may be in another account; Store.Create creates it. The repository needs a table of a patterns.Store.
+// NewProperty makes the pattern for a property whose field is a []byte, a string, or of another type that is
+// stored as a string. name is the stored name of the property. container comes from Store.Container or
+// Account.Container and may be in another account; Store.Create creates it. The repository needs a table of a
+// patterns.Store.
 func NewProperty[T any](name string, c *container.Client, options *Options) *Property[T] {
 	x := &Property[T]{name: name, container: c}
 	if options != nil {
@@ -54,8 +55,8 @@ func (p *Property[T]) Attach(host driver.Host[T]) (driver.Implementation[T], err
 	}, err
 }
 
-// Of returns the entity's Stream, also if the entity was read with a projection. It returns nil if the property is not
-// a Stream.
+// Of returns the entity's Stream, even if the entity was read with a projection. It returns nil if the
+// property is not a Stream.
 func (p *Property[T]) Of(v *T) *Stream {
 	if p.field == nil || v == nil {
 		return nil
@@ -87,7 +88,7 @@ type spill[T any] struct {
 	name         string
 	field        func(*T) *Stream // nil for a []byte or a string
 	blobs        *blobs
-	options      Options // complete
+	options      Options // with defaults filled in
 	codec        *tables.Codec[T]
 	form         form
 	pendingBlobs pendingBlobs
@@ -126,7 +127,8 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	return s, nil
 }
 
-// fits refuses a pattern that encrypts the property in its row, because the blob would hold it in plaintext.
+// fits refuses a pattern that encrypts the property in its row, because the blob would hold the value in
+// plaintext.
 func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if t := p.Transform; t != nil && t.Stage == driver.StageEncrypt && t.Filterable != nil && !t.Filterable(x.name) {
@@ -136,9 +138,9 @@ func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 	return nil
 }
 
-// formOf determines how the field is declared, by what the codec accepts: a []byte accepts only Edm.Binary, a field
-// stored as a string only Edm.String. A field that accepts both, such as a tables.Value, cannot tell a value from a
-// pointer and is refused.
+// formOf determines how the field is declared, by what the codec accepts: a []byte accepts only Edm.Binary, a
+// field stored as a string only Edm.String. A field that accepts both, such as a tables.Value, cannot
+// distinguish a value from a pointer and is refused.
 func (x *spill[T]) formOf(streams bool) (form, error) {
 	takes := func(v tables.Value) bool {
 		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
@@ -242,7 +244,7 @@ func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointe
 	return ptr, err
 }
 
-// loaded converts a stored value into the one that the codec gets.
+// loaded converts a stored value into the value that the codec gets.
 func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)

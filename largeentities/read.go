@@ -19,10 +19,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// rereads is how often a broken connection is reopened during a read.
+// rereads is the maximum number of times that a read reopens a broken connection.
 const rereads = 3
 
-// errIncomplete means that a response was cut off on its way; it says nothing about the blob.
+// errIncomplete means that a response was cut off in transit. The blob itself may be correct.
 var errIncomplete = errors.New("the response was cut off")
 
 // reader reads a blob, or a range of it, and checks it against its pointer.
@@ -55,7 +55,7 @@ func (b *blobs) open(ctx context.Context, op string, p *pointer, offset, n int64
 	return r, nil
 }
 
-// opened is open with an interface result, which is nil if there is no reader.
+// opened returns the results of open with an interface type that is nil if r is nil.
 func opened(r *reader, err error) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// get requests a range, under the ETag if there is one, and returns the ETag of the blob in the response. The whole
-// body comes from that version: a broken connection is reopened under its ETag.
+// get requests a range, under the ETag if there is one, and returns the ETag that the response has. The whole
+// body comes from that version of the blob: a broken connection is reopened under its ETag.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	owner := b.ownerOf(p.of)
 	if err := owner.CheckName(p.name); err != nil {

@@ -8,10 +8,10 @@ import (
 
 type resealKey struct{}
 
-// Reseal stores the value of an entity in a new blob, as the property stores values now: sealed under the Sealer's
-// current key, or, with Options.AcceptPlaintext, sealed for the first time. It reads the entity and replaces it under
-// its ETag. Before you remove a data key, reseal every entity that has a value under it. Requests: those of an Update
-// with a new value.
+// Reseal stores the value of an entity in a new blob, as a new value would be stored: sealed under the
+// Sealer's current key, or, with Options.AcceptPlaintext, sealed for the first time. It reads the entity and
+// replaces it under its ETag. Before you remove a data key, reseal every entity that has a value under it.
+// Requests: those of an Update with a new value.
 func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	const op = "Reseal"
 	s, err := p.spill(op)

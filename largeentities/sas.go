@@ -12,10 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until expiry,
-// which is at most 7 days from now: tables.Account.SignBlob of Options.Account. The URL is a secret: do not log it. If
-// the entity has no value, or holds it in its row, the error is tables.ErrNotFound. Once the value is replaced, the URL
-// no longer works. Requests: 1; with a token credential 2.
+// SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until
+// expiry, which is at most 7 days from now. Options.Account signs it by Account.SignBlob. The URL is a
+// secret: do not log it. SignedURL returns tables.ErrNotFound if the entity has no value or holds it in its
+// row. When the value is replaced, the URL stops working. Requests: 1; with a token credential 2.
 func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
 	x, err := p.spill(op)
@@ -44,7 +44,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	return account.SignBlob(ctx, parts.ContainerName, ptr.name, expiry)
 }
 
-// sameHost reports whether two addresses are of the same service.
+// sameHost reports whether two addresses have the same host.
 func sameHost(a, b string) bool {
 	u, err := url.Parse(a)
 	if err != nil {

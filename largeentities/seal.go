@@ -12,8 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Sealer encrypts the content of blobs, for example encryption.Stream. Opening must return what was sealed under the
-// same binding, or a tables.ErrGarbled. It must be safe for concurrent use.
+// Sealer encrypts the content of blobs, for example encryption.Stream. Open must return the content that was
+// sealed under the same binding, or an error of kind tables.ErrGarbled. It must be safe for concurrent use.
 type Sealer interface {
 	// Seal returns a reader of the sealed form of plaintext.
 	Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error)
@@ -35,12 +35,12 @@ type sealing struct {
 	acceptPlaintext bool
 }
 
-// binding returns what a sealed blob is bound to, each text preceded by 4 bytes of length, big endian:
+// binding returns the texts to which a sealed blob is bound, each preceded by 4 bytes of length, big endian:
 //
 //	"tablepatterns/largeentities/1", table in lower case, partition key, row key, property, name of the blob, content type
 //
-// Each name is used once, so a sealed blob is valid for one value of one entity only; even an older value does not open
-// under a newer pointer.
+// No name is used twice, so a sealed blob is valid for only one value of one entity: an older value of the
+// same property cannot be opened under a newer pointer.
 func (s *sealing) binding(p *pointer) []byte {
 	var b []byte
 	for _, field := range []string{"tablepatterns/largeentities/1", s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
@@ -76,7 +76,7 @@ func (b *blobs) checkSealed(ptr *pointer) error {
 	return nil
 }
 
-// openValue opens a blob and, if it is sealed, unseals it. Requests: 1; 2 for a range of a sealed one.
+// openValue opens a blob and, if it is sealed, unseals it. Requests: 1; 2 for a range of a sealed blob.
 func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n int64) (io.ReadCloser, error) {
 	if err := b.checkSealed(p); err != nil {
 		return nil, garbled(op, p.name, "%w", err)
@@ -110,7 +110,7 @@ func (b *blobs) openValue(ctx context.Context, op string, p *pointer, offset, n 
 	return &openedReader{Reader: r, Closer: body, op: op, name: p.name, left: n}, nil
 }
 
-// openedReader reads what a sealer opens.
+// openedReader reads the plaintext that a Sealer returns.
 type openedReader struct {
 	io.Reader
 	io.Closer
@@ -128,7 +128,7 @@ func (r *openedReader) Read(p []byte) (int, error) {
 	return n, sealError(r.op, r.name, err)
 }
 
-// sealError adds the blob's name to the sealer's error that content is not authentic.
+// sealError adds the blob's name to an error of the Sealer, which says that the content is not authentic.
 func sealError(op, name string, err error) error {
 	var own *tables.Error
 	if errors.Is(err, tables.ErrGarbled) && !errors.As(err, &own) {
@@ -170,7 +170,7 @@ func (b *blobs) downloadValue(ctx context.Context, op string, p *pointer, w io.W
 	go func() {
 		defer close(done)
 		_, err := b.download(ctx, op, b.sealing.raw(p), into, atOnce)
-		into.CloseWithError(err) // nil is io.EOF
+		into.CloseWithError(err) // CloseWithError(nil) means io.EOF
 	}()
 	defer func() { from.Close(); <-done }()
 	r, err := b.sealing.sealer.Open(ctx, b.sealing.binding(p), from)
@@ -209,9 +209,9 @@ func (c *countedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentMark begins the prior state kept for a sealed []byte or string: the SHA-256 of its content, which is in no
-// row. The pointer has only the hash of the sealed form: with the content's hash, a reader of rows could find equal
-// values and guess them.
+// contentMark begins the prior state kept for a sealed []byte or string: the SHA-256 of its content, which is
+// in no row. The pointer has only the hash of the sealed form, because with the hash of the content, anybody
+// who can read rows could recognize equal values and verify guesses.
 const contentMark = "content "
 
 func contentMemory(data []byte) string {

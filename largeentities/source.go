@@ -11,21 +11,21 @@ import (
 type source struct {
 	data     []byte                        // data is set
 	open     func() (io.ReadCloser, error) // nil for data and for once
-	once     io.Reader                     // can be read only once
+	once     io.Reader                     // a reader that can be read only once
 	used     bool                          // once was read
 	length   int64                         // announced by the caller, 0 for unknown
-	kind     string                        // content type; "" for that in the options of the property
+	kind     string                        // content type; "" means the content type in the options of the property
 	report   func(int64)
 	memory   bool
 	headRead bool   // head is filled
-	head     []byte // of once, the bytes read so far; of other sources, the whole content if it is short
+	head     []byte // for once, the bytes read so far; for other sources, the whole content if it is short
 	whole    bool   // head is the whole content
 }
 
 var errReaderUsed = errors.New("the reader of a Stream was already read, by an earlier attempt or for another entity; make it with NewStreamFunc to send it again")
 
-// peek reports whether the source has at most limit bytes, and returns them. It reads at most one byte more, and only
-// once, so a second call gives the same answer.
+// peek reports whether the source has at most limit bytes, and returns them. It reads at most one byte beyond
+// the limit. It reads only in the first call, so a second call returns the same result.
 func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	switch {
 	case s.memory:
@@ -61,8 +61,8 @@ func (s *source) peek(limit int) (content []byte, whole bool, err error) {
 	return s.head, s.whole, nil
 }
 
-// fill reads a block. ended means that nothing follows; after a full block that is not known. Only io.EOF is an end: io.ErrUnexpectedEOF
-// means that the source was cut off, and io.ReadFull does not distinguish the two.
+// fill reads a block. ended means that nothing follows; after a full block, more may follow. Only io.EOF is
+// the end. io.ErrUnexpectedEOF means that the source was cut off; io.ReadFull would not distinguish the two.
 func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
 	for idle := 0; n < len(block); {
 		got, err := r.Read(block[n:])
@@ -114,8 +114,8 @@ func (s *source) reader() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(bytes.NewReader(s.head), s.once)), nil
 }
 
-// checkLength compares the number of bytes read with the announced length: a reader that ends early must not pass for a
-// short value.
+// checkLength compares the number of bytes read with the announced length: a reader that ends early must not
+// be stored as a complete short value.
 func (s *source) checkLength(n int64) error {
 	if s.length > 0 && s.length != n {
 		return fmt.Errorf("the Stream has %d bytes, but StreamOptions.Length is %d; both must be equal", n, s.length)

@@ -21,7 +21,7 @@ type Stream struct {
 
 // content is the content of a Stream.
 type content struct {
-	src  *source  // nil for what was read from storage
+	src  *source  // nil if the Stream was read from storage
 	ptr  *pointer // nil if the content is not in a blob (yet)
 	home *blobs   // reads the blob of ptr; nil if a projection has read the Stream
 }
@@ -34,7 +34,7 @@ type StreamOptions struct {
 	// Length is the number of bytes, if you know it (default 0: unknown). If the source has another number, the write fails with
 	// tables.ErrInvalid.
 	Length int64
-	// Progress is called during the upload with the number of bytes sent so far, by one goroutine at a time.
+	// Progress is called during the upload with the number of bytes sent so far, one call at a time.
 	Progress func(sent int64)
 }
 
@@ -55,10 +55,10 @@ func NewStreamFunc(open func() (io.ReadCloser, error), options *StreamOptions) S
 	return newStream(source{open: open}, options)
 }
 
-// NewStreamReader makes a Stream from the rest of a reader, which can be written once: a second attempt, such as that
-// of Repository.Update after a conflict, is tables.ErrInvalid. Create it outside of the function that Update calls;
-// otherwise the second attempt would create another Stream, which silently stores only what the first has left of the
-// reader.
+// NewStreamReader makes a Stream from the rest of a reader, which can be written once: a second attempt to
+// write it, for example by Repository.Update after a conflict, returns tables.ErrInvalid. Create it outside
+// of the function that Update calls. Otherwise the second attempt would create another Stream from the same
+// reader, and silently store only the bytes that the first attempt has not read.
 func NewStreamReader(r io.Reader, options *StreamOptions) Stream {
 	if r == nil {
 		r = strings.NewReader("")
@@ -104,8 +104,8 @@ func (s Stream) SHA256() (sum [sha256.Size]byte, known bool) {
 	return sum, false
 }
 
-// ContentType returns the content type of the blob, "" if the value is new, or within the entity, and has the type of
-// the Options.
+// ContentType returns the content type of the blob, or "" if the value has the content type of the Options
+// and is new or within the entity.
 func (s Stream) ContentType() string {
 	switch {
 	case s.c == nil:
@@ -152,8 +152,9 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
 
-// Download writes the whole value to w, and checks length and SHA-256 at the end: if it returns an error, discard what
-// w got. It returns how many bytes w got. Requests: 1; with DownloadOptions.Concurrency 1 for each Options.BlockSize.
+// Download writes the whole value to w, and checks length and SHA-256 at the end: if it returns an error,
+// discard the bytes that w has received. It returns their number. Requests: 1; with
+// DownloadOptions.Concurrency 1 for each Options.BlockSize.
 func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOptions) (int64, error) {
 	const op = "Download"
 	var o DownloadOptions
@@ -179,9 +180,9 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 
 // DownloadOptions are the options of Stream.Download; nil is the same as the zero value.
 type DownloadOptions struct {
-	// Concurrency is how many pieces of Options.BlockSize are read at once; they are held in memory, and written in
-	// order. 0 and 1 read the value with one request. More is faster if one connection does not use the whole
-	// bandwidth.
+	// Concurrency is how many pieces of Options.BlockSize are read at once; the pieces are held in memory,
+	// and written in order. 0 and 1 read the value with one request. More is faster if one connection does
+	// not use the whole bandwidth.
 	Concurrency int
 	// Progress is called with the number of bytes written so far.
 	Progress func(written int64)
@@ -189,7 +190,7 @@ type DownloadOptions struct {
 
 // The texts as which tables.Codec encodes a Stream; Property reads them and handles the blobs.
 const (
-	newMark    = "new"     // text of a source that only the entity itself holds
+	newMark    = "new"     // text of a new Stream; only the entity itself holds the source
 	inlineMark = "inline " // the content in base64
 )
 
@@ -206,8 +207,8 @@ func (s Stream) MarshalText() ([]byte, error) {
 	return []byte(newMark), nil
 }
 
-// keyMark begins the text of a Stream in a blob: the key of its entity in base64, a space, the pointer. The key shows
-// to which entity the blob belongs.
+// keyMark begins the text of a Stream in a blob. The key of its entity in base64, a space and the pointer
+// follow. The key shows to which entity the blob belongs.
 const keyMark = "key "
 
 func textOf(p *pointer) string { return keyMark + encodeKey(p.of) + " " + p.String() }

@@ -42,35 +42,36 @@ type SweepReport struct {
 	Listed     int // blobs of the property
 	Young      int // younger than Grace or than 7/6 of their writer's Deadline, or changed while Sweep examined them
 	Referenced int // an entity points at them
-	Held       int // only a copy of an entity in another partition points at them; its intent waits for a worker, or is poison
+	Held       int // only a copy of an entity in another partition points at them; the intent of the entity waits for a worker, or is on the poison queue
 	Deleted    int
 	Bytes      int64 // size of the deleted blobs together
 	Foreign    int   // not written by this package for an entity of this table; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
 	Failed     int   // their entities could not be read; LastFailure is the last error
-	// LastFailure is the error of the last of the Failed.
+	// LastFailure is the error of the blob that failed last.
 	LastFailure error
 	// Resume is the token for SweepOptions.Resume, which continues after the last finished page; "" if the sweep is complete.
 	Resume string
 }
 
-// Sweep deletes blobs of the property that no entity points at. Such blobs remain if an intent is lost: a message that
-// was deleted or purged, or that is on the poison queue. Sweep is safe while programs write:
+// Sweep deletes blobs of the property that no entity points at. Such blobs remain if the message of an intent
+// was deleted or purged, or is on the poison queue. Sweep is safe while programs write:
 //
-//   - A blob is listed once the request that completes it is served. Its writer sends the transaction that points at it within
-//     5/6 of the writer's Deadline by the writer's clock, or never, because the Deadline bounds the writer's lease.
-//     The blob's metadata holds the Deadline.
+//   - A listing includes a blob after the request that completes the blob was served. Its writer sends the
+//     transaction that points at it within 5/6 of the writer's Deadline by the writer's clock, or never,
+//     because the Deadline bounds the writer's lease. The blob's metadata holds the Deadline.
 //   - Sweep examines a blob when it is older than Grace and than 7/6 of its Deadline by the service's clock, and then reads its
 //     entity. By then the transaction has arrived, or never will, if clocks run at the same speed to within a sixth and a request
 //     arrives within a sixth of the Deadline after it was sent.
-//   - A later change keeps a pointer only under the ETag of a row that holds it, so a pointer that the row lacks does not return.
-//   - Sweep deletes a blob only under the ETag that it was listed with.
+//   - A later change keeps a pointer only under the ETag of a row that holds it, so a pointer that was
+//     removed from the row never comes back.
+//   - Sweep deletes a blob only under the ETag that the listing returned.
 //
-// A copy of the entity in another partition may still point at the blob while its intent waits for a worker. Sweep
-// reads the copies under the entity's current keys. It does not find a copy under an old key; a read through that copy
-// then follows to the entity's own row. So run Sweep when the queue and the poison queue are empty, or make Grace
-// longer than the time within which you empty them. If messages were lost, first run Repository.Repair, which removes
-// such copies.
+// As long as the intent of a change waits for a worker, a copy of the entity in another partition may still
+// point at the blob. Sweep reads the copies under the entity's current keys. It does not find a copy under an
+// old key; a read through that copy then reads the entity's own row. So run Sweep when the queue and the
+// poison queue are empty, or make Grace longer than the time within which you empty them. If messages were
+// lost, first run Repository.Repair, which removes such copies.
 //
 // You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
 // blob is older than Grace, 1 for each deleted blob; if the entity has copies in other partitions, 1 more for each blob
@@ -155,12 +156,12 @@ type candidate struct {
 	etag  azcore.ETag
 	bytes int64
 
-	stored time.Time     // or touched
+	stored time.Time     // when the blob was stored, or when its Last-Modified was renewed
 	term   time.Duration // its writer's Deadline, 0 if not stored
 }
 
-// sweepPage examines a page of blobs that was listed at now. An entity's blobs are adjacent, so it reads each entity
-// once.
+// sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs are adjacent, so it
+// reads each entity once.
 func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
 		key   tables.Key
@@ -226,7 +227,7 @@ func (x *spill[T]) candidateOf(item *container.BlobItem) (c candidate, ok bool) 
 	return c, true
 }
 
-// sweepOne deletes a blob that its entity does not point at, unless a copy does.
+// sweepOne deletes a blob at which neither its entity nor a copy of the entity points.
 func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, found bool, report *SweepReport) error {
 	if found {
 		held, err := x.heldOutside(ctx, c)
@@ -241,7 +242,7 @@ func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, fo
 	if !o.DryRun {
 		err := x.blobs.remove(ctx, "Sweep", c.name, c.etag)
 		if isReplaced(err) {
-			report.Young++ // its writer has renewed it
+			report.Young++ // the writer of the blob has renewed it
 			return nil
 		}
 		if err != nil {
@@ -271,7 +272,7 @@ func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 	for _, p := range contributing {
 		copies, err := p.Outside.Copies(v)
 		if err != nil {
-			continue // an entity that its key functions refuse has no copies
+			continue // an entity that a key function refuses has no copies
 		}
 		for _, one := range copies {
 			ptr, there, err := x.probe(ctx, c.key, func(ctx context.Context) error {

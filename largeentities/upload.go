@@ -20,13 +20,14 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// upload uploads one value to its blob. A value of at most one block is one request. A longer one is sent in blocks,
-// which are invisible until the block list is committed; the hash, known only at the end, is sent with the list.
+// upload uploads one value to its blob. A value of at most one block is one request. A longer value is sent
+// in blocks, which are invisible until the block list is committed; the hash, known only at the end, is sent
+// with the list.
 type upload struct {
 	blobs  *blobs
 	name   string
 	kind   string     // content type
-	of     tables.Key // metadata of the entity
+	of     tables.Key // key of the entity, for the metadata
 	report func(int64)
 	check  func(length int64) error // nil for none
 	expect int64                    // the length, or an upper bound if it is not known
@@ -42,8 +43,8 @@ func (u *upload) run(ctx context.Context, r io.Reader) (_ *stored, err error) {
 	ctx, span := u.blobs.begin(ctx, "Upload")
 	defer func() { span.End(err) }()
 	u.sum = sha256.New()
-	// One byte more than expected, to see the end. A source that is longer than announced is still uploaded, in more
-	// blocks.
+	// Read one byte more than expected, to detect the end. A source that is longer than announced is still
+	// uploaded, in more blocks.
 	first := make([]byte, min(int64(u.blobs.blockSize), u.expect+1))
 	n, ended, err := u.fill(r, first)
 	if err != nil {
@@ -173,7 +174,7 @@ func (u *upload) progress(n int64) {
 	u.report(u.sent)
 }
 
-// blockID names a block by its index. Each blob name is used once, so blocks of different attempts never mix.
+// blockID names a block by its index. No blob name is used twice, so blocks of different attempts never mix.
 func blockID(i int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
 }

@@ -13,15 +13,15 @@ type batch struct {
 	data    []byte
 	period  time.Time
 	segment *segment // nil until a blob is chosen
-	unknown bool     // an attempt to append it, at the segment's position, may have been applied
+	unknown bool     // an attempt to append the batch at the segment's position may have been applied
 }
 
 func (b *batch) first() time.Time { return b.entries[0].time }
 func (b *batch) last() time.Time  { return b.entries[len(b.entries)-1].time }
 
-// form takes the next batch from the queue: the record that has waited longest, and the records that belong in the
-// same blob. All others stay in the queue. During the pause after a failure, form leaves out records without a
-// waiting Write, so that they do not delay those with one.
+// form takes the next batch from the queue: the record that has waited longest, and the records that belong
+// in the same blob. All others stay in the queue. During the pause after a failure, form takes only records
+// for which a Write waits, so that other records do not delay these.
 func (w *Writer) form(now time.Time) *batch {
 	if len(w.queue) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (w *Writer) form(now time.Time) *batch {
 	for _, e := range b.entries {
 		at := len(b.data)
 		b.data = append(b.data, e.frame...)
-		e.frame = b.data[at:] // so that its own buffer can be freed
+		e.frame = b.data[at:] // the frame now refers to the batch, so that its own buffer can be freed
 	}
 	return b
 }
@@ -94,7 +94,8 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 		if !moved {
 			return err
 		}
-		// The blob does not hold the batch, or no longer exists, and the batch can no longer be appended to it.
+		// The batch is not in the blob and can no longer be appended to it, for example because the blob no
+		// longer exists.
 		w.abandon(b.segment)
 		b.segment, b.unknown = nil, false
 		if moves == maxMoves {
@@ -103,12 +104,12 @@ func (w *Writer) store(ctx context.Context, b *batch) error {
 	}
 }
 
-// maxOpen is the number of blobs that a writer appends to at a time: those of the current and the previous period,
-// and of late records.
+// maxOpen is the number of blobs that a writer appends to at a time: the blobs of the current and of the
+// previous period, and blobs for late records.
 const maxOpen = 4
 
-// addSegment adds an open segment. It retires those from before the previous period, and the least recently used one if
-// there are too many.
+// addSegment adds an open segment. It retires the segments of periods before the previous one and, if there
+// are too many, the least recently used segment.
 func (w *Writer) addSegment(s *segment) {
 	for _, o := range slices.Clone(w.open) {
 		if o.period.Before(s.period.Add(-w.log.period)) {
@@ -129,7 +130,7 @@ func (w *Writer) retire(s *segment) {
 	w.abandon(s)
 	w.retired = append(w.retired, s)
 	if len(w.retired) > maxRetired {
-		w.retired = w.retired[1:] // it never becomes final, so readers may read it without need
+		w.retired = w.retired[1:] // the segment never becomes final, so readers may read it unnecessarily
 	}
 }
 
@@ -141,8 +142,8 @@ func (w *Writer) abandon(s *segment) {
 	w.open = slices.DeleteFunc(w.open, func(o *segment) bool { return o == s })
 }
 
-// tidy makes one retired segment final; only one, so that new records do not wait longer. After a failure it tries
-// again after a later batch, when the pause is over. Requests: 1, or none.
+// tidy makes one retired segment final; it makes only one final, so that new records do not wait longer.
+// After a failure, a later call tries again when the pause is over. Requests: 1, or none.
 func (w *Writer) tidy(ctx context.Context) error {
 	if len(w.retired) == 0 {
 		return nil

@@ -38,7 +38,8 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// periodOf returns the start of the period that contains t. Periods divide the hour, so one begins with each hour.
+// periodOf returns the start of the period that contains t. The length of a period divides an hour, so a
+// period begins with each hour.
 func (l *Log) periodOf(t time.Time) time.Time { return t.UTC().Truncate(l.period) }
 
 func hourEnd(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
@@ -69,11 +70,12 @@ func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
 	return period, number, true
 }
 
-// manyYears is the length in years from which a range lists all blobs of the log and skips those outside of the range.
+// manyYears is the length of a range, in years, from which Blobs lists all blobs of the log and skips those
+// outside of the range.
 const manyYears = 10
 
-// prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order of the
-// times: one for each whole year, month or day in the range, and for each remaining hour.
+// prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order
+// of the times: one prefix for each whole year, month or day in the range, and one for each remaining hour.
 func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		h := from.Truncate(time.Hour)
@@ -81,7 +83,7 @@ func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
 			yield(l.prefix + "/")
 			return
 		}
-		// An hour that is only partly in the range is listed whole.
+		// List all of an hour that is only partly in the range.
 		end := to.Add(time.Hour - 1).Truncate(time.Hour)
 		for h.Before(end) {
 			next, layout := h.Add(time.Hour), "2006/01/02/15"

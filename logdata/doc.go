@@ -1,5 +1,5 @@
-// Package logdata stores log records in append blobs, to be read by time: the guide's answer to its "Log data
-// anti-pattern", in which they are rows of a table.
+// Package logdata stores log records in append blobs, to be read by time: the solution that the guide
+// recommends in place of its "Log data anti-pattern", in which records are rows of a table.
 //
 // # Stored blobs
 //
@@ -12,10 +12,10 @@
 //	metadata  tpfirst=2026-11-20T15:04:05.123456789Z tplast=2026-11-20T15:09:59.000000000Z tprecords=5211
 //	          tpperiod=10 (minutes) tpdisorder=2000 (milliseconds) tpformat=1 tpwriter=...
 //
-// The name has the period (Options.Period) that the records' times are in, and a number. A record is the byte 0x1E,
-// its time, the length of its data, CRC-32C of all three, the data unchanged including line feeds, and a line feed.
-// In data 0x1E is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E only begins records: after damaged bytes the
-// reader finds the next record, and never mistakes quoted data for a record.
+// The name has the period (Options.Period) in which the records' times lie, and a number. A record is the
+// byte 0x1E, its time, the length of its data, CRC-32C of all three, the data unchanged including line feeds,
+// and a line feed. In data 0x1E is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E only begins records:
+// after damaged bytes the reader finds the next record, and never mistakes quoted data for a record.
 //
 // tplast and tprecords are set after the last append. Before that, tpfirst is a time before which the blob has no
 // record: two seconds before the first one. A record more than two seconds older than the latest record of a blob
@@ -55,9 +55,9 @@
 //	an empty blob, which readers skip
 //	a blob without tplast, which is read whenever it may hold a record: from tpfirst to the end of its period
 //
-// Neither needs repair. The service appends a block whole or not at all. If a blob still ends in half a record,
-// because it was copied or another program wrote it, readers skip the half and call QueryOptions.Damaged. A writer
-// that finds another program's bytes in its blob continues in a new one.
+// Neither needs repair. The service appends a block whole or not at all. If a blob nevertheless ends in half
+// a record, because it was copied or another program wrote it, readers skip that half and call
+// QueryOptions.Damaged. A writer that finds another program's bytes in its blob continues in a new one.
 //
 // # Requests
 //
@@ -81,7 +81,8 @@
 //
 // # When not to use it
 //
-// To find entries by anything but time, such as a user: keep an index, or rows. To read the last entries of one key
-// in one fast request: use the guide's log tail pattern (package logtail). If a single goroutine writes durable
-// records one after the other, each is a request: compare the prices of a write to a blob and to a table.
+// To find entries by something other than time, such as a user: keep an index, or store rows. To read the
+// last entries of one key in one fast request: use the guide's log tail pattern (package logtail). If a
+// single goroutine writes durable records one after the other, each is a request: compare the prices of a
+// write to a blob and to a table.
 package logdata

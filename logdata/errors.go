@@ -17,7 +17,7 @@ const (
 	codeOtherType    = "InvalidBlobType"
 	codeSealed       = "BlobIsSealed"
 	codeInvalidRange = "InvalidRange"
-	// codeConditionNotMet also answers the creation of a blob that exists.
+	// codeConditionNotMet is also the code if a blob to create already exists.
 	codeConditionNotMet = "ConditionNotMet"
 )
 
@@ -34,8 +34,8 @@ func failure(op, blob string, err error, unknown bool) error {
 	return e
 }
 
-// because adds cause, which ended the writer's requests, to err: the cancellation of the writer's own context
-// explains nothing to the caller.
+// because adds cause, which ended the writer's requests, to err: without cause, the caller would only see
+// that the writer's own context was cancelled.
 func because(err, cause error) error {
 	var e *tables.Error
 	if !errors.As(err, &e) {
@@ -46,8 +46,8 @@ func because(err, cause error) error {
 	return &told
 }
 
-// unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is always true
-// with a client that Account.Container did not make, since that records no attempts.
+// unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is
+// always true with a client that Account.Container did not make, since such a client records no attempts.
 func unsure(ex *wire.Exchange) bool {
 	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

@@ -29,7 +29,7 @@ const (
 	maxHeader      = 1 + timeLength + 1 + lengthDigits + 1 + checksumLength + 1
 	// minFrame is the size of a record without data.
 	minFrame = 1 + timeLength + 1 + 1 + 1 + checksumLength + 1 + 1
-	// maxData is more than any block holds. A length beyond it means damage.
+	// maxData exceeds the length of data in every record. A greater length means damage.
 	maxData = maxBlockBytes
 )
 
@@ -97,18 +97,18 @@ func unescaped(stored []byte) ([]byte, bool) {
 	}
 }
 
-// found says what is at the beginning of a byte slice.
+// found says what nextFrame has found at the beginning of a byte slice.
 type found uint8
 
 const (
 	foundWhole  found = iota + 1 // a whole record
 	foundDamage                  // bytes that are not a record
-	foundPart                    // may become a record with more bytes
+	foundPart                    // the bytes may be the beginning of a record
 )
 
-// nextFrame examines the beginning of b, and returns how many bytes it has consumed. last says that no bytes follow
-// b, and searched that the first searched bytes of b hold no mark except the first byte. It returns foundPart only if
-// more bytes may change the result; for an empty b, with 0 bytes, that means the end.
+// nextFrame examines the beginning of b, and returns how many bytes it has consumed. last says that no bytes
+// follow b. searched is the number of bytes at the beginning of b that are known to hold no mark except the
+// first byte. nextFrame returns foundPart only if further bytes may change the result, or if b is empty.
 func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 	if len(b) == 0 {
 		return Record{}, 0, foundPart
@@ -119,7 +119,7 @@ func nextFrame(b []byte, searched int, last bool) (Record, int, found) {
 		}
 		return Record{}, len(b), foundDamage
 	}
-	// The next mark ends the record, whatever its length says.
+	// The next mark ends the record, even if the record's length field says otherwise.
 	from := max(searched, 1)
 	if i := bytes.IndexByte(b[from:], mark); i >= 0 {
 		b, last = b[:from+i], true

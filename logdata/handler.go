@@ -11,10 +11,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Handler returns a handler for log/slog. It stores each record under the record's time, or the current time if that
-// is zero. Data is JSON as slog.NewJSONHandler writes it, without the final line feed. Values may log while they are
-// formatted. A LogValuer added by With is resolved once, when it is added; values behind pointers are formatted again
-// for each record.
+// Handler returns a handler for log/slog. It stores each record under the record's time or, if that is zero,
+// under the current time. Data is JSON as slog.NewJSONHandler writes it, without the final line feed. Values
+// may log while they are formatted. A LogValuer added by With is resolved once, when it is added; values
+// behind pointers are formatted again for each record.
 //
 // As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
 // the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the error
@@ -27,8 +27,8 @@ func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	return h
 }
 
-// handler formats each record in a buffer of its own, with a slog.JSONHandler made for it: a value's formatting
-// method may itself log, which would deadlock on a buffer shared under a lock.
+// handler formats each record in a buffer of its own, with a slog.JSONHandler made for it: a value's
+// formatting method may itself log, and would deadlock if the buffer were shared under a lock.
 type handler struct {
 	writer  *Writer
 	options slog.HandlerOptions
@@ -48,7 +48,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
-	if name == "" { // slog.JSONHandler would make a group of it
+	if name == "" { // slog.JSONHandler would open a group without a name
 		return h
 	}
 	return h.derived(func(json slog.Handler) slog.Handler { return json.WithGroup(name) })
@@ -60,7 +60,8 @@ func (h *handler) derived(step func(slog.Handler) slog.Handler) *handler {
 	return &next
 }
 
-// resolved resolves the values of attributes once, as the JSON handler does when they are added.
+// resolved returns attributes whose values are resolved once, as the JSON handler does when attributes are
+// added.
 func resolved(attrs []slog.Attr) []slog.Attr {
 	all := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -86,8 +87,9 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// insist is Write for callers that ignore errors: if a buffered record was refused with the error of an earlier
-// flush, it is written again. insist returns that error, and whether the record was accepted.
+// insist does what Write does, for callers that ignore errors: if a buffered record was refused with the
+// error of an earlier flush, it is written again. insist returns that error, and whether the record was
+// accepted.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
 	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || ctx.Err() != nil {

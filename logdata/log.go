@@ -14,16 +14,17 @@ import (
 
 const (
 	defaultPeriod = 10 * time.Minute
-	// disorder is how much older than the latest record of its blob a record may be. An older one goes to another
-	// blob. So blobs are read in the order of time with little memory, and the first record bounds all times in the
-	// blob.
+	// disorder is how much older than the latest record of its blob a record may be. An older record goes to
+	// another blob. So a reader can sort a blob's records with little memory, and the first record gives a
+	// lower bound of all times in the blob.
 	disorder = 2 * time.Second
 )
 
 // Options are the options of New; nil is the same as the zero value.
 type Options struct {
-	// Period is the time range whose records share blobs: a divisor of an hour in whole minutes (default 10 minutes).
-	// Writers may use different periods, and change them: readers do not need to know the period.
+	// Period is the time range whose records share blobs: a divisor of an hour in whole minutes (default 10
+	// minutes). Writers may use different periods, and you may change the period: readers do not need to know
+	// it.
 	Period time.Duration
 }
 
@@ -65,10 +66,10 @@ type Blob struct {
 	Last time.Time
 	// Records is the number of records, if Final.
 	Records int64
-	// Final says that nothing is appended any more. If it is false, the blob is still being written, or its writer
-	// has died or could not write the final metadata.
+	// Final says that no more records will be appended. If it is false, the blob is still being written, or
+	// its writer has died or could not write the final metadata.
 	Final bool
-	// Size is its size in bytes.
+	// Size is the size of the blob in bytes.
 	Size int64
 
 	disorder time.Duration
@@ -86,10 +87,11 @@ func (b *Blob) mayHold(from, to time.Time) bool {
 	return b.End.After(from)
 }
 
-// Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is that of
-// their periods. Query reads the same blobs. Empty blobs are skipped. An error comes last. Requests: 1 for each whole
-// year, month or day within the range, 1 for each further hour, and 1 more for each 5,000 blobs in one of them. A range
-// of more than ten years lists all blobs of the log.
+// Blobs yields the blobs that can hold records with from <= Time < to, in the order of their names, which is
+// also the order of their periods. Query reads the same blobs. Empty blobs are skipped. An error is yielded
+// once, as the last element. Requests: 1 for each whole year, month or day within the range, 1 for each
+// further hour, and 1 more for each 5,000 blobs in one of them. A range of more than ten years lists all
+// blobs of the log.
 func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
 		from, to, err := checkRange("Blobs", from, to)

@@ -15,14 +15,14 @@ const (
 	metaPeriod   = "tpperiod"   // minutes
 	metaDisorder = "tpdisorder" // number of milliseconds by which a record may be older than an earlier one
 	metaFirst    = "tpfirst"    // no record is older
-	metaLast     = "tplast"     // no record is newer; once it is set, nothing is appended any more
+	metaLast     = "tplast"     // no record is newer; after it was set, no record is appended
 	metaRecords  = "tprecords"  // the number of records; set together with tplast
 
 	formatVersion = 1
 )
 
-// openMetadata returns the metadata of a new blob. It has only a lower bound of the times: the first record may be
-// followed by an older one, within disorder.
+// openMetadata returns the metadata of a new blob. Of the records' times it has only a lower bound, since an
+// older record, within disorder, may follow the first one.
 func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	return blobowner.Owner{}.Metadata(map[string]string{
 		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
@@ -32,15 +32,16 @@ func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
 	})
 }
 
-// finalMetadata returns the metadata of a finished blob, which replaces what openMetadata returned.
+// finalMetadata returns the metadata of a finished blob, which replaces the metadata that openMetadata
+// returned.
 func (l *Log) finalMetadata(s *segment) map[string]*string {
 	all := l.openMetadata(s.token, s.first)
 	maps.Copy(all, blobowner.Owner{}.Metadata(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}))
 	return all
 }
 
-// describe completes a Blob from its metadata. Missing or invalid metadata leave the bounds that follow from its
-// name.
+// describe completes a Blob from its metadata. If metadata are missing or invalid, the bounds from the blob's
+// name remain.
 func (b *Blob) describe(metadata map[string]*string) {
 	b.End = hourEnd(b.Start)
 	if minutes, err := strconv.Atoi(blobowner.Label(metadata, metaPeriod)); err == nil && minutes > 0 {

@@ -25,9 +25,10 @@ type QueryOptions struct {
 	Damaged func(Damage)
 }
 
-// Query yields the records with from <= Time < to in the order of their times; records of the same time are ordered
-// by blob, and within a blob as written. It reads a blob that is being written up to its current end. It skips a blob
-// that is deleted meanwhile. An error comes last. If the loop ends early, all requests stop.
+// Query yields the records with from <= Time < to in the order of their times; records of the same time are
+// ordered by blob, and within a blob as written. It reads a blob that is being written up to its current end.
+// It skips a blob that is deleted meanwhile. An error is yielded once, as the last element. If the loop ends
+// early, all requests stop.
 //
 // Requests: those of Blobs, and at most 1 for each MiB of the blobs that Blobs yields.
 func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptions) iter.Seq2[Record, error] {
@@ -54,8 +55,8 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptio
 	}
 }
 
-// query is one run of Query: it merges the streams of blobs by time. It reads a blob when the blob's first record may
-// be the next, or ahead of that.
+// query is one run of Query: it merges the streams of blobs by time. It reads a blob at the latest when the
+// blob's first record may be the next one.
 type query struct {
 	log         *Log
 	from, to    time.Time
@@ -63,13 +64,13 @@ type query struct {
 	damaged     func(Damage)
 
 	ctx     context.Context
-	slots   chan struct{} // one for each request under way
+	slots   chan struct{} // one element for each request under way
 	readers sync.WaitGroup
 
 	next    func() (Blob, error, bool)
 	peeked  *Blob
-	waiting []*stream // heap by the earliest times of the streams' records
-	merging merge     // each with a record
+	waiting []*stream // streams that are not merged yet: a heap by the earliest possible times of their records
+	merging merge     // the streams that have a record
 }
 
 func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
@@ -100,7 +101,7 @@ func (q *query) run(ctx context.Context, yield func(Record, error) bool) error {
 	}
 }
 
-// ready adds all streams that may have the next record to the merge. It returns true if no record is left.
+// ready adds to the merge all streams that may have the next record. It returns true if no record is left.
 func (q *query) ready() (done bool, err error) {
 	for {
 		if err := q.lookAhead(); err != nil {
@@ -135,7 +136,7 @@ func (q *query) lookAhead() error {
 		if b == nil {
 			break
 		}
-		// A blob's first record may be as early as its period.
+		// A blob's first record may be as early as the beginning of its period.
 		needed := len(q.merging) == 0 && len(q.waiting) == 0 ||
 			len(q.merging) > 0 && !b.Start.After(q.merging[0].head()) ||
 			len(q.waiting) > 0 && !b.Start.After(q.waiting[0].blob.First)

@@ -11,10 +11,10 @@ import (
 
 // Record is one entry of a log.
 type Record struct {
-	// Time is the time of the event, in nanoseconds; records that were read have it in UTC. It determines the blob
-	// that stores the record. Write replaces a zero Time by the current time.
+	// Time is the time of the event, in nanoseconds; in records that were read it is in UTC. It determines
+	// the blob that stores the record. Write replaces a zero Time by the current time.
 	Time time.Time
-	// Data may be any bytes, including none and line feeds.
+	// Data has any bytes, including line feeds, and may be empty.
 	Data []byte
 }
 
@@ -25,8 +25,8 @@ type Damage struct {
 	Bytes  int64
 }
 
-// ReadRecords reads the records of a downloaded blob, or of several concatenated ones, in stored order. It skips
-// damaged bytes and yields every whole record. An error of r comes last.
+// ReadRecords reads the records of a downloaded blob, or of several concatenated blobs, in stored order. It
+// skips damaged bytes and yields every complete record. An error of r is yielded once, as the last element.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		buffer := make([]byte, chunkBytes)
@@ -55,11 +55,11 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
-// decoder finds the records in bytes that it is given piece by piece.
+// decoder finds the records in bytes that it gets piece by piece.
 type decoder struct {
 	rest     []byte
-	searched int   // how much of rest was searched and is part of a record: a large record comes in many pieces
-	offset   int64 // of the beginning of rest
+	searched int   // number of bytes of rest that were already searched, so that a large record in many pieces is not searched again
+	offset   int64 // offset of the beginning of rest
 	last     bool  // nothing follows rest
 	damaged  func(offset, n int64)
 
@@ -71,7 +71,7 @@ func (d *decoder) add(b []byte) {
 	d.rest = append(d.rest, b...)
 }
 
-// next returns the next record. Without one, it needs more bytes or has reached the end.
+// next returns the next record. It returns false if it needs more bytes or has reached the end.
 func (d *decoder) next() (Record, bool) {
 	for {
 		record, n, what := nextFrame(d.rest, d.searched, d.last)

@@ -31,7 +31,7 @@ func (w *Writer) run(ctx context.Context) {
 			return
 		case due:
 			if w.step(ctx) == nil && !now.Before(w.tidyAfter) {
-				w.tidy(ctx) // one blob, between batches; if it keeps failing, Close returns the error
+				w.tidy(ctx) // makes one blob final between batches; if this keeps failing, Close returns the error
 			}
 			continue
 		case len(w.retired) > 0 && w.tidyAfter.IsZero():
@@ -46,7 +46,7 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// due reports whether something must be sent now, or how long it can wait.
+// due reports whether a batch must be sent now; if not, it returns how long the writer can wait.
 func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	durable := !w.options.Buffered
 	switch {
@@ -67,7 +67,7 @@ func (w *Writer) due(now time.Time) (bool, time.Duration) {
 // waited reports whether a Write waits for the record.
 func (e *entry) waited() bool { return !e.kept }
 
-// step sends one batch; a batch with unknown outcome goes before all others.
+// step sends one batch; a batch with unknown outcome is sent before all others.
 func (w *Writer) step(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil {
@@ -129,7 +129,8 @@ func (w *Writer) failed(b *batch, err error) {
 		for _, e := range b.entries {
 			e.kept = e.done != nil
 		}
-		// The records queued after it are certainly not stored, so their Writes need not wait for its outcome.
+		// The records queued after the batch are certainly not stored, so their Writes need not wait for its
+		// outcome.
 		w.refuse(notAccepted(err))
 	case w.options.Buffered:
 		w.flying = nil
@@ -144,7 +145,7 @@ func (w *Writer) failed(b *batch, err error) {
 	if w.options.Buffered && !told {
 		w.err = err
 	}
-	w.forget() // wakes the Writes that wait for room: they get the error
+	w.forget() // wakes the Writes that wait for room, which then return the error
 }
 
 // putBack returns records to their previous positions in the queue.
@@ -168,7 +169,8 @@ func parted(entries []*entry) (kept, waited []*entry) {
 	return kept, waited
 }
 
-// refuse ends the Writes whose records are not in flight. Records whose Write has returned ErrUnknownOutcome stay.
+// refuse ends the Writes whose records are not in flight. Records whose Write has already returned
+// ErrUnknownOutcome stay in memory.
 func (w *Writer) refuse(err error) {
 	if w.options.Buffered {
 		return
@@ -184,7 +186,7 @@ func answer(entries []*entry, err error) {
 		if e.done != nil {
 			select {
 			case e.done <- err:
-			default: // its Write has returned ErrUnknownOutcome already
+			default: // the Write of this record has already returned ErrUnknownOutcome
 			}
 		}
 	}
@@ -219,7 +221,7 @@ func (w *Writer) end(err error) {
 	if err != nil {
 		w.refuse(notAccepted(err))
 	}
-	for _, c := range w.closers { // flushes have ended already: they wait only for records
+	for _, c := range w.closers { // flushes have already ended, since they wait only for records
 		c <- err
 	}
 	w.closers, w.running = nil, false

@@ -22,15 +22,15 @@ import (
 const (
 	// attempts is how often an append, or the creation of a blob, is retried in addition to the SDK's retries.
 	attempts = 4
-	// nameAttempts is how many numbers are tried while concurrent writers take them.
+	// nameAttempts is how many numbers a writer tries if concurrent writers take them.
 	nameAttempts = 12
 	contentType  = "text/plain; charset=utf-8"
-	// requestTimeout limits a request including the SDK's retries: a service that never answers must not block a
-	// writer for ever.
+	// requestTimeout limits a request including the SDK's retries: a service that never responds must not
+	// block a writer forever.
 	requestTimeout = 2 * time.Minute
 )
 
-// segment is a blob that this writer alone appends to.
+// segment is a blob to which only this writer appends.
 type segment struct {
 	name        string
 	token       string
@@ -41,10 +41,10 @@ type segment struct {
 	records     int64
 	first, last time.Time
 	used        uint64
-	etag        *azcore.ETag // after this writer's last write: a blob that another writer has deleted and recreated has another ETag
+	etag        *azcore.ETag // ETag after this writer's last write; it differs if another writer has deleted and recreated the blob
 }
 
-// asLeft is the condition that no other writer has written or recreated the blob.
+// asLeft returns the condition that no other writer has written or recreated the blob.
 func (s *segment) asLeft() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
@@ -89,13 +89,14 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 // remember keeps the last number of a period.
 func (w *Writer) remember(period time.Time, number int) {
 	if len(w.numbers) > 4*maxOpen {
-		clear(w.numbers) // for the next blob the writer finds the number again, like a new writer
+		clear(w.numbers) // for its next blob the writer looks up the number again, as a new writer does
 	}
 	w.numbers[period] = number
 }
 
-// create creates the blob. BlobAlreadyExists means that it belongs to another writer. An attempt with unknown outcome
-// leaves at worst an empty blob, which readers skip, so create never returns ErrUnknownOutcome.
+// create creates the blob. An error with the code BlobAlreadyExists means that the blob belongs to another
+// writer. An attempt with unknown outcome leaves at worst an empty blob, which readers skip, so create never
+// returns ErrUnknownOutcome.
 func (w *Writer) create(ctx context.Context, s *segment) error {
 	kind := contentType
 	options := &appendblob.CreateOptions{
@@ -146,10 +147,10 @@ func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	return highest, nil
 }
 
-// append sends a batch to its segment, at the segment's end. If it may have been applied, append sends it again at
-// the same position: since nobody else appends to the blob, the service refuses it there if the first attempt was
-// applied, and otherwise applies it. moved means that the batch is not in the blob, and can no longer be appended to
-// it. Requests: 1; after a lost response 2 more.
+// append sends a batch to its segment, at the segment's end. If an attempt may have been applied, append
+// sends the batch again at the same position. No other writer appends to the blob, so the service refuses the
+// second attempt if the first one was applied, and otherwise applies it. moved means that the batch is not in
+// the blob, and can no longer be appended to it. Requests: 1; after a lost response 2 more.
 func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	s := b.segment
 	for attempt := 0; ; attempt++ {
@@ -206,7 +207,8 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response; the SDK sees it only with a client that Account.Container did not make.
+// etagOf returns the ETag of a response; the SDK's result has it only for a client that Account.Container did
+// not make.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)
@@ -253,8 +255,9 @@ func (b *batch) applied() {
 	b.unknown = false
 }
 
-// finalise writes what the blob holds into its metadata, after the response to the last append. A repeated or late
-// request is harmless: its condition is the ETag after that append. Requests: 1; none for an empty blob.
+// finalise writes the bounds and the number of the blob's records into its metadata, after the response to
+// the last append. A repeated or delayed request is harmless, since its condition is the ETag after that
+// append. Requests: 1; none for an empty blob.
 func (w *Writer) finalise(ctx context.Context, s *segment) error {
 	if s.records == 0 {
 		return nil
@@ -264,7 +267,7 @@ func (w *Writer) finalise(ctx context.Context, s *segment) error {
 		return err
 	})
 	if wire.HasCode(err, codeBlobNotFound, codeConditionNotMet) {
-		return nil // deleted with all its records; or done by an attempt whose response was lost
+		return nil // the blob was deleted, or an attempt whose response was lost has been applied
 	}
 	return failure("Close", s.name, err, false)
 }

@@ -30,13 +30,13 @@ const (
 type stream struct {
 	query  *query
 	blob   Blob
-	chunks chan chunk // nil until it is read
+	chunks chan chunk // nil until the blob is read
 	cancel context.CancelFunc
 
 	decoder decoder
 	ended   bool      // no more records follow
-	latest  time.Time // of all records so far
-	sorted  []Record  // records of the range that were read, by time; as many as can still be preceded by a late record
+	latest  time.Time // latest time of all records so far
+	sorted  []Record  // records of the range that were read, by time; a late record may still precede them
 }
 
 type chunk struct {
@@ -44,7 +44,8 @@ type chunk struct {
 	err  error
 }
 
-// read downloads the blob in chunks: one is ready while another is parsed. It ends at the blob's current end.
+// read downloads the blob in chunks: while one chunk is parsed, the next one is downloaded. It ends at the
+// blob's current end.
 func (s *stream) read(ctx context.Context) {
 	send := func(c chunk) bool {
 		select {
@@ -69,7 +70,8 @@ func (s *stream) read(ctx context.Context) {
 	}
 }
 
-// fill reads until the first record of sorted is the stream's next: no record that follows can be older.
+// fill reads until the first record of sorted is the stream's next record, because no later record can be
+// older.
 func (s *stream) fill() error {
 	for !s.ended && (len(s.sorted) == 0 || s.sorted[0].Time.After(s.latest.Add(-s.blob.disorder))) {
 		record, ok := s.decoder.next()
@@ -100,7 +102,7 @@ func (s *stream) add(r Record) {
 		s.latest = r.Time
 	}
 	if !s.latest.Add(-s.blob.disorder).Before(s.query.to) {
-		s.ended = true // all that follows is after the range
+		s.ended = true // all further records are after the range
 		s.cancel()
 	}
 	if r.Time.Before(s.query.from) || !r.Time.Before(s.query.to) {
@@ -123,8 +125,8 @@ func (s *stream) pop() Record {
 	return r
 }
 
-// piece is a stretch of a blob, with the blob's size and ETag at that time. It is empty after the end, and if the
-// blob does not exist.
+// piece is a part of a blob, with the blob's size and ETag when it was read. It is empty after the blob's
+// end, and if the blob does not exist.
 type piece struct {
 	data []byte
 	size int64
@@ -144,14 +146,14 @@ func (l *Log) download(ctx context.Context, name string, offset, count int64) (p
 	return p, failure("Query", name, err, false)
 }
 
-// errCutOff: the end of the response is missing.
+// errCutOff reports that the end of a response is missing.
 var errCutOff = errors.New("the response was cut off; repeat the query")
 
 func (l *Log) downloadOnce(ctx context.Context, name string, offset, count int64) (piece, error) {
 	answer, err := l.container.NewBlobClient(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset, Count: count}})
 	if err != nil {
 		if refused, ok := errors.AsType[*azcore.ResponseError](err); ok && refused.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-			return piece{size: offset}, nil // with any code
+			return piece{size: offset}, nil // a missing blob, whatever the error code
 		}
 		return piece{}, err
 	}

@@ -16,15 +16,15 @@ const (
 	defaultBufferBytes   = 8 << 20
 	defaultBufferRecords = 10_000
 	defaultBlobBytes     = 64 << 20
-	defaultBlockBytes    = 4 << 20 // all protocol versions allow it
+	defaultBlockBytes    = 4 << 20 // all versions of the service's protocol allow this size
 	maxBlockBytes        = 100 << 20
 	maxAppends           = 50_000 // the service's limit
 )
 
 // WriterOptions are the options of NewWriter; nil is the same as the zero value.
 type WriterOptions struct {
-	// Buffered makes Write return when the record is in memory; a crash loses records in memory. Otherwise Write
-	// returns when the record is stored.
+	// Buffered makes Write return as soon as the record is in memory; a crash loses the records in memory. If
+	// it is false, Write returns when the record is stored.
 	Buffered bool
 	// Interval is how long a record stays in memory before it is sent, and the pause after a failed flush (default 1
 	// s).
@@ -80,7 +80,7 @@ type Writer struct {
 	log     *Log
 	options WriterOptions
 
-	// used by the goroutine only
+	// The following fields are used only by the writer's goroutine.
 	open      []*segment
 	retired   []*segment        // to be made final
 	tidyAfter time.Time         // zero unless making a segment final has failed
@@ -89,8 +89,8 @@ type Writer struct {
 
 	mu       sync.Mutex
 	queue    []*entry // in the order of seq
-	flying   *batch   // in flight, or with unknown outcome
-	bytes    int      // of queue and flying
+	flying   *batch   // the batch in flight, or with unknown outcome
+	bytes    int      // stored size of the records in queue and flying
 	records  int
 	seq      uint64
 	starving int // Writes that wait for room
@@ -114,7 +114,7 @@ type entry struct {
 	frame    []byte
 	accepted time.Time
 	done     chan error // nil with a buffered writer
-	kept     bool       // its Write has returned ErrUnknownOutcome: the writer sends it until it is stored
+	kept     bool       // the Write of this record has returned ErrUnknownOutcome; the writer sends the record until it is stored
 }
 
 // flush waits until all records up to a number are stored.
@@ -134,21 +134,23 @@ func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 
 // Write writes a record. It copies Data.
 //
-// Unbuffered: nil means that the record is stored. tables.ErrUnknownOutcome means that it may be stored, and that the
-// writer itself will send it until it is: do not write it again, but call Flush, which does not return nil before
-// that. Until then the record takes up buffer space. If the context ends while the record is in flight, the error is
-// also tables.ErrUnknownOutcome. Any other error means that the record is not stored and will not be.
+// Unbuffered: nil means that the record is stored. tables.ErrUnknownOutcome means that it may be stored, and
+// that the writer itself will send it until it is: do not write it again, but call Flush, which returns nil
+// only when the record is stored. Until then the record takes up buffer space. If the context ends while the
+// record is in flight, Write also returns tables.ErrUnknownOutcome. Any other error means that the record is
+// not stored and will not be.
 //
-// Buffered: nil means that the record is in memory. An error means that it is not, and will not be written:
-// tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error, or that of a failed background
-// flush, whose records are still in memory. One call returns that error, or none if the records
-// were stored meanwhile; but each Write that waits for room when a flush fails returns its error.
+// Buffered: nil means that the record is in memory. An error means that the record is not in memory and will
+// not be written: tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error,
+// or the error of a failed background flush, whose records are still in memory. One call returns that error,
+// or none if the records were stored meanwhile; but each Write that waits for room when a flush fails returns
+// its error.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
-	at := r.Time.UTC().Round(0) // without the monotonic clock reading, which blobs do not store
+	at := r.Time.UTC().Round(0) // removes the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
 		return tables.InvalidIn(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
 	}
@@ -238,7 +240,7 @@ func (w *Writer) withdraw(e *entry, cause error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case err := <-e.done: // it was sent meanwhile
+	case err := <-e.done: // the record was sent meanwhile
 		return err
 	default:
 	}
@@ -289,10 +291,10 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// Close stores all records in memory, makes the writer's blobs final by writing their metadata, and ends the writer's
-// goroutine, even if the context ends first. After an error, records may still be in memory, and Close can be called
-// again; the error is tables.ErrUnknownOutcome if some of them may be stored. After Close has returned nil, further
-// calls do nothing.
+// Close stores all records in memory, makes the writer's blobs final by writing their metadata, and ends the
+// writer's goroutine, even if the context ends first. After an error, records may still be in memory, and
+// Close can be called again; it returns tables.ErrUnknownOutcome if some of them may be stored. After Close
+// has returned nil, further calls of Close do nothing.
 func (w *Writer) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	w.mu.Lock()
@@ -320,7 +322,7 @@ type Stats struct {
 	LastError error
 }
 
-// Stats returns what the writer has in memory now. It makes no request.
+// Stats returns the present number and size of the records in memory. It makes no request.
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // still or steps back a little. If the clock steps back further, the stamps step back too.
 const maxLead = time.Second
 
-// Stamp gives an entry its time and id, if it has none yet. From then on every Append of it means the same entry. Stamp
-// makes no request.
+// Stamp gives an entry its time and id, if it has none yet. After that, every Append of it writes the same
+// entry. Stamp makes no request.
 func (l *Log[T]) Stamp(v *T) error {
 	if v == nil {
 		return tables.InvalidIn("Stamp", l.Table().Name(), "the entry is nil; give a pointer to one")
@@ -43,11 +43,11 @@ func (l *Log[T]) nextTime() time.Time {
 	return now
 }
 
-// Append adds an entry, and stamps it first if necessary. If the log already has the same entry, Append leaves it
-// unchanged and returns nil, because an earlier attempt wrote it. If the log has an entry with the same time and id but
-// other properties, the error is tables.ErrExists. If the entry's time is further from now than half of Schema.Window,
-// the error is ErrOutsideWindow; the context of the request also ends at that time. Requests: 1, and 1 more if the
-// entry exists.
+// Append adds an entry, and stamps it first if necessary. If the log already has the same entry, Append
+// leaves it unchanged and returns nil, because an earlier attempt wrote it. Append returns tables.ErrExists
+// if the log has an entry with the same time and id but other properties. It returns ErrOutsideWindow if the
+// entry's time is further from now than half of Schema.Window; the context of the request also ends at that
+// time. Requests: 1, and 1 more if the entry exists.
 func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	if err := l.Stamp(v); err != nil {
 		return err
@@ -63,9 +63,10 @@ func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	return l.insert(bounded, ctx, v)
 }
 
-// AppendLate is Append for an entry of any time, such as one that waited in a file while the service could not be reached: it has no
-// ErrOutsideWindow. A follower that has passed the entry's time never yields it; Latest and Between do. Use it for logs without
-// followers, and for imports. Requests: those of Append.
+// AppendLate does what Append does, but never returns ErrOutsideWindow: it is for an entry of any time, such
+// as one that waited in a file while the service could not be reached. A follower that has passed the entry's
+// time never yields it; Latest and Between do. Use it for logs without followers, and for imports. Requests:
+// those of Append.
 func (l *Log[T]) AppendLate(ctx context.Context, v *T) error {
 	if err := l.Stamp(v); err != nil {
 		return err
@@ -73,7 +74,8 @@ func (l *Log[T]) AppendLate(ctx context.Context, v *T) error {
 	return l.insert(ctx, ctx, v)
 }
 
-// insert inserts an entry under bounded, and finds out under ctx whether the log has it already.
+// insert inserts an entry with the context bounded. If the outcome is unknown or the key exists, it finds out
+// with ctx whether the log has the entry.
 func (l *Log[T]) insert(bounded, ctx context.Context, v *T) error {
 	err := l.repo.Insert(bounded, v)
 	if errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrUnknownOutcome) {
@@ -95,8 +97,8 @@ func (l *Log[T]) recognize(ctx context.Context, v *T, refusal error) error {
 	if err != nil {
 		return err
 	}
-	// Compare the decoded form: some values change when they are stored, such as a struct in an any of JSON, whose
-	// fields have an order.
+	// Compare the decoded form, since some values change when they are stored: a struct in a field of type
+	// any, tagged json, is read back as a map.
 	mirror := new(T)
 	if err := l.codec.Decode(ours, mirror); err != nil {
 		return err

@@ -14,14 +14,15 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// place is the position of a follower: it has yielded everything that became visible in time and is older than horizon,
-// and of the rest the entries in seen.
+// place is the position of a follower. The follower has yielded all entries older than horizon that became
+// visible in time, and of the newer entries those in seen.
 type place struct {
 	horizon time.Time
 	seen    map[digest]time.Time // by row key
 }
 
-// digest is a hash of a row key: 80 bits are enough for no two keys in a window to collide.
+// digest is a hash of a row key: 80 bits are enough to make a collision of two keys in a window practically
+// impossible.
 type digest [10]byte
 
 func digestOf(row string) digest {
@@ -89,8 +90,8 @@ func decodePlace(cursor string, log uint64) (place, error) {
 	return p, nil
 }
 
-// ticksOf converts a time that is known to be in range. It does not use time.Duration, which cannot represent a
-// distance from the year 1.
+// ticksOf converts a time that is known to be in range. It does not use time.Duration, which cannot represent
+// the time since the year 1.
 func ticksOf(t time.Time) int64 {
 	ticks, _ := edm.Ticks(t)
 	return ticks

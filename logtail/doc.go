@@ -22,23 +22,25 @@
 // Latest and Between return entries in the order of their keys, newest first, and check that order. New refuses a table
 // of Azure Cosmos DB, whose queries have no order.
 //
-// A Follower yields each entry once, oldest first, and continues from its Cursor in another process. An entry can
-// become visible after newer ones if a slower clock stamped it or its request was delayed. Append is therefore bounded:
-// it sends an entry within half of Schema.Window of its time by the writer's clock, or returns ErrOutsideWindow. The
-// other half covers the differences between clocks, and requests that are already on their way (the service gives up
-// after 30 s, which is half of the default Window). At each Poll, a Follower reads the last Window again and skips the
-// entries that it has yielded. So it misses nothing as long as clocks differ by less than half of Window, minus the
-// time that the service takes to serve a request after the writer gave up on it. An entry that is written with an older
-// time by other means, such as an import through the repository, is missed by followers that have passed that time;
-// Latest and Between return it.
+// A Follower yields each entry once, oldest first, and continues from its Cursor in another process. An entry
+// can become visible after newer ones if a slower clock stamped it or its request was delayed. To limit this
+// delay, Append sends an entry within half of Schema.Window of its time by the writer's clock, or returns
+// ErrOutsideWindow. The other half covers the differences between clocks, and requests that are already on
+// their way: the service gives up a request after 30 s, which is half of the default Window. At each Poll, a
+// Follower reads the last Window again and skips the entries that it has yielded. So it misses nothing as
+// long as clocks differ by less than half of Window, minus the time that the service takes to serve a request
+// after the writer gave up on it. An entry that is written with an older time by other means, such as an
+// import through the repository, is missed by followers that have passed that time; Latest and Between return
+// it.
 //
 // An entry that arrives late is yielded after newer ones, at the next Poll. A changed entry is not yielded again.
 //
 // # Crashes
 //
 // An entry and the rows of its indexes are written in one transaction, completely or not at all. After
-// ErrUnknownOutcome, or if the process died, Append the same stamped value again: it returns nil if the entry exists. A
-// follower that dies continues from the last Cursor it saved, and yields again what it had yielded since.
+// ErrUnknownOutcome, or if the process died, Append the same stamped value again: it returns nil if the entry
+// exists. A follower that continues from a saved Cursor after a crash yields again the entries that it had
+// yielded since.
 //
 // # Requests
 //
@@ -55,8 +57,9 @@
 //
 // # When not to use it
 //
-// All new entries of a partition go to one partition server, which accepts about 2,000 a second: use a partition for
-// each user or device, not one for all. To delete old entries by dropping tables, use highvolumedelete. Followers read
-// oldest first; if you only read in that order, use keys made by compoundkey.Time instead. A cursor has about 20
-// characters for each entry in the window: with hundreds of entries a second, choose a shorter window.
+// All new entries of a partition go to one partition server, which accepts about 2,000 a second: use a
+// partition for each user or device, and not one partition for all. To delete old entries by dropping tables,
+// use highvolumedelete. Followers read oldest first; if you only read in that order, use keys made by
+// compoundkey.Time instead. A cursor has about 20 characters for each entry in the window: with hundreds of
+// entries a second, choose a shorter window.
 package logtail

@@ -8,8 +8,9 @@ import "time"
 type Entry struct {
 	// LoggedAt is the time by which entries are sorted, to 100 ns; Stamp sets it to the current time if it is zero.
 	LoggedAt time.Time
-	// LogID distinguishes the entries of one tick; Stamp generates one of 26 characters if it is empty. You can set an id of your own,
-	// such as that of a message: entries with the same time and id are the same entry.
+	// LogID distinguishes the entries of one tick; if it is empty, Stamp generates an id of 26 characters.
+	// You can set an id of your own, such as that of a message: entries with the same time and id are the
+	// same entry.
 	LogID string
 }
 
@@ -18,7 +19,7 @@ func (e *Entry) logEntry() *Entry { return e }
 // entered is a value with an embedded Entry.
 type entered interface{ logEntry() *Entry }
 
-// entryOf returns v's Entry, nil if T embeds none.
+// entryOf returns v's Entry, or nil if T does not embed an Entry.
 func entryOf[T any](v *T) *Entry {
 	if e, ok := any(v).(entered); ok {
 		return e.logEntry()

@@ -26,12 +26,13 @@ type Follower[T any] struct {
 	interval  time.Duration
 	place     place
 
-	newest   time.Time // time of the newest entry, and since when it has been the newest, by this process's monotonic time
+	newest   time.Time // newest is the time of the newest entry; the next field is since when it has been the newest, by this process's monotonic time
 	newestAt time.Duration
 }
 
-// Follower starts to follow a partition at a cursor, or, if cursor is "", where the options say. It makes no request. A
-// cursor of another log or partition, or a damaged one, is tables.ErrInvalid.
+// Follower starts to follow a partition at a cursor, or, if cursor is "", where the options say. It makes no
+// request. It returns an error of kind tables.ErrInvalid for a damaged cursor and for a cursor of another log
+// or partition.
 func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Follower[T], error) {
 	const op = "Follower"
 	if options == nil {
@@ -60,8 +61,8 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 // together with the result of handling an entry, each entry takes effect exactly once.
 func (f *Follower[T]) Cursor() string { return f.place.encode(f.log.fingerprint(f.partition)) }
 
-// All calls Poll repeatedly and yields its entries, until the context ends or an error occurs. The error is yielded
-// once, last; call All again to continue.
+// All calls Poll repeatedly and yields its entries, until the context ends or an error occurs. The error is
+// yielded once, as the last element; call All again to continue.
 func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for {
@@ -83,12 +84,12 @@ func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// Poll yields the present entries that were not yielded before, oldest first, and returns. An error is yielded once,
-// last; the next Poll continues after the last yielded entry. Requests: 1 for up to 1,000 entries since the start
-// of the window; 2 for each 1,000 if there are more.
+// Poll yields the present entries that were not yielded before, oldest first, and returns. An error is
+// yielded once, as the last element; the next Poll continues after the last yielded entry. Requests: 1 for up
+// to 1,000 entries since the start of the window; 2 for each 1,000 if there are more.
 func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		began, passed := f.log.now(), f.log.uptime() // taken before the read: everything a window older than this is visible
+		began, passed := f.log.now(), f.log.uptime() // taken before the read: all entries that are older than this time by a whole window are already visible
 		stretches, err := f.survey(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -113,11 +114,11 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// completeBefore returns the time before which no entry can arrive any more: a window before the earlier of the newest entry
-// and the clock. With the clock alone, a fast clock would miss entries; a slow clock, or an entry with a time in the
-// future, only delays the result. If the newest entry has not changed for a whole window, everything older has arrived,
-// so that an idle log is not read again and again. That window is measured by monotonic time, since the clock may be
-// set.
+// completeBefore returns the time before which no entry can arrive any more: it subtracts Window from the
+// time of the newest entry or from the clock, whichever is earlier. With the clock alone, a fast clock would
+// miss entries; a slow clock, or an entry with a time in the future, only delays the result. If the newest
+// entry has not changed for a whole window, everything older has arrived, so that an idle log is not read
+// again and again. That window is measured by monotonic time, since the clock may be set.
 func (f *Follower[T]) completeBefore(now time.Time, passed time.Duration) time.Time {
 	window := f.log.schema.Window
 	horizon := earlier(f.newest, now).Add(-window)
@@ -134,8 +135,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// deliver yields the entries that were not yielded before. It marks an entry as yielded before the loop body runs, so
-// that a Cursor taken there is after it.
+// deliver yields the entries that were not yielded before. It marks an entry as yielded before the loop body
+// runs, so that a Cursor taken in the loop body is after that entry.
 func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool {
 	for _, v := range slices.Backward(newestFirst) {
 		row := f.log.host.MetaOf(v).Key().Row

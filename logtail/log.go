@@ -17,8 +17,8 @@ import (
 // it. Nothing was written. errors.Is also matches tables.ErrInvalid.
 var ErrOutsideWindow = errors.New("LoggedAt is too far from the current time; stamp the entry again, check the clock, or use AppendLate for a log without followers")
 
-// DefaultWindow is the default of Schema.Window: 30 s to send an entry, and 30 s for clock differences and requests
-// that are on their way.
+// DefaultWindow is the default of Schema.Window: of it, 30 s are for sending an entry, and 30 s for clock
+// differences and requests that are on their way.
 const DefaultWindow = time.Minute
 
 // DefaultPrefix is the default of Schema.Prefix.
@@ -30,8 +30,8 @@ type Schema[T any] struct {
 	Name string
 	// Partition returns the partition key of an entry. It must be deterministic.
 	Partition func(*T) string
-	// Prefix is what row keys have before "_" and the time (default "log"). Other rows of the partition, such as those of indexes, must
-	// have another prefix.
+	// Prefix is the text of the row keys before "_" and the time (default "log"). Other rows of the
+	// partition, such as those of indexes, must have another prefix.
 	Prefix string
 	// Window limits how late an entry may become visible (default 1 minute: DefaultWindow). It must be the same for all
 	// writers and followers of a log. To lengthen it, change the followers first; to shorten it, change the writers
@@ -81,7 +81,7 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now() // keeps the monotonic clock reading, which ticks lack
+	began := time.Now() // has the monotonic clock reading, which a time in ticks lacks
 	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
 		Name: schema.Name, Key: l.keyOf, Rows: compoundkey.Starting(schema.Prefix), MaxAttempts: schema.MaxAttempts,

@@ -26,8 +26,8 @@ func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, err
 	return latest, nil
 }
 
-// Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time means no bound. An
-// error is yielded once, last. Requests: 1 for each page of at most 1,000.
+// Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time means no
+// bound. An error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (l *Log[T]) Between(ctx context.Context, partition string, from, to time.Time) iter.Seq2[*T, error] {
 	return l.ordered(l.Query(partition, from, to).All(ctx))
 }
@@ -38,7 +38,7 @@ func (l *Log[T]) Query(partition string, from, to time.Time) tables.Query[T] {
 	return l.repo.Query().Partition(partition).Rows(l.span(from, to))
 }
 
-// span returns the range of row keys with from <= LoggedAt < to; the newest is the first.
+// span returns the range of row keys with from <= LoggedAt < to; the newest entry has the lowest row key.
 func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 	newest := lastTick()
 	if !to.IsZero() {
@@ -49,7 +49,8 @@ func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 
 var errUnordered = errors.New("the response is not in the order of row keys, so the newest entries are unknown; repeat the operation, and check any proxy before the service")
 
-// ordered fails if entries are not in the order of their keys, because then the first ones would not be the newest.
+// ordered yields an error if entries are not in the order of their keys, because the first ones would then
+// not be the newest.
 func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		last := ""

@@ -7,16 +7,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// stretch is a part of the entries to yield, about 1,000 at most: from <= LoggedAt < to. If to is zero, there is no
-// upper bound and the entries are already read.
+// stretch is a part of the entries to yield, at most about 1,000: those with from <= LoggedAt < to. If to is
+// zero, there is no upper bound and the entries are already read.
 type stretch[T any] struct {
 	from, to time.Time
 	entries  []*T // newest first
 }
 
-// survey divides the entries after the horizon into stretches, newest first. It reads entries that fit into one page at
-// once. A longer backlog is stored newest first and yielded oldest first, and may have any size: survey reads its keys
-// and keeps one border for each 1,000 of them. Requests: 1 for each page.
+// survey divides the entries after the horizon into stretches, newest first. If the entries fit into one
+// page, it reads them at once. A longer backlog may have any size, and must be yielded in the reverse of the
+// stored order. So survey reads only its keys and keeps one border for each 1,000 of them. Requests: 1 for
+// each page.
 func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	query := f.log.Query(f.partition, f.place.horizon, time.Time{}).PageSize(f.log.page)
 	var page tables.Page[T]
@@ -26,7 +27,7 @@ func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 			return nil, err
 		}
 		if len(page.Problems) > 0 {
-			return nil, page.Problems[0] // an entry that is passed over now would never be yielded
+			return nil, page.Problems[0] // an entry that was skipped now would never be yielded
 		}
 	}
 	if len(page.Items) == 0 {
@@ -42,7 +43,7 @@ func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	if page.Next == "" {
 		return []stretch[T]{{from: f.place.horizon, entries: page.Items}}, nil
 	}
-	// The page's last tick may continue on the next page: leave it to the rest.
+	// The page's last tick may continue on the next page: leave it to the next stretch.
 	last := times[len(times)-1]
 	whole := 0
 	for whole < len(times) && times[whole].After(last) {

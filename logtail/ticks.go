@@ -12,8 +12,9 @@ const tick = 100 * time.Nanosecond
 // lastTick is .NET's DateTime.MaxValue, whose inverted ticks are zero.
 func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC) }
 
-// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first. The time must be in the years 1
-// to 9999 and a multiple of 100 ns; otherwise the error is tables.ErrInvalid. The text is that of compoundkey.TimeDesc.
+// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first. The time must be in the
+// years 1 to 9999 and a multiple of 100 ns; otherwise it returns tables.ErrInvalid. The text is the same as
+// that of compoundkey.TimeDesc.
 func InvertedTicks(t time.Time) (string, error) {
 	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
 	if err != nil {

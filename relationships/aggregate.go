@@ -14,7 +14,7 @@ type Aggregate struct {
 	Sum, Min, Max int64 // sum, minimum and maximum of their values; 0 if Count is 0
 }
 
-// The properties of the row of a Summary. A Count stores the first one only.
+// The properties of the row of a Summary. A Count stores only the first of them.
 const (
 	countProperty = "Count"
 	sumProperty   = "Sum"
@@ -28,7 +28,7 @@ func countIn(row *tables.Entity) (Aggregate, bool) {
 	return Aggregate{Count: n}, ok && n >= 0 && row.ETag != ""
 }
 
-// aggregateIn returns the aggregate in a row; false if it is missing, or cannot be one.
+// aggregateIn returns the aggregate in a row; or false if the aggregate is missing or impossible.
 func aggregateIn(row *tables.Entity) (Aggregate, bool) {
 	a, ok := countIn(row)
 	for property, field := range map[string]*int64{sumProperty: &a.Sum, minProperty: &a.Min, maxProperty: &a.Max} {
@@ -38,7 +38,7 @@ func aggregateIn(row *tables.Entity) (Aggregate, bool) {
 	return a, ok && a.Min <= a.Max && (a.Count > 0 || a == Aggregate{})
 }
 
-// setCount and setAggregate store it in a row.
+// setCount and setAggregate store an aggregate in a row.
 func setCount(row *tables.Entity, a Aggregate) { row.Set(countProperty, tables.Int64(a.Count)) }
 
 func setAggregate(row *tables.Entity, a Aggregate) {
@@ -71,8 +71,9 @@ func (a *adding) result() (Aggregate, error) {
 	return a.Aggregate, nil
 }
 
-// without returns the aggregate of a group after some values have left and before others join. It returns false if the stored numbers do
-// not determine it: the least or the greatest value leaves, so the next one is unknown, or other programs have stored wrong numbers.
+// without returns the aggregate of a group after some values have left and before others join. It returns
+// false if the stored numbers are not sufficient: if the minimum or maximum leaves, the next value is
+// unknown; or other programs have stored wrong numbers.
 func (a Aggregate) without(leaving, joining []int64) (rest adding, known bool) {
 	switch left := a.Count - int64(len(leaving)); {
 	case left < 0:

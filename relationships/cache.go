@@ -17,10 +17,11 @@ import (
 type CacheOptions struct {
 	// TTL is the maximum age of entities, counted from the start of the read (default 1 minute).
 	TTL time.Duration
-	// Stale is for how long after TTL the cache still serves entities while it reads them again, or fails to (default: as
-	// long as TTL; negative: not at all). After that, callers wait for the read.
+	// Stale is how long after TTL the cache still serves entities while it reads them again, or while that
+	// read fails (default: as long as TTL; negative: not at all). After that, callers wait for the read.
 	Stale time.Duration
-	// Limit is the maximum number of entities in memory (default 10,000). More cause tables.ErrTooLarge.
+	// Limit is the maximum number of entities in memory (default 10,000). More entities cause
+	// tables.ErrTooLarge.
 	Limit int
 	// Timeout limits one read of all entities (default 30 s).
 	Timeout time.Duration
@@ -69,7 +70,7 @@ type Cache[P any] struct {
 	held     *snapshot[P]
 	flight   *flight[P]
 	failures int
-	retryAt  time.Time // no read again before this time while the entities may still be served
+	retryAt  time.Time // after a failure, no read begins before this time, as long as the entities may still be served
 }
 
 // snapshot is the immutable result of one read.
@@ -82,7 +83,7 @@ type snapshot[P any] struct {
 // flight is one read in progress.
 type flight[P any] struct {
 	done  chan struct{}
-	found *snapshot[P] // once done
+	found *snapshot[P] // set when done is closed
 	err   error
 }
 
@@ -118,9 +119,9 @@ func (c *Cache[P]) Close() {
 	c.running.Wait()
 }
 
-// Get returns an entity, or tables.ErrNotFound if the query has none with this key. It returns a shallow copy: do not
-// modify what its pointers, maps and slices refer to. Requests: 0 while entities are fresh enough, else 1 for each
-// page of the query.
+// Get returns an entity, or tables.ErrNotFound if the query has no entity with this key. It returns a shallow
+// copy: do not modify what its pointers, maps and slices refer to. Requests: 0 while entities are fresh
+// enough, else 1 for each page of the query.
 func (c *Cache[P]) Get(ctx context.Context, key tables.Key) (*P, error) {
 	found, err := c.Lookup(ctx, []tables.Key{key})
 	if err != nil {
@@ -148,7 +149,8 @@ func (c *Cache[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Ke
 	return found, nil
 }
 
-// All yields all entities of one read in the order of the query. An error is yielded once, last. Requests: as Get.
+// All yields all entities of one read in the order of the query. An error is yielded once, as the last
+// element. Requests: as Get.
 func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
 	return func(yield func(*P, error) bool) {
 		s, err := c.current(ctx)
@@ -171,7 +173,7 @@ func (c *Cache[P]) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	before := c.flight
 	c.mu.Unlock()
-	if before != nil { // the running read may have begun before the call
+	if before != nil { // wait for the running read, which may have begun before the call; then read again
 		if _, err := before.wait(ctx); ctx.Err() != nil {
 			return err
 		}

@@ -10,8 +10,9 @@ import (
 // own transactions. It is a pattern: give it to NewRepository of the entities to count.
 type Count[C any] struct{ tally tally[C] }
 
-// NewCount returns a count. name is the row key of the row with the number: letters, digits, '-' and '.'. counts
-// reports which entities are counted, nil for all; it must be pure, and use stored properties only.
+// NewCount returns a count. name is the row key of the row that stores the number: letters, digits, '-' and
+// '.'. counts reports whether an entity is counted, nil for all; it must be pure, and use stored properties
+// only.
 func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
 	return &Count[C]{tally[C]{name: name, get: countIn, set: setCount, value: func(v *C) (int64, bool) { return 0, counts == nil || counts(v) }}}
 }
@@ -32,10 +33,10 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 	return a.Count, err
 }
 
-// Recount counts the entities of a partition again, and returns the number and the previously stored one (-1 for
-// none). Use it for partitions that programs without the count have written. The number is exact: if an entity is
-// inserted or deleted meanwhile, it counts again, and returns tables.ErrConflict after ten attempts. Requests: 2, and
-// 1 for each page of entities.
+// Recount counts the entities of a partition again, and returns the number and the previously stored one (-1
+// for none). Use it for partitions that programs without the count have written. The number is exact: if an
+// entity is inserted or deleted meanwhile, Recount counts again, and returns tables.ErrConflict after ten
+// attempts. Requests: 2, and 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
 	k, err := x.tally.in("Recount")
 	if err != nil {

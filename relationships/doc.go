@@ -1,5 +1,6 @@
-// Package relationships keeps and reads relationships of entities: one to many with the number of the many, one to one, and
-// joins in the client over references and cached look-up tables: the guide's "Modelling relationships".
+// Package relationships keeps and reads relationships of entities: one to many, with the number of children;
+// one to one; and joins in the client over references and cached look-up tables. It implements the guide's
+// "Modelling relationships".
 //
 // # Stored rows
 //
@@ -12,8 +13,8 @@
 //	Sales         salaries       Count=2 Sum=9100 Min=... Max=...  Summary; with groups salaries_<group>
 //	Sales         dept_Sales     DepartmentName EmployeeCount=2  a parent with a ParentCount
 //
-// One to many, wherever parent and children are. Members keeps a row for each child in the parent's partition, of the table that
-// it is given, and their number in the first of them:
+// One to many, wherever parent and children are. Members keeps a row for each child in the parent's
+// partition, of the table that it was given, and the number of children in a further row before them:
 //
 //	projects      members_P                           Count=2
 //	projects      members_P!_Sales!_empid^1000223     the child (Sales, empid_000223) of the parent (projects, P)
@@ -23,14 +24,15 @@
 //
 // # Guarantee
 //
-// Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with which it was read. So it is the
-// number of children at every moment, even with concurrent writers, crashes and repeated requests. After a conflict the change is tried
-// again, up to Schema.MaxAttempts of the children. ParentCount refuses a child whose parent does not exist. If the number would be
-// negative, or a Count or a group has no row yet, the library counts the children. Summary also reads them if the child with the least or
-// greatest value leaves the group.
+// Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with
+// which it was read. So it is exact at every moment, even with concurrent writers, crashes and repeated
+// requests. After a conflict the change is tried again, up to Schema.MaxAttempts of the children. ParentCount
+// refuses a child whose parent does not exist. If the number would be negative, or a Count or a group has no
+// row yet, the library counts the children. Summary also reads them if the child with the least or greatest
+// value leaves the group.
 //
-// Members: row and number are written in one transaction, by an intent. They always equal each other, and converge with
-// the children as package eventual says.
+// Members: row and number are written in one transaction, by an intent. The number always equals the number
+// of rows, and the rows converge to the children as package eventual describes.
 //
 // Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while writers continue.
 // Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the number.
@@ -40,8 +42,9 @@
 //
 // # Crashes
 //
-// A transaction is applied whole or not at all. The intent of Members outlives the process, and a worker carries it out. Pair
-// writes both entities in one transaction, and Recount one row. Everything else only reads.
+// A transaction is applied whole or not at all. The intent of Members outlives the process, and a worker
+// carries it out. Pair writes both entities in one transaction, and Recount one row. The other types of this
+// package only read.
 //
 // # Requests
 //
@@ -62,8 +65,8 @@
 //
 // # When not to use it
 //
-// One number is one row: if many writers insert and delete children of one parent all the time, their changes conflict.
-// Then count the children when you need the number, or spread it over several rows. If each parent can have a partition of its own, put its
-// children there; then Members is not needed. A Cache is for entities that fit in memory and may be as old as TTL and
-// Stale together, by default two minutes.
+// One number is one row: if many writers insert and delete children of one parent all the time, their changes
+// conflict. In that case count the children when you need the number, or spread the number over several rows.
+// If each parent can have a partition of its own, put its children there; then Members is not needed. A Cache
+// is for entities that fit in memory and may be as old as TTL and Stale together, by default two minutes.
 package relationships

@@ -23,10 +23,11 @@ type Members[C any] struct {
 	repository driver.Binding[C]
 }
 
-// NewMembers returns the pattern. table stores its rows, such as the parents' table; nil is the children's own. name
-// begins the rows' keys: letters, digits, '-' and '.'. Stored intents contain it, so do not change it between versions
-// of a program. parentOf returns the key of a child's parent, false for none; it must be pure, and use stored
-// properties and keys only. Parents need not exist.
+// NewMembers returns the pattern. table stores the pattern's rows, such as the parents' table; nil means the
+// children's own table. name is the beginning of the rows' keys: letters, digits, '-' and '.'. Stored intents
+// contain it, so do not change it between versions of a program. parentOf returns the key of a child's
+// parent, or false if the child has no parent; it must be pure, and use stored properties and keys only.
+// Parents need not exist.
 func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tables.Key, bool)) *Members[C] {
 	return &Members[C]{name: name, table: table, parentOf: parentOf}
 }
@@ -43,13 +44,13 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	return implementation, checkRowKeys("the members", x.name, host.Rows())
 }
 
-// memberRows are Members in the children's repository.
+// memberRows is a Members together with the children's repository.
 type memberRows[C any] struct {
 	*Members[C]
 	host driver.Host[C]
 }
 
-// in returns the members in the children's repository.
+// in returns the pattern together with the children's repository.
 func (x *Members[C]) in(op string) (*memberRows[C], error) {
 	host, err := x.repository.Host(op, x.name)
 	return &memberRows[C]{x, host}, err
@@ -80,7 +81,7 @@ func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool)
 	return parent, child, err == nil
 }
 
-// outsideKeys names the parents that the child leaves and enters. A change that does neither
+// outsideKeys names the parents that the child leaves and enters. A change of a child that keeps its parent
 // names none, and needs no intent.
 func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]string, error) {
 	from, to, err := moves(x.parentOf, c)
@@ -90,7 +91,7 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 	var places []string
 	if to != "" {
 		if err := x.checkMember(to, c.Key); err != nil {
-			return nil, err // before anything is written
+			return nil, err // return the error before anything is written
 		}
 		places = append(places, to)
 	}
@@ -114,8 +115,8 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// reconcile makes the rows match: the child has a row at its parent, and none at any other parent that the intent
-// names.
+// reconcile makes the rows match the children: the child has a row at its parent, and none at any other
+// parent that the intent names.
 func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
 	own := ""
 	if r.Entity != nil {
@@ -132,8 +133,9 @@ func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[
 	return nil
 }
 
-// reconcileRow adds the child to one parent, or removes it, together with the number. It writes both rows under the ETags
-// that it read, so each child counts once even with concurrent or repeated calls.
+// reconcileRow adds the child's row to one parent, or removes it, and changes the number in the same
+// transaction. It writes both rows under the ETags with which it read them, so each child counts once even
+// with concurrent or repeated calls.
 func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
@@ -143,7 +145,7 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 		if belongs {
 			return err
 		}
-		return nil // the intent of an older build names the parent that the child left, where it has no row
+		return nil // an intent of an older build can name a parent that the child has left and where it has no row
 	}
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
@@ -159,8 +161,8 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 	})
 }
 
-// change adds a missing member, or removes an existing one. The row with the number stays when it is 0: if it were
-// deleted and inserted again, a concurrent recount could not detect changes in between.
+// change adds a missing member, or removes an existing member. The row with the number stays when it is 0: if
+// it were deleted and inserted again, a concurrent recount could not detect changes in between.
 func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
@@ -185,7 +187,7 @@ func putCount(row *tables.Entity, a Aggregate) driver.RowOperation {
 	return putRow(row, func(next *tables.Entity) { setCount(next, a) })
 }
 
-// scan counts the members themselves.
+// scan counts the rows of the members.
 func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (a Aggregate, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
@@ -213,10 +215,11 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	return a.Count, nil
 }
 
-// Recount counts a parent's members again, and returns the number and the previously stored one (-1 for none). Use it
-// after rows were removed or added by hand: Verify and Repair compare the members with the children, but not with the
-// number. The number is exact: if a member is added or removed meanwhile, it counts again, and returns
-// tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of members.
+// Recount counts a parent's members again, and returns the number and the previously stored one (-1 for
+// none). Use it after rows were removed or added by hand: Verify and Repair compare the members with the
+// children, but not with the number. The number is exact: if a member is added or removed meanwhile, Recount
+// counts again, and returns tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of
+// members.
 func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
 	m, err := x.in("Recount")
 	if err != nil {
@@ -252,8 +255,9 @@ func (x *memberRows[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tab
 	}
 }
 
-// All yields a parent's members in the order of Keys, read concurrently. It skips those that are deleted, or now have
-// another parent. An error is yielded once, last. Requests: those of Keys, and 1 for each member.
+// All yields a parent's members in the order of Keys, read concurrently. It skips members that are deleted or
+// now have another parent. An error is yielded once, as the last element. Requests: those of Keys, and 1 for
+// each member.
 func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, error] {
 	return func(yield func(*C, error) bool) {
 		m, err := x.in("All")

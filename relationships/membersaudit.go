@@ -9,8 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// facts returns the fact that the child has a row at its parent. It returns an error for a child whose row would have too long a key, which
-// a program without Members has stored.
+// facts returns the fact that the child has a row at its parent. It returns an error for a child whose row
+// would have too long a key; only a program without Members can have stored such a child.
 func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
@@ -23,7 +23,8 @@ func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	return []driver.Fact{fact}, nil
 }
 
-// held yields the rows of the children in the scope. Requests: those of Query.AllParallel of the table in which the rows are.
+// held yields the stored rows of the children in the scope. Requests: those of Query.AllParallel of the table
+// that holds the rows.
 func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()

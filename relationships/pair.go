@@ -11,16 +11,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Pair is a one-to-one relationship of entities in one partition of one table, by a convention of their keys: an employee and
-// the photo of the employee, each with a repository of its own. It is safe for concurrent use.
+// Pair is a one-to-one relationship of entities in one partition of one table, by a convention of their keys,
+// such as an employee and the photo of the employee. Each has a repository of its own. It is safe for
+// concurrent use.
 type Pair[A, B any] struct {
 	as      *patterns.Repository[A]
 	bs      *patterns.Repository[B]
 	partner func(tables.Key) tables.Key
 }
 
-// NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an A: of the same
-// partition, with another row key. It is pure. It makes no request.
+// NewPair makes a pair of two repositories on one table. partner returns the key of the B that belongs to an
+// A: it has the same partition key and another row key. partner must be pure. NewPair makes no request.
 func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], partner func(a tables.Key) tables.Key) (*Pair[A, B], error) {
 	const op = "NewPair"
 	switch {
@@ -56,7 +57,7 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Delete removes both, or none, under the ETags that they were read with. Requests: as Insert.
+// Delete removes both, or none, under the ETags with which they were read. Requests: as Insert.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Delete", "an entity of the pair is nil; give both")
@@ -71,8 +72,8 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Get reads both concurrently, given the key of the A. It returns nil for one that does not exist, and
-// tables.ErrNotFound if neither does. The two reads are not atomic. Requests: 2.
+// Get reads both concurrently, given the key of the A. It returns nil for an entity that does not exist, and
+// tables.ErrNotFound if neither exists. The two reads are not atomic. Requests: 2.
 func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

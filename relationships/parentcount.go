@@ -22,10 +22,11 @@ type ParentCount[C, P any] struct {
 	repository driver.Binding[C]
 }
 
-// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, which must be in the child's own partition, or
-// false if the child has no parent. It is pure, and looks at stored properties only. count returns the field with the number. The writers
-// of the parents must not change it; a Replace of a parent that was read keeps it. name distinguishes the count from the children's other
-// patterns.
+// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, which must be in the
+// child's own partition, or false if the child has no parent. parentOf must be pure, and use stored
+// properties only. count returns a pointer to the field with the number. Programs that write parents must not
+// change this field; a Replace of a parent that was read keeps it. name distinguishes the count from the
+// children's other patterns.
 func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (tables.Key, bool), count func(*P) *int) *ParentCount[C, P] {
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
 }
@@ -44,14 +45,13 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 	return implementation, nil
 }
 
-// parentCounter is a ParentCount in the children's repository.
+// parentCounter is a ParentCount together with the children's repository.
 type parentCounter[C, P any] struct {
 	*ParentCount[C, P]
 	host driver.Host[C]
 }
 
-// companions stages the parents whose number changes, under the ETags that they
-// were read with.
+// companions stages the parents whose number changes, under the ETags with which they were read.
 func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C], t *tables.Transaction) error {
 	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
@@ -68,8 +68,8 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 	return nil
 }
 
-// add stages a parent with the changed number. A missing parent is ignored if a child leaves it, and an error if a
-// child is added.
+// add stages a parent with the changed number. If the parent does not exist, add does nothing for a child
+// that leaves it, and returns an error for a child that is added.
 func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
 	key, err := driver.SplitKey(place)
 	if err != nil {
@@ -99,7 +99,7 @@ func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *t
 	return nil
 }
 
-// scan counts the children themselves.
+// scan counts the stored children of a parent.
 func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n int, err error) {
 	for v, err := range x.host.Query().Partition(parent.Partition).All(ctx) {
 		if err != nil {
@@ -112,7 +112,7 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 	return n, nil
 }
 
-// errSame ends an update of a parent whose number is right.
+// errSame ends an update of a parent whose number is already correct.
 var errSame = errors.New("the number is already correct")
 
 // unchanged returns errSame if a parent has not changed since it was read. If it has, its number may be wrong although it was equal, and
@@ -126,10 +126,10 @@ func (x *ParentCount[C, P]) unchanged(ctx context.Context, read *P) error {
 	return err
 }
 
-// Recount counts a parent's children again and stores the number. It returns the new number and the previous one. Use
-// it for parents that were inserted after their children, and for children that programs without the count have
-// written. The number is exact: if a child is added or removed meanwhile, it counts again, at most Schema.MaxAttempts
-// of the parents times. Requests: 2, and 1 for each page of children.
+// Recount counts a parent's children again and stores the number. It returns the new number and the previous
+// one. Use it for parents that were inserted after their children, and for children that programs without the
+// count have written. The number is exact: if a child is added or removed meanwhile, Recount counts again, at
+// most Schema.MaxAttempts of the parents times. Requests: 2, and 1 for each page of children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
 	host, err := x.repository.Host("Recount", x.name)
 	if err != nil {

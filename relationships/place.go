@@ -16,7 +16,8 @@ func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key
 	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }
 
-// rememberParent returns the prior state of an entity: its parent. An entity without a legal parent key was never counted.
+// rememberParent returns the prior state of an entity: its parent. For an entity without a legal parent key
+// it returns none, since such an entity was never counted.
 func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
 	key, ok, err := parentIn(parentOf, v)
 	if err != nil || !ok {
@@ -25,7 +26,8 @@ func rememberParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string 
 	return []string{driver.JoinKey(key)}
 }
 
-// moves returns the parent from which a change removes an entity, and the one to which it adds it; "" for none.
+// moves returns the parent from which a change removes an entity, and the parent to which the change adds it;
+// "" means none.
 func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
 	if len(c.Prior) > 0 {
 		from = c.Prior[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Source finds entities by their keys: a repository's (FromRepository), or those of a Cache.
+// Source finds entities by their keys: entities of a repository (FromRepository) or of a Cache.
 type Source[P any] interface {
 	// Lookup returns the entities that exist. Keys may be repeated.
 	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
@@ -53,7 +53,7 @@ func unique(keys []tables.Key) []tables.Key {
 	return once
 }
 
-// Reference leads from an entity of type C to the entity of type P that it refers to, such as an employee's
+// Reference leads from an entity of type C to the entity of type P to which it refers, such as an employee's
 // department. It is a value, safe for concurrent use.
 type Reference[C, P any] struct {
 	Source Source[P]
@@ -67,7 +67,7 @@ type Reference[C, P any] struct {
 
 const defaultBatch = 100
 
-// SameKey is a Reference.Key for the convention that two entities which belong together have the same key in two tables.
+// SameKey is a Reference.Key for the convention that two related entities have the same key in two tables.
 func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 	return func(v *C) (tables.Key, bool) { return repo.KeyOf(v), true }
 }
@@ -102,16 +102,17 @@ func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	return found[key], nil
 }
 
-// Joined is an entity with the one that it refers to.
+// Joined is an entity together with the entity to which it refers.
 type Joined[C, P any] struct {
 	Child  *C
 	Parent *P // nil if Child has no reference, or the entity does not exist; children of one batch share it
 }
 
-// Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same order. An error comes once, last.
-// It looks up the keys of one batch together, each key once in a batch, and holds no more than a batch in memory.
+// Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same
+// order. An error is yielded once, as the last element. It looks up the keys of one batch together, each key
+// once in a batch, and holds no more than a batch in memory.
 //
-// Child and Parent are not read at one moment: Parent is read a little later than Child, or comes from a Cache.
+// Child and Parent are not a snapshot: Parent is read a little later than Child, or comes from a Cache.
 //
 // Requests: those of children, and of the Source for each batch.
 func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]) iter.Seq2[Joined[C, P], error] {

@@ -11,9 +11,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Summary stores number, sum, minimum and maximum of a value of the entities of each partition, or of each group in it, in a row of the
-// partition: a summary entity, as the guide calls it. It is written in the entities' own transactions. It is a pattern: give it to
-// NewRepository of the entities.
+// Summary stores number, sum, minimum and maximum of a value of the entities of each partition, or of each
+// group in it, in a row of the partition: the guide calls such a row a summary entity. The row is written in
+// the entities' own transactions. It is a pattern: give it to NewRepository of the entities.
 type Summary[C any] struct {
 	tally tally[C]
 }
@@ -23,15 +23,17 @@ type SummaryOptions[C any] struct {
 	// Group divides the entities of a partition, such as the lines of all orders by their order (default: one group, ""). Each group has
 	// a row of its own, with a key of at most 512 UTF-16 units. It must be pure, and use stored properties only.
 	Group func(*C) string
-	// Rows returns the range of the row keys of a group's entities, if there is one, such as compoundkey.Starting("line",
-	// compoundkey.String(order)). Then only this range is read when a group is added up; by default it is the partition.
+	// Rows returns the range of the row keys of a group's entities, if there is one, such as
+	// compoundkey.Starting("line", compoundkey.String(order)). To add up a group, the library then reads only
+	// this range; by default it reads the whole partition.
 	Rows func(group string) compoundkey.Span
 }
 
-// NewSummary returns a summary. name is the beginning of the row keys of its rows: letters, digits, '-' and '.'. value returns what is
-// added up, such as an amount in cents, and false for an entity that does not count. It must be pure, and use stored properties
-// only. Values are integers, since sums of floating-point numbers depend on their order. A change that makes a sum exceed 64 bits
-// returns tables.ErrTooLarge.
+// NewSummary returns a summary. name is the beginning of the row keys of its rows: letters, digits, '-' and
+// '.'. value returns the number to add up, such as an amount in cents, or false for an entity that does not
+// count. value must be pure, and use stored properties only. Values are integers, since sums of
+// floating-point numbers depend on their order. A change that makes a sum exceed 64 bits returns
+// tables.ErrTooLarge.
 func NewSummary[C any](name string, value func(*C) (int64, bool), options *SummaryOptions[C]) *Summary[C] {
 	x := &Summary[C]{tally[C]{name: name, value: value, get: aggregateIn, set: setAggregate}}
 	if options != nil {
@@ -62,7 +64,8 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 	return k.read(ctx, partition, group)
 }
 
-// in returns the summary in its repository, and an error for a group that it cannot have.
+// in returns the summary together with its repository. It returns an error for a group that the summary
+// cannot have.
 func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
@@ -77,10 +80,11 @@ type GroupAggregate struct {
 	Aggregate
 }
 
-// All yields the stored groups of a partition in their order. It yields a group whose last entity has left with Count 0. It does not yield
-// a group without a stored row: one of which no entity has changed since the summary was attached. An error is yielded once, as the last
-// element: tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each page of at most
-// 1,000.
+// All yields the stored groups of a partition in their order. For a group whose last entity has left it
+// yields an aggregate with Count 0. It does not yield a group without a stored row, which is a group of which
+// no entity has changed since the summary was attached. An error is yielded once, as the last element:
+// tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each
+// page of at most 1,000.
 func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupAggregate, error] {
 	k, err := x.in("All", "")
 	if err == nil && x.tally.group == nil {
@@ -118,9 +122,10 @@ func (x *Summary[C]) groupIn(table *tables.Table, row *tables.Entity) (g GroupAg
 	return g, nil
 }
 
-// Recount adds up the entities of a group again, and returns the aggregate and the previously stored one, nil for none. Use it for
-// groups that programs without the summary have written. The result is exact: if an entity changes meanwhile, it adds up again, and is
-// tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of entities.
+// Recount adds up the entities of a group again, and returns the aggregate and the previously stored
+// aggregate, nil if there was none. Use it for groups that programs without the summary have written. The
+// result is exact: if an entity changes meanwhile, Recount adds up again, and returns tables.ErrConflict
+// after ten attempts. Requests: 2, and 1 for each page of entities.
 func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
 	k, err := x.in("Recount", group)
 	if err != nil {

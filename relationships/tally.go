@@ -17,9 +17,10 @@ import (
 // attempts limits how often a row is read and written again on conflict.
 const attempts = 10
 
-// tally is the common part of Count and Summary: it keeps an Aggregate for each group of a partition's entities, in a row of the partition.
-// Each change of a group's values writes the row, so its ETag detects any concurrent change. The row is never removed; if it does not exist
-// yet, the insert detects a concurrent one.
+// tally is the common part of Count and Summary: it keeps an Aggregate for each group of a partition's
+// entities, in a row of the partition. Each change of a group's values writes the row, so the row's ETag
+// detects any concurrent change. The row is never removed. If it does not exist yet, the change inserts it,
+// and the insert fails if a concurrent change has inserted it first.
 type tally[C any] struct {
 	name  string
 	value func(*C) (int64, bool)              // false: the entity does not count
@@ -31,19 +32,19 @@ type tally[C any] struct {
 	repository driver.Binding[C]
 }
 
-// implementation returns what NewRepository attaches.
+// implementation returns the Implementation of the pattern.
 func (x *tally[C]) implementation(host driver.Host[C]) driver.Implementation[C] {
 	k := &keeper[C]{x, host}
 	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows}
 }
 
-// keeper is a tally in its repository.
+// keeper is a tally together with its repository.
 type keeper[C any] struct {
 	*tally[C]
 	host driver.Host[C]
 }
 
-// in returns the tally in its repository.
+// in returns the tally together with its repository.
 func (x *tally[C]) in(op string) (*keeper[C], error) {
 	host, err := x.repository.Host(op, x.name)
 	return &keeper[C]{x, host}, err
@@ -86,8 +87,8 @@ func priorEntry(prior []string) (e entry, counts bool, err error) {
 // movement holds the values that leave and join a group.
 type movement struct{ leaving, joining []int64 }
 
-// movesOf returns the movements of a change set by group, and the keys of the entities that cause them. All other entities count as they
-// are stored.
+// movesOf returns the movements of a change set by group, and the keys of the entities that cause them. For
+// all other entities, the stored state counts.
 func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
 	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
@@ -132,7 +133,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 	for _, group := range slices.Sorted(maps.Keys(all)) {
 		key, err := x.key(changes[0].Key.Partition, group)
 		if err != nil && len(all[group].joining) == 0 {
-			continue // a program without the tally has stored the leaving entities, so the group has no row
+			continue // a program without the tally has stored the leaving entities under a group that cannot have a row
 		}
 		if err != nil {
 			return nil, err
@@ -184,7 +185,7 @@ func (x *tally[C]) put(row *tables.Entity, a Aggregate) driver.RowOperation {
 	return putRow(row, func(next *tables.Entity) { x.set(next, a) })
 }
 
-// putRow returns the write of a row under the ETag that it was read with.
+// putRow returns the write of a row under the ETag with which it was read.
 func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
 	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
 	set(next)
@@ -194,7 +195,8 @@ func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
 	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
 }
 
-// scan adds up the stored entities of a group, without those that the change set moves. Requests: 1 for each page of at most 1,000.
+// scan adds up the stored entities of a group, without the entities that the change set moves. Requests: 1
+// for each page of at most 1,000.
 func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
 	query := x.host.Query().Partition(partition)
 	if x.span != nil {
@@ -240,7 +242,7 @@ func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Ag
 	return a, nil
 }
 
-// recount adds a group up again, and writes its row if the row has another aggregate.
+// recount adds up the entities of a group again, and corrects the group's row if it has another aggregate.
 func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
 	key, err := x.key(partition, group)
 	if err != nil {
@@ -251,9 +253,9 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 	})
 }
 
-// recount reads a row, adds up with scan, and writes the row under its ETag if it has another aggregate. If it has the same, recount reads it
-// again: a row that has changed meanwhile may be wrong although the two were equal. was is nil if the row did not exist or held no valid
-// aggregate.
+// recount reads a row, calls scan, and writes the row under its ETag if it has another aggregate. If it has
+// the same, recount reads it again: a row that has changed meanwhile may be wrong although the two were
+// equal. was is nil if the row did not exist or held no valid aggregate.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
 	put func(*tables.Entity, Aggregate) driver.RowOperation, scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -281,7 +283,8 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 	return is, was, err
 }
 
-// checkRowKeys returns an error for a name whose row keys would be among the entities' own.
+// checkRowKeys returns an error for a name if the row keys made of it would lie in own, the range of the
+// entities' row keys.
 func checkRowKeys(what, name string, own compoundkey.Span) error {
 	if _, err := compoundkey.Encode(name); err != nil {
 		return err

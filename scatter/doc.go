@@ -1,5 +1,5 @@
-// Package scatter spreads entities whose keys rise over n partitions, so that no partition gets all the writes: the
-// answer to the guide's "Prepend/append anti-pattern".
+// Package scatter spreads entities with rising keys over n partitions, so that no partition gets all the
+// writes. It avoids the guide's "Prepend/append anti-pattern".
 //
 // # Stored rows
 //
@@ -17,14 +17,15 @@
 //
 // # How n changes
 //
-// The record stores n for all row keys below the horizon, a position in the order of row keys. That part never changes. Each line of Epochs
-// holds a position and the n that applies from there on. A position is the time or number in a row key, the time in ticks of 100 ns. A
-// program that writes an entity at or above the horizon first moves the horizon up, under the record's ETag: with [ByTime], to the end of
-// the minute. [Spread.Resize] adds a line at the horizon, from where the new n applies.
+// The record stores n for all row keys below the horizon, a position in the order of row keys. That part
+// never changes. Each line of Epochs holds a position and the n that applies from this position on. A
+// position is the number in a row key, or the time in ticks of 100 ns. A program that writes an entity at or
+// above the horizon first moves the horizon up, under the record's ETag: with [ByTime], to the end of the
+// minute. [Spread.Resize] adds a line at the horizon, so the new n applies from the horizon on.
 //
-// So a program with an old record does no harm: everything in it still holds, and for row keys above its horizon the
-// program reads the record again. No clocks are compared, no program waits for another to reload, and no entity ever
-// moves.
+// So a program with an old version of the record does no harm: that version is still correct below its
+// horizon, and for row keys above its horizon the program reads the record again. No clocks are compared, no
+// program waits for another to reload, and no entity ever moves.
 //
 // # Guarantee
 //
@@ -33,10 +34,10 @@
 // (tables.ErrExists). A change finds the entity where it was inserted. A point read queries one partition, whatever
 // values n has had.
 //
-// [Spread.Range] yields every entity that was inserted before it began, and not deleted, once and in the order of row
-// keys: it reads the record unless the known horizon is above the range, and merges queries of as many partitions as
-// the largest n of the range. Entities inserted while it runs may be included. As with every query, the result is not
-// a snapshot.
+// [Spread.Range] yields every entity that was inserted before it began, and not deleted, once and in the
+// order of row keys: it merges queries of as many partitions as the largest n of the range. It first reads
+// the record, unless the known horizon is above the range. Entities inserted while it runs may be included.
+// As with every query, the result is not a snapshot.
 //
 // A new n applies from the horizon on: with ByTime at most a minute later if clocks are synchronized, and up to
 // Options.Ahead later if an entity has a time that far in the future. Entities further ahead cannot move the horizon
@@ -62,7 +63,7 @@
 //	Resize                                  2
 //	Sync                                    1
 //
-// Each concurrent write of the record costs 2 more.
+// For each concurrent write of the record, 2 requests are added.
 //
 // # Limits
 //

@@ -22,7 +22,7 @@ type Epoch struct {
 	Partitions int
 }
 
-// epoch is an Epoch as stored in the record.
+// epoch is the stored form of an Epoch.
 type epoch struct {
 	from int64
 	n    int
@@ -53,7 +53,7 @@ type record struct {
 // covers reports whether the position is below the layout's horizon.
 func (l *layout) covers(position int64) bool { return l != nil && position < l.horizon }
 
-// partitions returns n at a position that is covered.
+// partitions returns the n of a position, which the layout must cover.
 func (l *layout) partitions(position int64) int {
 	i, found := slices.BinarySearchFunc(l.epochs, position, func(e epoch, p int64) int {
 		switch {
@@ -85,14 +85,14 @@ func (l *layout) most(o Order, span compoundkey.Span) int {
 	return n
 }
 
-// resized returns the layout with another n from the horizon on, or nil if that n applies already.
+// resized returns the layout with another n from the horizon on, or nil if that n already applies.
 func (l *layout) resized(n int) *layout {
 	if l.epochs[len(l.epochs)-1].n == n {
 		return nil
 	}
 	next := &layout{horizon: l.horizon}
 	for _, e := range l.epochs {
-		if e.from < l.horizon { // no entity is above the horizon yet, so an epoch that begins there can be replaced
+		if e.from < l.horizon { // no entity is above the horizon yet, so the last epoch can be replaced if it begins there
 			next.epochs = append(next.epochs, e)
 		}
 	}
@@ -113,7 +113,7 @@ func (l *layout) store(r *record, o Order) {
 
 var errOtherOrder = errors.New("the table's record was written with another Order; use the same Order in all programs")
 
-// read checks the record and returns its layout.
+// read checks the content of the record and returns its layout.
 func (r *record) read(o Order) (*layout, error) {
 	if r.Version != recordVersion {
 		return nil, fmt.Errorf("the record has version %d, and this build reads version %d; use a newer build", r.Version, recordVersion)
@@ -138,7 +138,7 @@ func (r *record) read(o Order) (*layout, error) {
 	return l, nil
 }
 
-// public turns an epoch into an Epoch.
+// public converts an epoch to an Epoch.
 func (o Order) public(e epoch) Epoch {
 	if o.isTime() {
 		return Epoch{Time: o.time(e.from), Partitions: e.n}

@@ -15,7 +15,8 @@ func (s *Spread[T]) recordKey() tables.Key {
 	return tables.Key{Partition: compoundkey.Join("scatter", compoundkey.String(s.name)), Row: "epochs"}
 }
 
-// load reads the record. If there is none, and so no entity either, it returns nil for both.
+// load reads the record and its layout. If there is no record, there is no entity either, and load returns
+// nil for both.
 func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, error) {
 	r, err := s.records.Get(ctx, s.recordKey())
 	if errors.Is(err, tables.ErrNotFound) {
@@ -57,7 +58,7 @@ func (s *Spread[T]) find(ctx context.Context, op string, position int64) (*layou
 	return nil, nil
 }
 
-// reach moves the horizon above the position, unless it is above it already.
+// reach moves the horizon above the position, unless it is already above it.
 func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error {
 	if s.known.Load().covers(position) {
 		return nil
@@ -88,9 +89,10 @@ func (s *Spread[T]) reach(ctx context.Context, op string, position int64) error 
 	return err
 }
 
-// change writes the record as edit returns it, and retries on conflict. edit gets nil if there is no record, and
-// returns nil to leave the record unchanged. It returns an error of edit as tables.ErrInvalid. After an unknown
-// outcome, change reads the record again: edit sees whether the change was made.
+// change writes the layout that edit returns to the record, and retries on conflict. edit gets nil if there
+// is no record, and returns nil to leave the record unchanged. It returns an error of edit as
+// tables.ErrInvalid. After an unknown outcome, change reads the record again, so that edit finds out whether
+// the change was made.
 func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*layout, error)) (*layout, error) {
 	var last error
 	for attempt := range s.attempts {
@@ -124,7 +126,7 @@ func (s *Spread[T]) change(ctx context.Context, op string, edit func(*layout) (*
 	return nil, failure(op, s.Repository().Table(), tables.ErrConflict, fmt.Errorf("concurrent writers changed the record in each of %d attempts; try again: %w", s.attempts, last))
 }
 
-// write stores a layout in place of the record that was read, or as the first one.
+// write stores a layout in the record r, under its ETag, or inserts a new record if r is nil.
 func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 	if r == nil {
 		key := s.recordKey()
@@ -136,7 +138,7 @@ func (s *Spread[T]) write(ctx context.Context, r *record, next *layout) error {
 	return s.records.Replace(ctx, r)
 }
 
-// isConflict reports whether a failed write of the record is to be retried.
+// isConflict reports whether a failed write of the record must be retried.
 func isConflict(err error) bool {
 	for _, kind := range []error{tables.ErrUnknownOutcome, tables.ErrConflict, tables.ErrExists, tables.ErrNotFound} {
 		if errors.Is(err, kind) {
@@ -146,9 +148,9 @@ func isConflict(err error) bool {
 	return false
 }
 
-// Resize spreads entities above the horizon over n partitions, and returns the Epoch in which that applies. Stored
-// entities stay where they are. Until the horizon moves, another Resize can replace this one. Requests: 2, and 2 for
-// each concurrent writer.
+// Resize spreads entities above the horizon over n partitions, and returns the Epoch in which that applies.
+// Stored entities stay where they are. Before the horizon moves, another Resize replaces this one. Requests:
+// 2, and 2 for each concurrent writer.
 func (s *Spread[T]) Resize(ctx context.Context, n int) (Epoch, error) {
 	const op = "Resize"
 	if err := checkPartitions(n); err != nil {

@@ -19,7 +19,7 @@ const PartitionTarget = 2000
 type MeterOptions struct {
 	// Target is the number of entities a second that a partition can take (default PartitionTarget, 2,000).
 	Target int
-	// Hot is the share of the target from which on a partition is hot (default 0.8).
+	// Hot is the share of the target at which a partition counts as hot (default 0.8).
 	Hot float64
 	// Seconds is how many seconds the meter looks back (default 10).
 	Seconds int
@@ -32,9 +32,9 @@ type MeterOptions struct {
 // Meter counts the entities that this program writes to each partition in each of the last seconds. It has no
 // goroutine, and at most Seconds × Partitions counters of about 200 bytes. It is safe for concurrent use.
 //
-// If a second has more partitions than counters, the least written partition's counter is reused for the next one. So
-// a count can be too high, by at most Load.Over, and is never too low for a partition that has a counter. Every
-// partition with more than 1/Partitions of a second's writes has one.
+// If a second has more partitions than counters, the least written partition's counter is reused for the next
+// one. So a count can be too high, by at most Load.Over, and is never too low for a partition that has a
+// counter. Every partition with more than 1/Partitions of a second's writes has a counter.
 type Meter struct {
 	options MeterOptions
 
@@ -43,7 +43,7 @@ type Meter struct {
 	latest  int64
 }
 
-// Load is how much was written to a partition.
+// Load describes the writes to one partition.
 type Load struct {
 	Partition string
 	Peak      int     // entities in its busiest second
@@ -69,7 +69,7 @@ func NewMeter(options *MeterOptions) (*Meter, error) {
 	return &Meter{options: o, seconds: make([]second, o.Seconds)}, nil
 }
 
-// Add counts entities that are being written to a partition.
+// Add counts entities that the program writes to a partition.
 func (m *Meter) Add(partition string, entities int) {
 	if entities <= 0 {
 		return
@@ -153,6 +153,6 @@ func (m *Meter) Enough() int {
 	for i := range m.seconds {
 		most = max(most, m.seconds[i].total)
 	}
-	// Just below the share that is hot.
+	// The result makes the writes to each partition just less than the hot share.
 	return 1 + int(math.Floor(float64(most)/(m.options.Hot*float64(m.options.Target))))
 }

@@ -14,7 +14,7 @@ type counter struct {
 	partition string
 	entities  int
 	over      int // the count of the partition that had the counter before
-	index     int // in the heap
+	index     int // index in the heap
 }
 
 func (s *second) add(partition string, entities, most int) {
@@ -40,7 +40,7 @@ func (s *second) add(partition string, entities, most int) {
 	heap.Fix(&s.counters, 0)
 }
 
-// counters implement heap.Interface.
+// The methods below implement heap.Interface.
 type counters []*counter
 
 func (h counters) Len() int           { return len(h) }

@@ -18,18 +18,19 @@ type NaturalSchema[T any] struct {
 	Name string
 	// Partition is the natural key, such as compoundkey.Tuple(compoundkey.String(e.Department), compoundkey.Int(e.ID, 6)).
 	Partition func(*T) compoundkey.Part
-	// Row returns the row key. It begins with Prefix and "_"; Range yields entities in the order of what follows.
+	// Row returns the row key. It begins with Prefix and "_"; Range yields entities in the order of the rest
+	// of the row key.
 	Row func(*T) string
-	// Prefix is what all row keys have before "_", as in compoundkey.Join(Prefix, ...); it is required.
+	// Prefix is the text before "_" in all row keys, as in compoundkey.Join(Prefix, ...); it is required.
 	Prefix string
 	// MaxAttempts limits the attempts of one change on conflict (default 10).
 	MaxAttempts int
 }
 
-// Natural spreads entities over as many partitions as there are natural keys, the guide's own solution: the partition
-// key is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. All writes of one natural
-// key go to one partition; to read everything in order you need a list of the keys, and each key is a query. It is
-// safe for concurrent use.
+// Natural spreads entities over as many partitions as there are natural keys, the guide's own solution: the
+// partition key is Name, "_" and the natural key, as in "event_Sales!_000223". It needs no record. All writes
+// of one natural key go to one partition; to read all entities in order you need a list of the natural keys,
+// and each key costs a query. It is safe for concurrent use.
 type Natural[T any] struct {
 	Writer[T]
 	name   string

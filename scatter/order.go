@@ -11,16 +11,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 )
 
-// Order says how row keys rise, or fall: what follows their prefix. Make one with [ByTime], [ByTimeDesc] or
-// [ByNumber]. A row key is the prefix, "_", that time or number, and a suffix that distinguishes entities of the same
-// time.
+// Order says by what row keys rise or fall: a time or a number, which follows their prefix. Make one with
+// [ByTime], [ByTimeDesc] or [ByNumber]. A row key is the prefix, "_", that time or number, and a suffix that
+// distinguishes entities of the same time.
 type Order struct {
 	prefix  string
 	name    string // as stored in the record
 	width   int    // digits
-	limit   int64  // all positions are below it
+	limit   int64  // all positions are below this limit
 	step    int64  // how far the horizon moves at a time
-	falling bool   // the digits are limit-1-position
+	falling bool   // row keys fall: their digits are those of limit-1-position
 	err     error
 }
 
@@ -43,7 +43,7 @@ func ByTime(prefix string, step time.Duration) Order {
 	return o.checked()
 }
 
-// ByTimeDesc is [ByTime] for row keys that begin with compoundkey.TimeDesc, newest first.
+// ByTimeDesc is the Order of row keys that begin with compoundkey.TimeDesc, newest first. See [ByTime].
 func ByTimeDesc(prefix string, step time.Duration) Order {
 	o := ByTime(prefix, step)
 	o.name, o.falling = "timedesc", true
@@ -90,7 +90,7 @@ func (o Order) position(row string) (int64, error) {
 	if !ok || !digits {
 		return 0, fmt.Errorf("the row key must begin with %q and %d digits, and then end or continue with \"_\"", o.prefix+"_", o.width)
 	}
-	// 19 digits fit into an int64 except for those above the last time.
+	// The error is checked: 19 digits above the last time may not fit into an int64.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)
 	if err != nil || p >= o.limit {
 		return 0, errors.New("the row key begins with a time after the year 9999; use an earlier one")
@@ -116,7 +116,7 @@ func (o Order) region(from, to int64) (first, end string) {
 	return o.key(from), end
 }
 
-// overlaps reports whether a span contains row keys of these positions.
+// overlaps reports whether a span can contain row keys with from <= position < to.
 func (o Order) overlaps(span compoundkey.Span, from, to int64) bool {
 	first, end := o.region(from, to)
 	return first != end && !span.Empty() && compoundkey.Compare(span.From(), end) < 0 && (span.To() == "" || compoundkey.Compare(first, span.To()) < 0)
@@ -135,7 +135,7 @@ func (o Order) behind(position int64) int64 {
 	return min(o.limit, (position/o.step+1)*o.step)
 }
 
-// time is the instant of a position.
+// time returns the time that a position stands for.
 func (o Order) time(position int64) time.Time {
 	ticks := position - ticksEpoch
 	return time.Unix(ticks/1e7, ticks%1e7*100).UTC()

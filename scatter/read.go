@@ -17,10 +17,11 @@ type ReadOptions struct {
 	Where []tables.Condition
 	// Select names the properties to read (default all).
 	Select []string
-	// Limit ends the read after this many entities (default no limit). No more are requested from each partition.
+	// Limit ends the read after this many entities (default no limit). The read requests at most Limit
+	// entities from each partition.
 	Limit int
-	// PageSize is the maximum number of entities in a response (default 1,000). With a Limit, a smaller one reads
-	// fewer unneeded entities, in more requests.
+	// PageSize is the maximum number of entities in a response (default 1,000). With a Limit, a smaller
+	// PageSize reads fewer unneeded entities, but needs more requests.
 	PageSize int
 	// Concurrency is the maximum number of requests in flight (default 8).
 	Concurrency int
@@ -35,9 +36,9 @@ func (s *Spread[T]) Get(ctx context.Context, row string) (*T, error) {
 	return s.Repository().Get(ctx, key)
 }
 
-// GetMany reads entities by their row keys, several at once, and yields those that exist in the order of rowKeys. An
-// error comes once, last. Of options only Concurrency applies. Requests: 1 for each row below the horizon, and 1 for
-// the record if some are at or above the known horizon.
+// GetMany reads entities by their row keys, several at once, and yields those that exist in the order of
+// rowKeys. An error is yielded once, as the last element. Of options only Concurrency applies. Requests: 1
+// for each row below the horizon, and 1 for the record if some are at or above the known horizon.
 func (s *Spread[T]) GetMany(ctx context.Context, rowKeys []string, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "GetMany"
@@ -95,8 +96,9 @@ func (s *Spread[T]) DeleteUnconditional(ctx context.Context, row string) error {
 	return err
 }
 
-// Key returns the key of a row, for the Repository's methods. It returns tables.ErrNotFound for a row at or above the
-// horizon, where no entity can be stored yet. Requests: 0, and 1 for a row at or above the known horizon.
+// Key returns the key of a row, for the Repository's methods. It returns tables.ErrNotFound for a row at or
+// above the horizon, where no entity can be stored yet. Requests: 0, or 1 for a row at or above the known
+// horizon.
 func (s *Spread[T]) Key(ctx context.Context, row string) (tables.Key, error) {
 	return s.key(ctx, "Key", row)
 }
@@ -116,8 +118,8 @@ func (s *Spread[T]) key(ctx context.Context, op, row string) (tables.Key, error)
 	return s.place(l, position, row), nil
 }
 
-// Prepare moves the horizon above an entity that the Repository is to insert, alone or with others in a transaction.
-// Requests: 0, and 1 or 2 for an entity above the known horizon.
+// Prepare moves the horizon above an entity that the Repository is to insert, alone or with others in a
+// transaction. Requests: 0, or 1 or 2 for an entity above the known horizon.
 func (s *Spread[T]) Prepare(ctx context.Context, v *T) error {
 	const op = "Prepare"
 	if v == nil {
@@ -134,16 +136,16 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	if s.known.Load().covers(position) {
 		return nil
 	}
-	// The horizon never moves back, so an entity that cannot be stored must not move it. Its bucket is not known yet,
-	// but all partition keys have the same length.
+	// The horizon never moves back, so an entity that cannot be stored must not move it. The entity's
+	// partition is still unknown, but all partition keys have the same length.
 	if err := patterns.HostOf(s.Repository()).CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
 		return tables.Amend(rows.Open, err, func(e *tables.Error) { e.Op, e.Key = op, tables.Key{} })
 	}
 	return s.reach(ctx, op, position)
 }
 
-// reachStored makes known the partition of an entity that another program may have inserted. The repository reports an entity
-// that cannot be stored.
+// reachStored reads the record if the entity's row key is above the known horizon, since another program may
+// have inserted the entity. It does not check whether the entity can be stored; the repository does.
 func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	position, err := s.order.position(s.row(v))
 	if err != nil {

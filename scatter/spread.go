@@ -33,8 +33,9 @@ type Options struct {
 	Meter *Meter
 	// Now is the clock for Ahead (default time.Now).
 	Now func() time.Time
-	// Ahead is how far in the future the time of an entity may be (default 15 minutes). For an entity further ahead,
-	// a write returns tables.ErrInvalid: it would move the horizon, so that no new n could apply before its time.
+	// Ahead is how far in the future the time of an entity may be (default 15 minutes). For an entity further
+	// ahead, a write returns tables.ErrInvalid, since it would move the horizon so far that no new n could
+	// apply before that time.
 	Ahead time.Duration
 }
 
@@ -56,8 +57,8 @@ type Spread[T any] struct {
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first read; an old one may be incomplete, but never wrong
-	moving   chan struct{}          // held by the goroutine that moves the horizon
+	known    atomic.Pointer[layout] // nil before the first read; an old layout may be incomplete, but is never wrong
+	moving   chan struct{}          // a lock: the goroutine that moves the horizon holds it
 }
 
 // New opens the spread entities of a table, with their patterns. It makes no request. It returns tables.ErrWiring for
@@ -120,8 +121,9 @@ func checkPartitions(n int) error {
 	return nil
 }
 
-// keyOf is the Key function of the repository's schema. For a row key below the known horizon the result never
-// changes; for one above it, the partition is not known, and keyOf returns an illegal key, which is refused.
+// keyOf is the Key function of the repository's schema. For a row key below the known horizon the result
+// never changes; for a row key above it, the partition is unknown, and keyOf returns an illegal key, which
+// every operation refuses.
 func (s *Spread[T]) keyOf(v *T) tables.Key {
 	row := s.row(v)
 	position, err := s.order.position(row)
@@ -149,7 +151,8 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName is the repository's name in intents: table and name, since a queue may serve several of both.
+// repositoryName returns the repository's name in intents. It consists of table and name, since a queue may
+// serve several tables and several names.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
 // poisoned returns a key that every operation refuses with the message, like a poisoned key of compoundkey.
@@ -159,7 +162,7 @@ func invalid(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrInvalid, err)
 }
 
-// miswired returns the tables.ErrWiring for a wrong schema or pattern.
+// miswired returns an error of kind tables.ErrWiring for a wrong schema or pattern.
 func miswired(op string, table *tables.Table, err error) error {
 	return failure(op, table, tables.ErrWiring, err)
 }

@@ -11,14 +11,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Writer has the methods that write entities: those of the Repository, with the same errors. They first make sure
-// that the entity's partition is known, and count the entity and its index copies in the Meter. The Meter does not
-// count index copies that a change removes, nor rows of other patterns.
+// Writer has the methods that write entities. They do what the methods of Repository do, with the same
+// errors. Before a write they make sure that the entity's partition is known; after it they count the entity
+// and its index copies in the Meter. The Meter does not count index copies that a change removes, nor rows of
+// other patterns.
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []func(*T) ([]driver.Copy, error)
-	// reach finds the partition of a new entity, look that of a stored one; both are nil for Natural
+	// reach makes the partition of a new entity known, and check the partition of a stored entity; both are
+	// nil for Natural
 	reach, check func(ctx context.Context, op string, v *T) error
 }
 
@@ -32,8 +34,8 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 	return w
 }
 
-// Repository returns the underlying repository, for queries of one partition, Verify, StageInsert and other methods.
-// Call Spread.Prepare before you insert with it; it does not count in the Meter.
+// Repository returns the underlying repository, for queries of one partition, Verify, StageInsert and other
+// methods. Call Spread.Prepare before you insert with it; the Meter does not count its writes.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
 // Insert adds an entity. It returns tables.ErrExists if an entity has this key. Requests: 1.
@@ -51,7 +53,7 @@ func (w *Writer[T]) Replace(ctx context.Context, v *T) error {
 	return w.run(ctx, "Replace", w.check, v, w.repository.Replace)
 }
 
-// Merge writes the named properties, or all of v's if none are named. Requests: 1, with patterns 2.
+// Merge writes the named properties, or all properties of v if none are named. Requests: 1, with patterns 2.
 func (w *Writer[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	return w.run(ctx, "Merge", w.check, v, func(ctx context.Context, v *T) error { return w.repository.Merge(ctx, v, properties...) })
 }
@@ -61,7 +63,7 @@ func (w *Writer[T]) Delete(ctx context.Context, v *T) error {
 	return w.run(ctx, "Delete", w.check, v, w.repository.Delete)
 }
 
-// run makes the partition known, writes and counts.
+// run makes the entity's partition known, writes the entity and counts its rows.
 func (w *Writer[T]) run(ctx context.Context, op string, prepare func(context.Context, string, *T) error, v *T, write func(context.Context, *T) error) error {
 	if v != nil && prepare != nil {
 		if err := prepare(ctx, op, v); err != nil {
@@ -105,7 +107,7 @@ func (w *Writer[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, er
 	return w.repository.BulkNonAtomic(ctx, prepared, options)
 }
 
-// update is Repository.Update, with counting.
+// update calls Repository.Update and counts the written rows.
 func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	v, err := w.repository.Update(ctx, key, change)
 	if err == nil {
@@ -121,7 +123,7 @@ func (w *Writer[T]) count(v *T) {
 	}
 	rows := 1
 	for _, copiesOf := range w.copies {
-		copies, _ := copiesOf(v) // an entity whose copies cannot be made was not written
+		copies, _ := copiesOf(v) // for an entity whose copies cannot be made there is nothing to count, since it was not written
 		rows += len(copies)
 	}
 	w.meter.Add(w.repository.KeyOf(v).Partition, rows)

@@ -13,9 +13,9 @@ import (
 // ConnectionStringVariable is the environment variable that names an account to test on in place of Azurite.
 const ConnectionStringVariable = "AZURE_STORAGE_CONNECTION_STRING"
 
-// Azurite returns a service for tests: the account of AZURE_STORAGE_CONNECTION_STRING if that is set, else an Azurite
-// that all tests of this test binary share and that ends with it. It fails the test if there is neither, saying what
-// to install; it never skips.
+// Azurite returns a service for tests: the account of AZURE_STORAGE_CONNECTION_STRING if that is set, else an
+// Azurite that all tests of this test binary share and that ends with it. If neither is available, it fails
+// the test with a message that says what to install; it never skips a test.
 func Azurite(t testing.TB) *Service {
 	t.Helper()
 	if cs := os.Getenv(ConnectionStringVariable); cs != "" {
@@ -35,9 +35,9 @@ func Azurite(t testing.TB) *Service {
 	return server.service
 }
 
-// Shared returns the Azurite that Azurite(t) gives to the tests of this test binary, for code that has no testing.TB:
-// Example functions and TestMain. It ignores AZURE_STORAGE_CONNECTION_STRING, since nothing would clean up an account
-// behind them.
+// Shared returns the Azurite that Azurite(t) gives to the tests of this test binary, for code that has no
+// testing.TB: Example functions and TestMain. It ignores AZURE_STORAGE_CONNECTION_STRING, since nothing would
+// delete their resources from an account.
 func Shared() (*Service, error) {
 	server, err := shared.get(nil)
 	if err != nil {
@@ -46,8 +46,8 @@ func Shared() (*Service, error) {
 	return server.service, nil
 }
 
-// shared holds the process's Azurite. It is the one variable of the package: without TestMain, nothing else lives as
-// long as the test binary does.
+// shared holds the process's Azurite. It is the only variable of the package: it must live as long as the
+// test binary, and the package needs no TestMain.
 var shared sharedServices
 
 type sharedServices struct {
@@ -60,18 +60,18 @@ type sharedServices struct {
 	simulatorErr  error
 }
 
-// get starts the process's Azurite on the first call. It keeps a failure: another attempt for each test would fail in
-// the same way, only later.
+// get starts the process's Azurite on the first call. If the start fails, it returns the same error to all
+// later calls, since further attempts would only cost time.
 func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, error) {
 	s.once.Do(func() {
-		// Not t.Context(): the server outlives the test that happens to come first.
+		// Do not use t.Context(): the server outlives the test that happens to start it.
 		s.server, s.err = StartAzurite(context.Background(), &AzuriteOptions{Progress: progress})
 	})
 	return s.server, s.err
 }
 
-// dialAll connects to each of the three services once, so that a test that starts after Azurite has died fails at
-// once, not after the client's retries.
+// dialAll connects to each of the three services once, so that a test that starts after Azurite has died
+// fails at once and not only after the client's retries.
 func dialAll(s *Service) error {
 	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
 		u, err := url.Parse(endpoint)

@@ -10,9 +10,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// InBubble runs a test in a bubble of testing/synctest, where waiting takes no real time, on a fresh [Simulator] whose clock follows
-// the bubble's. A worker polls, renews and waits there as in production. The rules of testing/synctest hold: make the clients inside
-// the test; t cannot run subtests or be parallel.
+// InBubble runs a test in a bubble of testing/synctest, where waiting takes no real time, on a fresh
+// [Simulator] whose clock follows the clock of the bubble. In the bubble, a worker polls, renews and waits as
+// in production. The rules of testing/synctest hold: make the clients inside the test; t cannot run subtests
+// or be parallel.
 func InBubble(t *testing.T, test func(t *testing.T, s *Service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +26,8 @@ func InBubble(t *testing.T, test func(t *testing.T, s *Service)) {
 	})
 }
 
-// following moves the simulator's clock on before each request, by the time that has passed since the last one.
+// following is a transport that, before each request, advances the simulator's clock by the time that has
+// passed in the bubble since the last request.
 type following struct {
 	inner policy.Transporter
 	clock *Clock
@@ -34,7 +36,7 @@ type following struct {
 	last time.Time
 }
 
-// Do is policy.Transporter.
+// Do implements policy.Transporter.
 func (f *following) Do(req *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	now := time.Now()

@@ -23,7 +23,7 @@ func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, st
 		return // this Azurite ends with the test binary, so there is nothing to delete
 	}
 	t.Cleanup(func() {
-		// Not t.Context(): it is already cancelled when clean-up functions run.
+		// Do not use t.Context(), which is already cancelled when clean-up functions run.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 		defer cancel()
 		if reason := failure(del(ctx, s.ConnectionString, name)); reason != "" {
@@ -32,8 +32,8 @@ func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, st
 	})
 }
 
-// failure returns why a deletion failed, or "" if it succeeded or there was nothing to delete. It does not use the
-// error's own text, which can hold an address with a shared access signature.
+// failure returns why a deletion failed, or "" if it succeeded or there was nothing to delete. It does not
+// use the error's own text, which can contain an address with a shared access signature.
 func failure(err error) string {
 	var answer *azcore.ResponseError
 	switch {

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// Call is one request that a client is about to send, as an [Injector] sees it. Each retry by the SDK is another
-// call.
+// Call describes one request that a client is about to send, for an [Injector]. Each retry by the SDK is
+// another call.
 type Call struct {
-	// Index is the call's number among those of its [Faults], from 0.
+	// Index is the number of the call among the calls of its [Faults], from 0.
 	Index int
 	// Service is the service that the call is for; empty if neither address nor headers show it.
 	Service StorageService
@@ -31,8 +31,8 @@ func (c Call) String() string {
 	return fmt.Sprintf("call %d: %s %s", c.Index, c.Kind, c.Resource)
 }
 
-// Writes reports whether the call can change anything on the service. Getting a queue message is a write, since it
-// hides the message.
+// Writes reports whether the call can change anything on the service. To get a queue message is a write,
+// since it hides the message.
 func (c Call) Writes() bool {
 	return c.Kind == GetMessages || c.Method != http.MethodGet && c.Method != http.MethodHead
 }
@@ -65,7 +65,8 @@ type Send func() (*http.Response, error)
 // ErrDied is the error of every call of a client whose process counts as dead, from [DiesBefore] or [DiesAfter] on.
 var ErrDied = errors.New("storagetest: this client has died")
 
-// diedError keeps the SDK from retrying calls of a dead client.
+// diedError is the ErrDied that a transport returns. It prevents the SDK from retrying calls of a dead
+// client.
 type diedError struct{}
 
 func (diedError) Error() string { return ErrDied.Error() }

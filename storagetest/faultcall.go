@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// locator determines the service of a request. The zero value uses only the request; known endpoints make it certain.
+// locator determines the service of a request. The zero value uses only the request itself; with known
+// endpoints, the result is certain.
 type locator struct {
 	endpoints []located
 }
@@ -18,7 +19,7 @@ type locator struct {
 type located struct {
 	service StorageService
 	host    string
-	path    string // with the account, where that is a part of it
+	path    string // beginning of the path, with the account's name if the path contains it
 }
 
 // newLocator makes a locator that knows the endpoints of s.
@@ -106,7 +107,7 @@ func (l locator) call(req *http.Request) (Call, *http.Request, error) {
 	return c, req, nil
 }
 
-// describe is call without reading the body.
+// describe does what call does, without reading the body.
 func describe(l locator, req *http.Request) Call {
 	c := Call{Method: req.Method, Kind: Other}
 	c.Service, c.Path = l.find(req)
@@ -180,7 +181,7 @@ func (c *Call) describeBlob(req *http.Request) {
 	}
 }
 
-// readBody reads a request's body, and returns a request that still has it.
+// readBody reads a request's body, and returns a request that still has its body.
 func readBody(req *http.Request) ([]byte, *http.Request, error) {
 	if req.Body == nil {
 		return nil, req, nil

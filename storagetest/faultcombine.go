@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Always injects a fault into every call. A fault that is an [Injector] itself, such as [Inside], chooses the calls
-// that it applies to. Modes and cuts need no Always.
+// Always injects a fault into every call. If the fault is also an [Injector], such as [Inside], it chooses
+// the calls to which it applies. Modes and cuts need no Always.
 func Always(fault Fault) Injector { return always{fault} }
 
 type always struct{ fault Fault }
@@ -22,8 +22,8 @@ func (a always) Inject(call Call) Fault {
 
 func (a always) String() string { return a.fault.String() }
 
-// OnIndex passes one call to next: the one that reaches OnIndex after i others; i = 0 is the first. Used alone, it is
-// the call whose Index is i; behind [On], it counts only the calls of that kind.
+// OnIndex passes to next the call that reaches OnIndex after i others; i = 0 is the first call. If OnIndex is
+// used alone, this is the call whose Index is i; inside [On], OnIndex counts only the calls of that kind.
 func OnIndex(i int, next Injector) Injector { return &onIndex{index: i, next: next} }
 
 type onIndex struct {
@@ -75,7 +75,7 @@ func (c conditional) Inject(call Call) Fault {
 
 func (c conditional) String() string { return fmt.Sprintf("(If func %s)", c.next) }
 
-// Once lets next inject one fault only.
+// Once lets next inject only one fault.
 func Once(next Injector) Injector { return Times(1, next) }
 
 // Times lets next inject at most n faults.
@@ -97,7 +97,7 @@ func (t *times) Inject(call Call) Fault {
 	}
 	fault := t.next.Inject(call)
 	if fault != nil && t.left.Add(-1) < 0 {
-		return nil // two clients share this injector, and the other one used up the last
+		return nil // two clients share this injector, and the other client has used the last fault
 	}
 	return fault
 }
@@ -118,7 +118,7 @@ type randomly struct {
 }
 
 func (r *randomly) Inject(call Call) Fault {
-	// A generator for each call, so that the choice depends only on the seed and the call's number.
+	// Use a new generator for each call, so that the choice depends only on the seed and the call's number.
 	if rand.New(rand.NewPCG(r.seed, r.seen.Add(1))).Float64() >= r.rate {
 		return nil
 	}
@@ -129,8 +129,8 @@ func (r *randomly) String() string {
 	return fmt.Sprintf("(Randomly %g seed %d %s)", r.rate, r.seed, r.next)
 }
 
-// First asks the injectors in turn until one has a fault for the call. The injectors after that one neither see nor
-// count the call.
+// First asks the injectors one after another until one has a fault for the call. The remaining injectors do
+// not see or count the call.
 func First(injectors ...Injector) Injector { return first(injectors) }
 
 type first []Injector

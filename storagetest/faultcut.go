@@ -83,8 +83,8 @@ func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) 
 	return resp, nil
 }
 
-// position returns the number of bytes to let through, and whether the body's length is known. It reads the body only
-// if its length is needed and not in a header, since a body can be too large to hold.
+// position returns the number of bytes to let through, and whether the body's length is known. It reads the
+// body only if the length is needed and no header has it, since a body can be too large for memory.
 func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
 	if (c.relative || c.at < 0) && resp.ContentLength < 0 {
 		body, err := io.ReadAll(resp.Body)
@@ -112,7 +112,7 @@ func bodyless(resp *http.Response, req *http.Request) bool {
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 }
 
-// brokenOff is the rest of a body whose connection was reset.
+// brokenOff is a reader that stands for the rest of a body whose connection was reset.
 type brokenOff struct{}
 
 func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

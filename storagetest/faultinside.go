@@ -12,8 +12,8 @@ import (
 // 202, and its one part says that the service is too busy (503, 429) or ran out of time (500), often without an error
 // code. Inside is also an [Injector], which injects itself into every call of kind [Batch].
 //
-// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines these with
-// Applied tests something that no service does.
+// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines one of
+// these with Applied tests a case that never occurs on the service.
 type Inside struct {
 	// Status is the part's status.
 	Status int
@@ -43,7 +43,7 @@ func (f Inside) Inject(call Call) Fault {
 	return f
 }
 
-// Meet answers the transaction with the failure.
+// Meet returns the failure as the response to the transaction.
 func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, error) {
 	if call.Kind != Batch {
 		return send()
@@ -60,7 +60,7 @@ func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, e
 	return f.answer(call, req)
 }
 
-// answer wraps the failure in the two layers of a transaction's response.
+// answer makes the response to a transaction that contains the failure: a multipart body in a multipart body.
 func (f Inside) answer(call Call, req *http.Request) (*http.Response, error) {
 	resp := errorAnswer(call, req, f.Status, f.Code, insideText(f.Status))
 	refusal, err := io.ReadAll(resp.Body)

@@ -90,8 +90,8 @@ func (m Mode) Meet(call Call, req *http.Request, send Send) (*http.Response, err
 
 const internalErrorText = "Server encountered an internal error. Please try again after some time."
 
-// transportError wraps err as http.Client does, with the call's address but without its signature, since tests log
-// it.
+// transportError wraps err as http.Client does, with the call's address but without its signature, since
+// tests log the error.
 func transportError(req *http.Request, err error) error {
 	verb := req.Method[:1] + strings.ToLower(req.Method[1:])
 	return &url.Error{Op: verb, URL: wire.RedactText(req.URL.String()), Err: err}
@@ -104,8 +104,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// discard returns a connection to the pool. It reads the response to its end: if the response is not read, the
-// service may not have finished the call, and a fault like LostAnswer promises that it has.
+// discard reads a response to its end and returns the connection to the pool. Without reading, the service
+// might not have finished the call, which a fault like LostAnswer guarantees.
 func discard(resp *http.Response) {
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()

@@ -27,7 +27,7 @@ type Faults struct {
 	atDeath []context.CancelCauseFunc
 }
 
-// Met is a fault that was injected, and the call.
+// Met is an injected fault with the call that met it.
 type Met struct {
 	Call  Call
 	Fault Fault
@@ -103,8 +103,8 @@ func (f *Faults) markDead(err error) bool {
 	return f.dead
 }
 
-// Context returns a context that ends when the client dies, with [ErrDied] as its cause: timers and polling loops of
-// a dead process must not run on.
+// Context returns a context that ends when the client dies, with [ErrDied] as its cause: timers and polling
+// loops of a dead process must not continue.
 func (f *Faults) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	f.mu.Lock()

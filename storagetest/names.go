@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// maxName limits the names that this package makes. Tables, queues and containers allow 63 characters; the rest is
-// for names derived from them, such as that of a poison queue.
+// maxName limits the names that this package makes. Tables, queues and containers allow 63 characters; the
+// remaining characters are for derived names, such as the name of a poison queue.
 const maxName = 50
 
-// TableName returns a table name that begins with the test's name and that no other call returns, in this process or
-// another: letters and digits, at most 50. The table is not created. On an account of AZURE_STORAGE_CONNECTION_STRING,
-// a table of this name is deleted when the test ends.
+// TableName returns a table name that begins with the test's name. It has at most 50 letters and digits, and
+// no other call returns it, in this process or another. The table is not created. On an account of
+// AZURE_STORAGE_CONNECTION_STRING, a table of this name is deleted when the test ends.
 func (s *Service) TableName(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t.Name())
@@ -37,8 +37,8 @@ func (s *Service) ContainerName(t testing.TB) string {
 	return name
 }
 
-// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. The bits are random, not a
-// counter: two test binaries can share an account, and the name of a deleted table stays taken for a while.
+// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. It does not use a counter,
+// because two test binaries can share an account, and the name of a deleted table stays taken for a while.
 func uniqueName(name string) string {
 	var random [8]byte
 	rand.Read(random[:]) // never returns an error: it ends the program instead

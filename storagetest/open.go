@@ -40,8 +40,8 @@ func OpenShared() (*Service, error) {
 	return Shared()
 }
 
-// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. Any other value than "simulator", "azurite" and "" is an
-// error, so that a suite never runs on another service than the one asked for.
+// Simulated reports whether STORAGETEST_SERVICE asks for the simulator. Any other value than "simulator",
+// "azurite" and "" is an error, so that a suite never runs on another service than the requested one.
 func Simulated() (bool, error) {
 	switch value := os.Getenv(ServiceVariable); value {
 	case "", "azurite":

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// detach puts the command in a process group of its own: Ctrl-C at a terminal then does not reach Azurite, which the
-// program may still need to shut down in order.
+// detach puts the command in a process group of its own: Ctrl-C at a terminal then does not reach Azurite,
+// which the program may still need during its own shutdown.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

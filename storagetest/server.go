@@ -49,8 +49,8 @@ type AzuriteServer struct {
 	stopErr error
 }
 
-// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns once its three
-// services answer. ctx limits the installation and the start, not the server's life.
+// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns when its
+// three services respond. ctx limits the installation and the start, but not the life of the server.
 func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer, error) {
 	if options == nil {
 		options = &AzuriteOptions{}
@@ -76,7 +76,7 @@ func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer,
 	return server, nil
 }
 
-// ConnectionString reaches the server's table, queue and blob services.
+// ConnectionString returns a connection string for the server's table, queue and blob services.
 func (s *AzuriteServer) ConnectionString() string {
 	return s.service.ConnectionString
 }
@@ -101,7 +101,8 @@ func (s *AzuriteServer) Stop() error {
 	return s.stopErr
 }
 
-// startServer runs the supervisor, which runs Azurite inside itself, and waits until the services answer.
+// startServer runs the supervisor, a script that runs Azurite in its own process, and waits until the
+// services respond.
 func startServer(ctx context.Context, node, dir, location string) (*AzuriteServer, error) {
 	entry := filepath.Join(dir, filepath.FromSlash(azuriteEntry))
 	args := []string{"-e", supervisor, "--", entry,
@@ -114,10 +115,10 @@ func startServer(ctx context.Context, node, dir, location string) (*AzuriteServe
 	} else {
 		args = append(args, "--location", location)
 	}
-	// Not CommandContext: the server outlives ctx.
+	// Do not use CommandContext, since the server outlives ctx.
 	cmd := exec.Command(node, args...)
 	detach(cmd)
-	cmd.Stderr = os.Stderr // a file, so that os/exec needs no goroutine; Azurite writes to it only on errors
+	cmd.Stderr = os.Stderr // os.Stderr is a file, so os/exec needs no goroutine; Azurite writes to it only on errors
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -148,7 +149,8 @@ type addresses struct {
 // first.
 func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Service, error) {
 	defer stdout.Close()
-	// A killed process closes its end of the pipe, which ends the read; not every platform has deadlines on pipes.
+	// Kill the process to end the read: it then closes its end of the pipe. Not every platform has deadlines
+	// on pipes.
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	s, err := readReady(ctx, stdout)
 	if !stop() {
@@ -157,7 +159,7 @@ func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Serv
 	return s, err
 }
 
-// readReady reads the supervisor's line and asks each service until it answers.
+// readReady reads the supervisor's line and sends requests to each service until it responds.
 func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
@@ -179,9 +181,10 @@ func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
 	return s, nil
 }
 
-// awaitAnswer sends requests until one gets a response. Any response will do: without a signature it is a refusal.
+// awaitAnswer sends requests until one gets a response. Any response is enough; without a signature, the
+// service refuses the request.
 func awaitAnswer(ctx context.Context, endpoint string) error {
-	// A client of its own without idle connections, so that a test's leak check finds nothing.
+	// Use a separate client without idle connections, so that a test's leak check finds no goroutines.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?comp=list", nil)

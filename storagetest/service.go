@@ -23,13 +23,13 @@ type Service struct {
 	// AccountKey is empty if the connection string holds a shared access signature.
 	AccountKey string
 
-	// TableEndpoint, QueueEndpoint and BlobEndpoint are the services' addresses, without a trailing slash. One that the
-	// connection string does not give is empty.
+	// TableEndpoint, QueueEndpoint and BlobEndpoint are the services' addresses, without a trailing slash. An
+	// address that the connection string does not contain is empty.
 	TableEndpoint, QueueEndpoint, BlobEndpoint string
 
-	// ClientOptions are the options with which to make clients: they hold the transport to the simulator, the one
-	// that enforces Azure's rules in front of Azurite ([Strict]), or faults. A client without them reaches Azurite
-	// without these rules, and cannot reach the simulator.
+	// ClientOptions are the options with which to make clients: they contain the transport to the simulator,
+	// the transport that enforces Azure's rules in front of Azurite ([Strict]), or faults. A client without
+	// them reaches Azurite without these rules, and cannot reach the simulator.
 	ClientOptions azcore.ClientOptions
 
 	// Clock is the simulator's time; nil for every other service.
@@ -50,7 +50,7 @@ func (s *Service) GoString() string {
 	return s.String()
 }
 
-// The account that every Azurite knows, as published in its documentation; it protects nothing.
+// The account that every Azurite knows, as published in its documentation; its key is public.
 const (
 	azuriteAccount = "devstoreaccount1"
 	azuriteKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

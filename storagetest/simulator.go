@@ -17,7 +17,7 @@ type SimulatorOptions struct {
 	Start time.Time
 	// Seed determines all random choices of Chaos.
 	Seed uint64
-	// TableDeletion is how long the name of a dropped table stays taken; zero means 40 s, and with a negative value
+	// TableDeletion is how long the name of a dropped table stays taken; zero means 40 s; if it is negative,
 	// the name is free at once.
 	TableDeletion time.Duration
 	// Chaos is the initial chaos; [Service.SetChaos] changes it.
@@ -37,7 +37,8 @@ func Simulator(t testing.TB, options *SimulatorOptions) *Service {
 	return s
 }
 
-// NewSimulator is [Simulator] for code that has no testing.TB, such as Example functions and experiments.
+// NewSimulator does what [Simulator] does, for code that has no testing.TB, such as Example functions and
+// experiments.
 func NewSimulator(options *SimulatorOptions) (*Service, error) {
 	if options == nil {
 		options = &SimulatorOptions{}
@@ -51,8 +52,8 @@ func NewSimulator(options *SimulatorOptions) (*Service, error) {
 	return OverSimulator(sim), nil
 }
 
-// OverSimulator is for packages of this module that make the simulator themselves. Programs cannot call it: its argument is of an
-// internal type. They call [NewSimulator].
+// OverSimulator returns the Service of a simulator. It is for packages of this module that make the simulator
+// themselves. Programs cannot call it: its argument is of an internal type. They call [NewSimulator].
 func OverSimulator(sim *simulator.Simulator) *Service {
 	s := &Service{
 		AccountName:   sim.Account(),
@@ -68,8 +69,8 @@ func OverSimulator(sim *simulator.Simulator) *Service {
 	return s.WithRetries(3)
 }
 
-// SetChaos changes the simulator's [Chaos], from the next request on. On any other service it panics, so that a test that needs chaos
-// cannot pass without it.
+// SetChaos changes the simulator's [Chaos], from the next request on. On any other service it panics, so that
+// a test that needs chaos cannot pass without chaos.
 func (s *Service) SetChaos(c Chaos) {
 	if s.sim == nil {
 		panic("storagetest: SetChaos is for the simulator; use Faulty on other services")

@@ -15,9 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/screen"
 )
 
-// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as Azurite. It
-// answers a request that Azure would refuse with Azure's error, without sending it to inner, and passes all others on
-// unchanged. A nil inner means http.DefaultClient.
+// Strict returns a transport that enforces Azure's rules in front of a table service that does not, such as
+// Azurite. It answers a request that Azure would refuse with Azure's error, without sending it to inner, and
+// passes all other requests on unchanged. A nil inner means http.DefaultClient.
 //
 // It checks names, keys, property names, types, values and sizes, filters and $top, transactions, and the key range
 // of a shared access signature, and keeps a dropped table's name taken for 40 s. It does not see stored entities: it
@@ -36,7 +36,7 @@ type strict struct {
 	serial atomic.Uint64
 
 	mu      sync.Mutex
-	dropped map[string]time.Time // by the table's address in lower case
+	dropped map[string]time.Time // time of the drop, by the key that droppedKey returns
 }
 
 func newStrict(inner policy.Transporter, l locator) *strict {
@@ -44,7 +44,7 @@ func newStrict(inner policy.Transporter, l locator) *strict {
 }
 
 // newHTTPClient returns a client that keeps enough idle connections for a test with many goroutines;
-// http.DefaultClient keeps two.
+// http.DefaultClient keeps only two.
 func newHTTPClient() *http.Client {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -55,7 +55,7 @@ func newHTTPClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Do is policy.Transporter.
+// Do implements policy.Transporter.
 func (s *strict) Do(req *http.Request) (*http.Response, error) {
 	c := describe(s.locate, req)
 	if c.Service != TableService {
@@ -95,8 +95,8 @@ func (s *strict) Do(req *http.Request) (*http.Response, error) {
 	return s.inner.Do(req)
 }
 
-// CloseIdleConnections closes those of the inner transport, as http.Client does, for tests that look for leaked
-// goroutines.
+// CloseIdleConnections closes the idle connections of the inner transport, as http.Client does, for tests
+// that look for leaked goroutines.
 func (s *strict) CloseIdleConnections() {
 	if inner, ok := s.inner.(interface{ CloseIdleConnections() }); ok {
 		inner.CloseIdleConnections()
@@ -107,7 +107,7 @@ func (s *strict) CloseIdleConnections() {
 func (s *strict) beingDeleted(req *http.Request, body []byte) bool {
 	var table struct{ TableName string }
 	if json.Unmarshal(bytes.TrimSpace(body), &table) != nil {
-		return false // the service refuses that itself
+		return false // the service itself refuses such a request
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 type SweepCase struct {
 	// Name is the sweep's name in the log (default: the test's name).
 	Name string
-	// World sets up one run (its tables and their initial contents) and returns the hooks that share them. It is
-	// called once for each point, with that point's own t, and once for the run without faults. Clients of s meet no
-	// faults.
+	// World sets up one run, with its tables and their initial contents, and returns the functions that use
+	// them. It is called once for each point, with that point's own t, and once for the run without faults.
+	// Clients of s meet no faults.
 	World func(t testing.TB, s *Service) World
 	// Floor is the minimum number of points; set it to the number at the last check. With fewer points the test
 	// fails, because the operation makes fewer calls or the list has fewer faults than it was tested with.
@@ -26,35 +26,36 @@ type SweepCase struct {
 	// run or not, and the log says how many were run. Choose a number that has no divisor in common with the number
 	// of points for one call: then every fault and every caller is tested.
 	Every int
-	// Service returns the service of a run; nil means a fresh [Simulator] for each. For Azurite, or an account, it is
-	// func(t testing.TB) *Service { return Azurite(t) }.
+	// Service returns the service of a run; nil means a fresh [Simulator] for each. For Azurite, or an
+	// account, set it to func(t testing.TB) *Service { return Azurite(t) }.
 	Service func(t testing.TB) *Service
 	// Faults are the faults to inject (default [SweepFaults]). The death of a process is not a fault here: choose it
 	// with Callers.
 	Faults []Fault
 	// Callers are the ways to continue after a fault (default: all of them).
 	Callers []Caller
-	// Timeout limits each hook (default 30 s).
+	// Timeout limits each call of a function of a World (default 30 s).
 	Timeout time.Duration
 }
 
-// World is the set-up of one run, as functions that share it. A hook must make its clients from the Service that it
-// gets.
+// World is the set-up of one run, as functions that share it. Each function must make its clients from the
+// Service that it gets.
 type World struct {
-	// Operate is the operation under test. The client that it makes gets the fault. If the caller retries, Operate is
-	// called again with the same Service; after the process has died, with a new one.
+	// Operate is the operation under test. The calls of its clients meet the fault. If the caller retries,
+	// Operate is called again with the same Service; after the process has died, with a new one.
 	Operate func(ctx context.Context, s *Service) error
-	// Recover does what the system does by itself in time: workers drain their queues, a sweeper sweeps. nil does
-	// nothing.
+	// Recover does the work that the system does by itself later, for example by running workers until their
+	// queues are empty. It may be nil.
 	Recover func(ctx context.Context, s *Service) error
-	// Check returns an error if a condition that must hold after every run is violated, whatever the operation
-	// returned.
+	// Check returns an error if a condition that must hold after every run is violated, whatever result the
+	// operation has returned.
 	Check func(ctx context.Context, s *Service, end Ending) error
 }
 
-// Ending is what the caller of the operation knows at the end of a run.
+// Ending describes the end of a run for Check: what the caller of the operation knows.
 type Ending struct {
-	// Err is what the last call of the operation returned; [ErrDied] if its process died before it returned.
+	// Err is the error of the last call of the operation, or [ErrDied] if its process died before the call
+	// returned.
 	Err error
 	// Attempts is how often the caller called the operation.
 	Attempts int
@@ -75,7 +76,7 @@ const (
 	CallerRetries
 	// ProcessDies ends the process before or after the call, and no other process replaces it.
 	ProcessDies
-	// ProcessRestarts ends the process before or after the call, and a new one calls the operation again.
+	// ProcessRestarts ends the process before or after the call, and a new process calls the operation again.
 	ProcessRestarts
 )
 
@@ -131,12 +132,12 @@ func FaultsOf(kind Kind) []Fault {
 // for each of its calls × each fault × each [Caller] × with and without retries by the SDK. After each run it calls
 // Recover and Check.
 //
-// Each point is a subtest; one that fails says how to run it alone, as in
+// Each point is a subtest. A failed point logs how to run it alone, as in
 //
 //	go test -run '^TestInsert$/^2-PutMessage-LostAnswer-CallerGivesUp-no-retries$'
 //
-// The log has the number of points and of failed ones. Up to the fault, the operation must make the same calls in
-// every run; concurrent calls may come in any order.
+// The log has the numbers of points and of failed points. Up to the fault, the operation must make the same
+// calls in every run; concurrent calls may come in any order.
 func Sweep(t *testing.T, c SweepCase) {
 	t.Helper()
 	sweep(subtests{t}, c)

@@ -23,7 +23,7 @@ const (
 	sweepRetries = 3
 )
 
-// sweep is Sweep with any subtester. It returns the numbers that it logs.
+// sweep implements Sweep for any subtester. It returns the numbers that it logs.
 func sweep(t subtester, c SweepCase) (points, divergences int) {
 	t.Helper()
 	if c.Name == "" {
@@ -73,8 +73,8 @@ func (c *SweepCase) setDefaults() {
 	}
 }
 
-// baseline runs the operation without faults and returns its calls, and for each whether its response has a body. It
-// runs in no subtest, so that -run can choose any single point.
+// baseline runs the operation without faults and returns its calls, and for each whether its response has a
+// body. It does not run in a subtest, so that -run can choose any single point.
 func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 	t.Helper()
 	s := c.Service(t)
@@ -108,7 +108,7 @@ func (c *SweepCase) world(t testing.TB, s *Service) World {
 	return w
 }
 
-// answerNotes is a fault that changes nothing and records which responses have a body.
+// answerNotes is a fault that only records which responses have a body.
 type answerNotes struct {
 	mu     sync.Mutex
 	bodies map[int]bool
@@ -124,9 +124,9 @@ func (n *answerNotes) Meet(call Call, req *http.Request, send Send) (*http.Respo
 	return resp, err
 }
 
-// points lists the runs of the sweep. It omits faults that cannot affect a call: a silent cut of a response without a
-// body, and [Inside] for a call that is no transaction. A process that dies gets no response, so it has only two
-// faults: to die before or after the call.
+// points lists the runs of the sweep. It omits faults that cannot affect a call: a silent cut of a response
+// without a body, and [Inside] for a call that is no transaction. If the process dies, no response matters,
+// so there are only two faults: it dies before or after the call.
 func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	var all []Point
 	for i, call := range calls {
@@ -149,8 +149,8 @@ func (c *SweepCase) points(calls []Call, bodies []bool) []Point {
 	return all
 }
 
-// strike injects the point's fault into its call. It finds the call by its number among those of its kind, not by its
-// index: concurrent calls come in any order.
+// strike injects the point's fault into its call. It finds the call by its number among the calls of its
+// kind, and not by its index, because concurrent calls may come in any order.
 func strike(calls []Call, p Point) Injector {
 	before := 0
 	for _, call := range calls[:p.Call.Index] {
@@ -222,8 +222,8 @@ func told(err error) string {
 	return fmt.Sprintf("%q", err.Error())
 }
 
-// hook calls one of the world's functions with a time limit. A panic counts as a failure of the point, so that the
-// remaining points still run.
+// hook calls one of the functions of a World with a time limit. A panic counts as a failure of the point, so
+// that the remaining points still run.
 func (c *SweepCase) hook(t testing.TB, f func(ctx context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), c.Timeout)
 	defer cancel()

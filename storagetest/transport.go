@@ -6,8 +6,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// WithTransport returns the same service with ClientOptions whose transport is the one that wrap returns; inner is the service's own
-// transport.
+// WithTransport returns the same service with another transport in its ClientOptions: the one that wrap
+// returns for inner, the service's own transport.
 func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Transporter) *Service {
 	inner := s.ClientOptions.Transport
 	if inner == nil {
@@ -48,8 +48,9 @@ func (s *Service) WithRetries(n int32) *Service {
 	return &again
 }
 
-// CallNamer returns a function for transports and policies of your own: it names the call that a request makes. Send the request that it
-// returns in place of the given one, since it reads the body of a transaction to find the table.
+// CallNamer returns a function for transports and policies of your own: it names the call that a request
+// makes. Send the request that the function returns in place of the given one, since it reads the body of a
+// transaction to find the table.
 func (s *Service) CallNamer() func(req *http.Request) (Call, *http.Request, error) {
 	return newLocator(s).call
 }

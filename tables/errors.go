@@ -22,8 +22,8 @@ import (
 // of a function or a policy of the caller. Joined errors, such as those of Store.Create, are several errors, each with its own kind.
 // Errors that other packages add, such as logtail.ErrOutsideWindow, are causes that refine one of these kinds.
 //
-// context.Canceled and context.DeadlineExceeded are causes, not kinds, and errors.Is finds them beside the kind. A write whose context
-// has ended was not applied, unless the error is also ErrUnknownOutcome.
+// context.Canceled and context.DeadlineExceeded are causes, not kinds, and errors.Is finds them beside the
+// kind. A write whose context has ended was not applied, unless the error has the kind ErrUnknownOutcome.
 var (
 	// ErrUnknownOutcome: the response was lost, and the write may have been applied, or may still be. Read before you repeat it.
 	ErrUnknownOutcome = kinds.ErrUnknownOutcome

@@ -115,10 +115,11 @@ func (x *Transaction) fail(key Key, err error) {
 	}
 }
 
-// Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the ETag of its own row.
-// The ETag of another change is "" only if the response was lost and another writer changed the row before it was read back. A
-// failure is an *Error whose Change counts the failed change from 1; nothing was applied, unless it is ErrUnknownOutcome. A
-// transaction can be committed once; after a failure, read again and make a new one.
+// Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the
+// ETag of its own row. The ETag of another change is "" only if the response was lost and another writer
+// changed the row before it was read back. A failure is an *Error whose Change counts the failed change from
+// 1; nothing was applied, unless the error has the kind ErrUnknownOutcome. A transaction can be committed
+// once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
 		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")

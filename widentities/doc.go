@@ -4,7 +4,7 @@
 //	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Email"}})
 //	profiles, err := patterns.NewRepository(table, schema, wide, byEmail)
 //
-// The repository works as any other: the entity has one ETag, and each index stores complete copies.
+// The repository works like any other: the entity has one ETag, and each index stores complete copies.
 //
 // # Stored rows
 //
@@ -22,9 +22,10 @@
 //
 // # Guarantee
 //
-// One entity group transaction writes all rows, so either all of an entity is stored or nothing, and its ETag guards all rows. A
-// read compares each further row with its digest in the directory; if a concurrent write has changed them in between, it reads
-// everything again, so it never returns parts of two versions. The transaction that makes an entity smaller also deletes the
+// One entity group transaction writes all rows of an entity, under one ETag, so an entity is stored
+// completely or not at all. A read compares each further row with its digest in the directory. If a
+// concurrent write has changed rows between the requests of the read, the library reads all rows again, so a
+// read never returns parts of two versions. The transaction that makes an entity smaller also deletes the
 // rows that it no longer needs.
 //
 // # Crashes
@@ -42,12 +43,14 @@
 //
 // # Limits
 //
-// One transaction: 100 rows with all copies, and 4 MiB as sent. Without copies that is 4.18 million ASCII characters of text, or
-// 3.1 million bytes of binary values, which are sent in base64. A larger entity is tables.ErrTooLarge before any request. A copy
-// in another partition (interpartition) is always one row: give that index few properties with its Options.Project.
+// One transaction: 100 rows with all copies, and 4 MiB as sent. Without copies that is 4.18 million ASCII
+// characters of text, or 3.1 million bytes of binary values, which are sent in base64. For a larger entity a
+// write returns tables.ErrTooLarge before any request. A copy in another partition (interpartition) is always
+// one row: give that index few properties with its Options.Project.
 //
 // # When not to use it
 //
-// If a few large values make the entity large: largeentities stores them in blobs. If you need conditions on many properties: only
-// those of FirstRow can have them. For a series of numbers: dataseries is smaller.
+// If a few large values make the entity large: largeentities stores them in blobs. If you need conditions on
+// many properties: only properties in FirstRow can be used in conditions. For a series of numbers: dataseries
+// is smaller.
 package widentities

@@ -12,7 +12,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// What a row keeps free for its key and for the library's own properties.
+// The room that a row keeps free for its key and for the library's own properties.
 const (
 	keptProperties = 8
 	keptBytes      = 32 * 1024
@@ -32,7 +32,8 @@ type Options struct {
 	FirstRow []string
 }
 
-// Layout spreads the entities of one repository over rows where one is too small. It is a patterns.Pattern, named "wide".
+// Layout spreads an entity of its repository over several rows if the entity does not fit into one row. It is
+// a patterns.Pattern, named "wide".
 type Layout[T any] struct {
 	repository driver.Binding[T]
 	layout     *layout
@@ -41,7 +42,8 @@ type Layout[T any] struct {
 // New makes the layout of a repository.
 func New[T any](options *Options) *Layout[T] { return &Layout[T]{layout: newLayout(options)} }
 
-// Attach implements patterns.Pattern; NewRepository calls it. A property in FirstRow that entities do not store is an error.
+// Attach implements patterns.Pattern; NewRepository calls it. It returns an error if FirstRow names a
+// property that entities do not store.
 func (l *Layout[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	return driver.Implementation[T]{Name: "wide", Binding: &l.repository, Layout: &driver.Layout{
 		Split: l.layout.split, Versions: l.layout.versions, Rows: l.layout.rows, Join: l.layout.join,
@@ -52,7 +54,7 @@ func (l *Layout[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 // layout is a Layout for entities of any type.
 type layout struct {
 	first    map[string]bool
-	firstRow string // their digest
+	firstRow string // digest of the names in Options.FirstRow
 	listed   []string
 }
 
@@ -68,7 +70,8 @@ func newLayout(options *Options) *layout {
 	return l
 }
 
-// check refuses a FirstRow that does not fit the type, whose properties are known, nil for any.
+// check refuses a FirstRow with a property that the type does not store. known has the properties of the
+// type; nil means any.
 func (l *layout) check(known []string, entity reflect.Type) error {
 	for i, name := range l.listed {
 		if known != nil && !slices.Contains(known, name) {
@@ -84,7 +87,7 @@ func (l *layout) check(known []string, entity reflect.Type) error {
 	return nil
 }
 
-// split is driver.Layout's Split.
+// split implements driver.Layout.Split.
 func (l *layout) split(p tables.Properties) (*driver.LaidOut, error) {
 	if fits(p) {
 		return &driver.LaidOut{First: p}, nil
@@ -134,7 +137,8 @@ func fits(p tables.Properties) bool {
 	return true
 }
 
-// overlong reports whether a value is larger than a property can be: 64 KiB, and 4 bytes that the service counts for its length.
+// overlong reports whether a value is larger than a property can be: 64 KiB, plus 4 bytes that the service
+// counts for the value's length.
 func overlong(v tables.Value) bool { return v.StoredSize() > edm.MaxBinarySize+4 }
 
 // sizeOf returns the size of properties and the name of the largest.
@@ -149,7 +153,7 @@ func sizeOf(p tables.Properties) (size int, largest string) {
 	return size, largest
 }
 
-// versions is driver.Layout's Versions.
+// versions implements driver.Layout.Versions.
 func (l *layout) versions(directory string) ([]string, error) {
 	_, entries, err := parseDirectory(directory)
 	list := make([]string, len(entries))
@@ -159,7 +163,7 @@ func (l *layout) versions(directory string) ([]string, error) {
 	return list, err
 }
 
-// rows is driver.Layout's Rows.
+// rows implements driver.Layout.Rows.
 func (l *layout) rows(directory string, names []string) ([]int, error) {
 	firstRow, entries, err := parseDirectory(directory)
 	if err != nil {
@@ -181,7 +185,7 @@ func (l *layout) rows(directory string, names []string) ([]int, error) {
 	return slices.Compact(rows), nil
 }
 
-// join is driver.Layout's Join.
+// join implements driver.Layout.Join.
 func (l *layout) join(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error) {
 	_, entries, err := parseDirectory(directory)
 	if err != nil {

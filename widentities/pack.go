@@ -19,22 +19,23 @@ var errRecord = errors.New("a further row is damaged: it does not consist of rec
 
 const (
 	piecesOfRow = 15 // string properties of 64 KiB, which leaves 64 KiB of the row for its key and the library's properties
-	// rowUnits is the maximum size, in UTF-16 units, of the text in a further row. A piece may be a unit short, since no character is cut.
+	// rowUnits is the maximum size, in UTF-16 units, of the text in a further row. A property may have one
+	// unit less than its maximum, since no character is cut in two.
 	rowUnits = piecesOfRow * (edm.MaxStringUnits - 1)
-	// usualUnits is about what a further row holds where there is little to hold.
+	// usualUnits is the approximate size of a further row of a small entity, in UTF-16 units.
 	usualUnits = 16 * 1024
 )
 
 // page is the content of one further row: records, or a part of a record that is larger than a row.
 type page struct {
 	first     string // the name of its first property
-	continues bool   // its text continues that of the previous row
+	continues bool   // its text continues the text of the previous row
 	text      string
 }
 
-// paginate divides records into rows. A row ends before a record whose name has a certain hash, once the row has a
-// quarter of the usual size. So row ends depend on nearby records only: a change of one value leaves the earlier rows,
-// and mostly the later ones, unchanged.
+// paginate divides records into rows. A row ends before a record whose name has a certain hash, once the row
+// has a quarter of the usual size. So the end of a row depends only on nearby records: a change of one value
+// does not change the earlier rows, and usually not the later rows.
 func paginate(sorted tables.Properties) ([]page, error) {
 	all, ends, err := recordsOf(sorted)
 	if err != nil || all == "" {
@@ -42,9 +43,9 @@ func paginate(sorted tables.Properties) ([]page, error) {
 	}
 	total := edm.Units(all)
 	usual := min(rowUnits, max(usualUnits, powerOver(total/8)))
-	oneOf := powerOver(usual * len(sorted) / total / 2) // on average, one of so many names begins a row
+	oneOf := powerOver(usual * len(sorted) / total / 2) // on average, one of every oneOf names begins a row
 	var pages []page
-	first, start, held := 0, 0, 0 // the row begins with this property, there in the text, and holds so many units
+	first, start, held := 0, 0, 0 // of the current row: the index of its first property, its start in the text, and its number of units
 	flush := func(end int) {
 		if end > start {
 			pages = append(pages, page{first: sorted[first].Name, text: all[start:end]})
@@ -81,10 +82,10 @@ func recordsOf(properties tables.Properties) (all string, ends []int, err error)
 	return string(text), ends, nil
 }
 
-// powerOver is the least power of two above n. Rounded sizes keep the layout stable under small changes.
+// powerOver returns the least power of two above n. Rounded sizes keep the layout stable under small changes.
 func powerOver(n int) int { return 1 << bits.Len(uint(n)) }
 
-// beginsRow selects one name of so many, by hash.
+// beginsRow reports whether a row begins at a name. By their hashes, it selects one of every oneOf names.
 func beginsRow(name string, oneOf int) bool {
 	h := fnv.New32a()
 	h.Write([]byte(name))
@@ -99,7 +100,7 @@ func appendCut(pages []page, name, text string) []page {
 	return pages
 }
 
-// cutUnits cuts a text into parts of at most so many UTF-16 units, and no character in two.
+// cutUnits cuts a text into parts of at most the given number of UTF-16 units. It cuts no character in two.
 func cutUnits(text string, most int) []string {
 	var parts []string
 	units, from := 0, 0
@@ -117,7 +118,7 @@ func cutUnits(text string, most int) []string {
 	return append(parts, text[from:])
 }
 
-// version digests what a further row holds.
+// version returns a digest of the content of a further row.
 func (p *page) version() string {
 	sum := sha256.Sum256([]byte(p.text))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -150,8 +151,9 @@ func textOfRow(properties tables.Properties) string {
 	return b.String()
 }
 
-// A directory is kept in the first row: its version, the digest of the names in Options.FirstRow, and for each further row the
-// digest of its text and the name of its first property, or a plus sign if its text continues that of the row before.
+// The first row contains the directory: its version, the digest of the names in Options.FirstRow, and for
+// each further row the digest of its text and the name of its first property, or a plus sign if its text
+// continues that of the row before.
 const (
 	directoryVersion = "1"
 	goesOn           = "+"
@@ -199,7 +201,8 @@ func parseDirectory(directory string) (firstRow string, entries []entry, err err
 	return words[1], entries, nil
 }
 
-// digestOfNames reports whether two programs keep the same properties in the first row.
+// digestOfNames returns a digest of names. It is equal for two programs that keep the same properties in the
+// first row.
 func digestOfNames(names []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(names)), " ")))
 	return base64.RawURLEncoding.EncodeToString(sum[:6])

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// A record is one property as text: name, colon, letter of its type, number of bytes of the value, colon, value. Nothing in it
-// is escaped, since the number says where it ends:
+// A record is one property as text: name, colon, letter of its type, number of bytes of the value, colon,
+// value. The value is not escaped, since the number of bytes says where it ends:
 //
 //	LastName:s5:Jones
 //	Age:i2:34
@@ -31,7 +31,7 @@ func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 		return nil, err
 	}
 	switch p.Name {
-	case "PartitionKey", "RowKey", "Timestamp": // refused as a property, and so in a record
+	case "PartitionKey", "RowKey", "Timestamp": // no property can have these names, so no record can either
 		return nil, fmt.Errorf("%s is a system property, which an entity's properties must not contain; rename it", p.Name)
 	}
 	dst = append(append(dst, p.Name...), ':', letters[p.Value.Type()])
@@ -39,7 +39,7 @@ func appendRecord(dst []byte, p *tables.Property) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// textOf is the text of a value.
+// textOf returns the text of a value in a record.
 func textOf(v tables.Value) ([]byte, error) {
 	if text, ok := v.Text(); ok {
 		if !utf8.ValidString(text) {
@@ -53,7 +53,7 @@ func textOf(v tables.Value) ([]byte, error) {
 	return bytes.Trim(edm.AppendValue(nil, edm.Value(v)), `"`), nil
 }
 
-// readRecord reads the record that text begins with, and returns what follows it.
+// readRecord reads the record at the beginning of text, and returns the rest of text.
 func readRecord(text string) (p tables.Property, rest string, err error) {
 	name, rest, ok := cut(text, ':')
 	if !ok || rest == "" {
@@ -89,7 +89,7 @@ func valueOf(kind edm.Type, text string) (tables.Value, error) {
 	return tables.Value(v), err
 }
 
-// cut is strings.Cut at a byte that is near.
+// cut does what strings.Cut does, for a separator that is expected near the beginning.
 func cut(text string, at byte) (before, after string, ok bool) {
 	for i := range min(len(text), edm.MaxNameUnits*utf8.UTFMax+1) {
 		if text[i] == at {

@@ -51,7 +51,7 @@ func (p *program) second(f *jobFlags, name string) (*tables.Table, error) {
 	return account.Table(name), nil
 }
 
-// ready creates the destination table if the flag says so.
+// ready creates the destination table if the flag for this is set.
 func (f *jobFlags) ready(ctx context.Context, to *tables.Table) error {
 	if !f.create || f.dryRun {
 		return nil

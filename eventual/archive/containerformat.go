@@ -157,8 +157,9 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 // Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert it into a repository
 // again. With T = tables.Entity, Read returns all properties and the key that the entity had.
 //
-// The error is tables.ErrNotFound if there is no blob of this name, or a Mover has not put its content there yet, and
-// tables.ErrGarbled if no Mover wrote the blob, or a later version of this library did. Requests: 1.
+// Read returns tables.ErrNotFound if there is no blob of this name, or if a Mover has not stored its content
+// yet. It returns tables.ErrGarbled if no Mover wrote the blob, or if a later version of this library wrote
+// it. Requests: 1.
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {

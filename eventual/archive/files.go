@@ -51,8 +51,9 @@ func ToFiles[T any](files Files, name func(*T) string) Destination[T] {
 	return toContainer[T]{name: name, codec: codec, codecErr: err, files: files, toFiles: true}
 }
 
-// Decode returns the entity in the content of a file that a Mover has written. Its Meta is empty, so you can insert it into a repository
-// again. The error is tables.ErrGarbled if no Mover wrote the content, or a later version of this library did.
+// Decode returns the entity in the content of a file that a Mover has written. Its Meta is empty, so you can
+// insert it into a repository again. It returns tables.ErrGarbled if no Mover wrote the content, or if a
+// later version of this library wrote it.
 func Decode[T any](content []byte) (*T, error) {
 	codec, err := tables.NewCodec[T]()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Rules are rules of a protocol, a bit each. A walk can drop some of them.
+// Rules is a set of rules of a protocol, with one bit for each. A walk can drop some of them.
 type Rules uint32
 
 // Case is a small world of a model.
@@ -17,8 +17,9 @@ type Case struct {
 	Walk func(drop Rules) Result
 }
 
-// Check walks through every world. It requires that none has a violation, that each has final states, and that for each rule a
-// world shows the violation if the rule is dropped. names are the names of the rules, from the lowest bit.
+// Check walks through every world. It requires that no world has a violation and each has final states. For
+// each rule, a world must have a violation if the rule is dropped. names are the names of the rules, from the
+// lowest bit.
 func Check(t *testing.T, cases []Case, names []string) {
 	t.Helper()
 	states, shown := 0, Rules(0)

@@ -9,10 +9,10 @@
 //   - sets: change sets whose members' outside copies are reserved and written together
 //   - fanout: holders of one partition that are read and written together
 //   - lists: lists with several rows, which are written once for several members
-//   - rebuild: Rebuild beside writers and workers
-//   - holder: a holder's own changes beside those of its source
+//   - rebuild: Rebuild, concurrent with writers and workers
+//   - holder: concurrent changes of a holder and of its source
 //   - outbox: a handler that is called after each commit
-//   - mover, archive: entities that move to another place
+//   - mover, archive: entities that move to another table or to a blob
 package models
 
 import "fmt"
@@ -23,7 +23,7 @@ type Model[W comparable] struct {
 	// Next emits every successor of a state. Two texts say who did what; they are separate so that a step allocates
 	// nothing.
 	Next func(from W, emit func(to W, who, what string))
-	// Wrong returns what is wrong with a state, "" for nothing.
+	// Wrong returns the violation in a state, or "".
 	Wrong func(W) string
 	// Forbids returns why a step must not happen, "" if it may; nil allows all steps.
 	Forbids func(from, to W) string
@@ -38,10 +38,10 @@ type Model[W comparable] struct {
 // Result is the result of Walk.
 type Result struct {
 	States, Quiet int
-	// Violation is what is wrong in the last state of Trace, "" if nothing is.
+	// Violation describes the violation in the last state of Trace; "" if the walk found none.
 	Violation string
 	Trace     []string
-	// Stopped: the walk reached MaxStates, so it found nothing out about the rest.
+	// Stopped reports that the walk reached MaxStates, so that it has not checked the remaining states.
 	Stopped bool
 }
 
@@ -104,8 +104,9 @@ func (w *walk[W]) expand(at int32) (forbidden string) {
 	return forbidden
 }
 
-// stuck returns a state from which no final state can be reached, -1 for none. Most successors have a higher number, so
-// it goes through the states backwards until nothing changes.
+// stuck returns a state from which no final state can be reached, -1 for none. Most successors have a higher
+// number than their state. So it is fast to repeat a pass over all states, from the last to the first, until
+// nothing changes.
 func (w *walk[W]) stuck() int32 {
 	reaches := make([]bool, len(w.worlds))
 	for changed := true; changed; {

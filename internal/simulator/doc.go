@@ -1,8 +1,8 @@
 // Package simulator implements the table, queue and blob services of one storage account in memory. It is a transport for the
 // Azure SDK.
 //
-// Do is the entry point: it finds the service by the request's host, fails the request if the Chaos says so, and authenticates
-// its sender. The packages below it do the rest:
+// Do is the entry point: it finds the service by the request's host, makes the request fail if the Chaos
+// decides so, and authenticates its sender. The packages below it do the rest:
 //
 //	tables, queues, blobs      the services, each with its state
 //	tables/screen              the stateless rules of the table service, for use in front of another table service
@@ -20,10 +20,11 @@
 // The simulator follows the documented rules of the services, with their status codes, error codes and messages, and its
 // responses have the form of recorded ones. Time is virtual and random choices follow a seed, so a run can be repeated.
 //
-// If sources contradict each other, responses recorded from an account take precedence over what the SDKs' tests expect, that
-// over other people's reports, and all three over the documentation. If no source covers a case, the simulator refuses it:
-// an integer beyond 32 bits must be annotated, an Edm.Int64 must be a string, a PUT's body must not name other keys than
-// its address. docs/explanation/azurite.md lists the source of each rule, and the guesses.
+// If sources contradict each other, the simulator follows, in this order: responses recorded from an account,
+// the expectations of the SDKs' tests, reports of other people, the documentation. If no source covers a
+// case, the simulator refuses it: an integer beyond 32 bits must be annotated, an Edm.Int64 must be a string,
+// a PUT's body must not name other keys than its address. docs/explanation/azurite.md lists the source of
+// each rule, and the guesses.
 //
 // The simulator stores nothing beyond the process. It has no secondary locations, and it does not support shared access
 // signatures of versions before 2018-11-09 or by user delegation.

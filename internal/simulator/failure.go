@@ -7,7 +7,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// failure is a failure of a request that is not the request's fault.
+// failure is a failure of the service or of the network, which the request itself has not caused.
 type failure struct {
 	fault   *protocol.Fault
 	applied bool // the request is carried out nevertheless

@@ -44,7 +44,7 @@ const DefaultTableDeletion = 40 * time.Second
 
 const (
 	defaultAccount = "contoso"
-	// defaultKey is a published key; it protects nothing.
+	// defaultKey is a published key, so it is not a secret.
 	defaultKey = "c2ltdWxhdGVkIHNpbXVsYXRlZCBzaW11bGF0ZWQgc2ltdWxhdGVkIHNpbXVsYXRlZCBzaW11bGF0ZWQga2V5IQ=="
 	hostSuffix = ".sim.test"
 )
@@ -195,7 +195,7 @@ func (s *Simulator) service(host string) (protocol.Service, service) {
 	return "", nil
 }
 
-// answer serves a request, or fails it if the Chaos says so.
+// answer serves a request, or makes it fail if the Chaos decides so.
 func (s *Simulator) answer(name protocol.Service, of service, c *protocol.Call) *protocol.Answer {
 	failure := s.failure(name == protocol.Table && strings.HasSuffix(c.Req.URL.Path, "/$batch"))
 	if failure != nil && !failure.applied {

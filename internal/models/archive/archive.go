@@ -1,6 +1,7 @@
-// Package archive is a model of how archive.Mover moves an entity X from a source S in a table to a blob D, while users change
-// both. No transaction contains a blob and a row, so the protocol differs from that of package mover: the record R is a
-// row beside S, and one transaction deletes S and R. For each delivery of the message, a worker does the following:
+// Package archive is a model of the protocol by which archive.Mover moves an entity X from a source S in a
+// table to a blob D, while users change both. No transaction contains a blob and a row, so the protocol
+// differs from that of package mover: the record R is a row beside S, and one transaction deletes S and R.
+// For each delivery of the message, a worker does the following:
 //
 //	read S                             gone, or another incarnation: gone
 //	put D, pending, if D does not exist  a pending blob names the move and has no content. Refused: recheck
@@ -27,7 +28,8 @@
 // The pending blob is needed because otherwise, if R exists and D does not, a worker could not know whether an earlier worker
 // crashed before it filled D, or a user has deleted D since.
 //
-// The walk is that of package mover. A user who updates a blob may keep or remove its metadata, and may delete a pending blob.
+// The walk covers the same interleavings as that of package mover. A user who updates a blob may keep or
+// remove its metadata, and may delete a pending blob.
 package archive
 
 // Case is the size of a model, and the rules that it drops.
@@ -63,19 +65,20 @@ const (
 	pending      // at D: the move's own blob without content
 )
 
-// record is R, or R as a worker has read it. It stores what R names as flags that say whether that is still current.
+// record is R, or R as a worker has read it. In place of ETags and ids it stores flags that say whether these
+// are still current.
 type record struct {
 	there bool
 	of    bool // the ETag of S in it is the current one
 	base  bool // the base in it is the current ETag of D
 	w     bool // the w in it is the one in D now
-	first bool // it was inserted; false if it replaced another one
+	first bool // true if R was inserted, false if it replaced another R
 }
 
 type worker struct {
 	at      byte
 	msg     byte
-	content byte // the updates in S as read
+	content byte // the updates that S had when it was read
 	sSame   bool // S has not changed since it was read
 	dSame   bool // D has not changed since it was read or written
 	rSame   bool // R has not changed since it was read into r
@@ -119,9 +122,9 @@ type world struct {
 	late                        request
 	sOps, dOps, lates, requeues byte
 
-	// What users were told.
-	updates, seen byte // all updates of X; the updates that were in what users deleted
-	sDel, dDel    bool // users deleted X; its copy
+	// The changes that users were told have succeeded.
+	updates, seen byte // all updates of X; the updates that were in the entities and blobs that users deleted
+	sDel, dDel    bool // users deleted X; users deleted its copy
 	dWrote        bool // users changed D
 	poison        bool
 }
@@ -172,10 +175,10 @@ func (w *world) replaceRecord(q worker) bool {
 	return true
 }
 
-// fill writes the content of D. A worker that has read the current R knows the new w from it.
+// fill writes the content of D. The w of the content is the w that the worker has read in R.
 func (c *Case) fill(w *world, q worker) bool {
 	switch {
-	case c.Drop.Pending && q.r.there && !q.r.base: // if D does not exist
+	case c.Drop.Pending && q.r.there && !q.r.base: // the condition that D does not exist
 		if w.d != none {
 			return false
 		}

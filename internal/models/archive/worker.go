@@ -16,7 +16,7 @@ const (
 	unmarkedCopy
 	unmarkedRecord
 	unmarkedSource
-	deletesPending // then the worker poisons
+	deletesPending // afterwards the worker poisons the message
 	userChanged
 	poisons
 	deletesRecordAfter
@@ -66,7 +66,8 @@ func (a act) does(what string, f func(*world, *worker)) {
 	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
 }
 
-// sends is does for a request that changes something. It also emits the state in which the request arrives late.
+// sends emits the states that does emits, for a request that changes something. It also emits the state in which the
+// request arrives late.
 func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	a.does(what, f)
 	if a.from.lates > 0 && a.from.late.what == noRequest {

@@ -14,21 +14,23 @@
 //  6. Return to the caller. A background holder has the same message and the same lease, and renews it.
 //  7. Background: read all members again. One has changed: forget which keys are fresh, and go round: reconcile the named keys with
 //     what was read, and read all members again.
-//  8. Background: delete the message. If a request was not answered, leave the message hidden until its time is over. If a key is
-//     another entity's, show the message to the workers.
+//  8. Background: delete the message. If a request was not answered, leave the message hidden until its time
+//     is over. If a key belongs to another entity, show the message to the workers.
 //
 // A change that is refused after 3 does not return before its message is handled: otherwise its reservations would refuse the keys to
 // the caller's next change.
 //
 // How it combines with the other rules:
 //
-//   - Unique. The removal of released keys belongs to 5, not to the background: otherwise the caller's next change, of another entity,
-//     for which it does not wait, is refused a key that the caller has released. Fresh keys are used in 5 only: a later round may find
-//     a key that somebody else has freed and taken, so it looks at the row. The deadline ends with 4; it does not limit the background.
-//   - Several members. The wait is for every member: a change waits if any of its members has a background holder. 7 reads all
-//     members again, also those with no key of their own in the message's union.
-//   - Lease. The background holder sends under the lease of 2, whose context must not be the caller's: that one ends when the call
-//     returns. When the lease is lost the holder stops and deletes nothing. The next change need not wait for it any longer.
+//   - Unique. The removal of released keys belongs to 5, not to the background: otherwise the caller's next
+//     change, which may be of another entity and does not wait, fails at a key that the caller has released.
+//     Only 5 relies on keys being fresh: in a later round, another process may have freed and taken the key,
+//     so the holder reads the row first. The deadline ends with 4; it does not limit the background.
+//   - Several members. The wait is for every member: a change waits if any of its members has a background
+//     holder. 7 reads all members again, also the members without a key in the message.
+//   - Lease. The background holder sends under the lease of 2, whose context must not be the caller's, since
+//     the caller's context ends when the call returns. When the lease is lost the holder stops and deletes
+//     nothing. The next change need not wait for it any longer.
 //   - A shutdown either waits for the background holders, or shows their messages to the workers.
 //
 // # Some keys at once, the rest by a worker, under one message
@@ -36,8 +38,9 @@
 // The steps 1 to 4 are the same. Then
 //
 //  5. Write the keys of the synchronous patterns, as above.
-//  6. Show the message to the workers with a marker: the ETag of which these keys were written. No marker if the entity does not
-//     exist, or if a request was not answered. Return. There is no closing read: the worker makes it.
+//  6. Show the message to the workers with a marker: the ETag of the entity from which these keys were
+//     written. There is no marker if the entity does not exist, or if a request was not answered. Return.
+//     There is no closing read: the worker makes it.
 //  7. Worker: read the entity. Its ETag is the marker's: write the rest of the keys. Otherwise write all keys of the message.
 //  8. Worker: read the entity again. It has changed: write all keys of the message, and repeat 8. Delete the message.
 //
@@ -52,13 +55,15 @@
 //	between 5 and 8  the copies are right, unless a concurrent writer came; the message, without or with a marker: a worker reads the
 //	                 entity again, and writes what differs
 //
-// The worker has the message when its visibility timeout is over; after a shutdown that shows it, at once.
+// The worker gets the message when its visibility timeout is over, or at once after a shutdown that shows the
+// message.
 //
 // # What every final state must meet
 //
-// Every copy is that of the entity as it is. No two entities have one unique key, in any state. While nobody but the caller's process
-// is at work, and no request is unanswered, the caller reads its own last write in every copy that the writer makes itself, and no
-// change of the caller is refused a key that an earlier one has released.
+// Every copy matches the current entity. In no state do two entities have the same unique key. While nobody
+// but the caller's process is at work, and no request is unanswered, the caller reads its own last write in
+// every copy that the writer makes itself, and no change of the caller fails at a key that an earlier change
+// has released.
 //
 // # Without a rule
 //

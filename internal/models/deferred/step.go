@@ -40,8 +40,8 @@ func (a *act) does(f func(*world, *actor)) {
 	a.emit(to, who[a.i], whats[at])
 }
 
-// sends is does for a write. It also emits the state in which the request gets no answer: a writer gives up before its commit,
-// a holder sends it again, and leaves the message in the end.
+// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer: a
+// writer gives up before its commit, a holder sends it again, and does not delete the message at the end.
 func (a *act) sends(q request, f func(w *world, p *actor, ok bool)) {
 	q.change = a.from.actors[a.i].change
 	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
@@ -280,7 +280,7 @@ func (a *act) plans(w *world, p *actor) {
 	}
 }
 
-// prepared goes to the next member that takes a key, or to the transaction.
+// prepared makes the next member that takes a key the current one, or goes to the transaction.
 func (a *act) prepared(p *actor) {
 	ch := a.change(p.change)
 	for ; p.n < 2; p.n++ {
@@ -393,7 +393,7 @@ func (a *act) holder(p *actor) {
 		a.does(func(w *world, p *actor) {
 			m := &w.messages[p.change]
 			switch {
-			case p.lostOnce && a.i > caller && a.i < rival: // the lease is lost: the message is another holder's
+			case p.lostOnce && a.i > caller && a.i < rival: // the lease is lost: another holder has the message
 			case p.taken || p.unsure && a.keeps(Unsure):
 				m.state = 2
 			default:
@@ -425,8 +425,9 @@ func (a *act) readsMember(w *world, p *actor, e int8) {
 	a.key(w, p, 0)
 }
 
-// decide returns the row that the holder's message asks for under a key, and whether there is anything to write. plain says that
-// it deletes a filled copy: under its ETag, after it has read the owner again.
+// decide returns the row that the holder's message asks for under a key, and whether there is anything to
+// write. plain says that the holder deletes a filled copy, which it does under the copy's ETag after it has
+// read the owner again.
 func (a *act) decide(p *actor) (to row, does, plain bool) {
 	k, r, has := p.n, p.there, int8(nobody)
 	for e := range p.seen {

@@ -18,7 +18,7 @@ const (
 	Unsure
 	// Release: the writer removes released unique keys before it returns, not in the background.
 	Release
-	// Present: an absent entity is never a marker.
+	// Present: there is no marker for an absent entity.
 	Present
 	// Whole: a worker that finds another ETag than the marker writes all keys, also those that the writer had written.
 	Whole
@@ -35,7 +35,7 @@ const (
 	rival   = 4
 	worker  = 5
 	actors  = 6
-	changes = 3 // of the caller; the rival's change is the next
+	changes = 3 // number of changes of the caller; the rival's change has the next number
 )
 
 // entity is an entity's ETag and its unique key; without a key it does not exist.
@@ -55,10 +55,10 @@ type change struct {
 }
 
 type message struct {
-	state         int8 // 0 none, 1 held, 2 visible
+	state         int8 // 0: does not exist, 1: held, 2: visible
 	members, keys uint8
 	marked        bool
-	marker        entity // the unique keys were written of this version
+	marker        entity // the version from which the unique keys were written
 }
 
 type actor struct {
@@ -69,8 +69,8 @@ type actor struct {
 	n                  int8
 	there              row
 	same               bool
-	rest               bool // only the plain copies
-	late               bool // only the removals are left
+	rest               bool // only the plain copies remain to be written
+	late               bool // only the removals remain
 	taken, unsure      bool
 	reserved, lostOnce bool
 }
@@ -99,14 +99,14 @@ const (
 type world struct {
 	entities [2]entity
 	rows     [2]row
-	plain    [2]int8 // the version of x in its plain copy under a key, 0 for none; with the marker only
+	plain    [2]int8 // by key: the version of x in its plain copy, 0 for none; used only with the marker
 	messages [changes + 1]message
 	actors   [actors]actor
 	own      [2]int8 // the version that the caller has written last, 0 if its change failed
 	late     request
 	crashes  int8
 	lates    int8
-	failed   bool // a change of the caller was refused a key, though nobody else was at work
+	failed   bool // a change of the caller failed at a key, although no other process was at work
 }
 
 // World is an initial state and the parameters of a model.
@@ -160,8 +160,9 @@ func quiet(w world) bool {
 	return w.late.kind == noRequest
 }
 
-// wrong returns what is wrong with a state: two owners of a unique key; in a final state a copy that is not right; while only
-// the caller's process is at work, a copy that the caller's last change has not left right, or a change of its own that was refused.
+// wrong returns the violation in a state: two owners of a unique key, or, in a final state, a wrong copy.
+// While only the caller's process is at work, a copy that does not match the caller's last change is also a
+// violation, and so is a change of the caller that was refused.
 func (c *World) wrong(w world) string {
 	if k := w.entities[x].key; k != noKey && k == w.entities[y].key {
 		return "two entities have one unique key"
@@ -185,7 +186,7 @@ func (c *World) wrong(w world) string {
 	return ""
 }
 
-// alone reports whether only the caller's process is at work, and nobody else has work left.
+// alone reports whether only the caller's process is at work, and no other process has work left.
 func (c *World) alone(w *world) bool {
 	for i := range w.messages {
 		if w.messages[i].state == 2 {
@@ -195,7 +196,7 @@ func (c *World) alone(w *world) bool {
 	return w.late.kind == noRequest && w.actors[rival].at <= reads && w.actors[worker].at <= idle && w.crashes == c.crashes && w.lates == c.lates
 }
 
-// differs returns which row is not right.
+// differs returns the row that is wrong, or "".
 func (c *World) differs(w *world, all bool) string {
 	for k := range w.rows {
 		want, plain := free, int8(0)

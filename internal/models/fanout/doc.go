@@ -6,12 +6,14 @@
 //
 //  1. Read the source. Put a message, hidden: the holders that it named and those that it will name; the latter are marked as new.
 //  2. Commit the source under its ETag.
-//  3. Read the source: what the fan-out writes.
+//  3. Read the source, whose content the next steps write to the holders.
 //  4. Read the named holders of a partition.
-//  5. If a holder that the source names has the copy of another source: read that source, then this one, each once for all holders
-//     that were read. The holder is taken over if the other source no longer names it, or was written earlier.
-//  6. Write the holders that differ, and the new ones also if they do not, in one transaction under the ETag of each. Refused: write
-//     it again without the holder that has changed, then do 4 to 6 for that one alone, until it is written.
+//  5. If a holder that the source names has the copy of another source: read that source, then the own
+//     source, each once for all holders that were read. The own source takes the holder over if the other
+//     source no longer names it, or was written earlier.
+//  6. Write the holders that differ, and all new holders, in one transaction under the ETag of each. Refused:
+//     write the transaction again without the holder that has changed, then do 4 to 6 for that holder alone,
+//     until it is written.
 //  7. Read the source again. If it has changed, go round from 4.
 //  8. Delete the message.
 //
@@ -20,8 +22,8 @@
 //
 // # What a crash leaves
 //
-// Before 2 a message for nothing; after 2 holders with a stale copy, which a worker writes; after 6 nothing that is wrong, but the
-// message.
+// A crash before 2 leaves a message without work. A crash after 2 leaves holders with a stale copy, which a
+// worker writes. A crash after 6 leaves only the message.
 //
 // # Without a rule
 //

@@ -42,8 +42,8 @@ func (a *act) does(f func(*world, *actor)) {
 	a.emit(to, who[a.i], whats[at])
 }
 
-// sends is does for a write. It also emits the state in which the request gets no answer, and the actor gives up. Without Unsure it takes
-// the write for done.
+// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer and the
+// actor gives up. If the rule Unsure is dropped, the actor assumes that the write was applied.
 func (a *act) sends(q request, f func(w *world, p *actor, refused int8)) {
 	q.change = a.from.actors[a.i].change
 	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
@@ -183,7 +183,7 @@ func (a *act) writer(p *actor) {
 	}
 }
 
-// begin has the actor read holders and then write them.
+// begin makes the actor read holders and then write them.
 func (p *actor) begin(group uint8) {
 	p.group, p.write, p.n, p.at, p.same, p.rows = group, 0, 0, looks, 0, [2]holder{}
 	for group&(1<<p.n) == 0 {
@@ -191,7 +191,7 @@ func (p *actor) begin(group uint8) {
 	}
 }
 
-// next has the actor go on with a holder that is to be written alone, or with the closing read.
+// next makes the actor continue with a holder that must be written alone, or with the closing read.
 func (p *actor) next() {
 	p.group, p.write, p.same, p.rows = 0, 0, 0, [2]holder{}
 	switch {
@@ -207,7 +207,7 @@ func (p *actor) next() {
 	}
 }
 
-// other is the source that is not the actor's.
+// other returns the source that the actor does not write.
 func (a *act) other(p *actor) int8 { return 1 - a.changes[p.change].source }
 
 // fanOut makes the next request of a process that handles a message.
@@ -292,7 +292,7 @@ func (a *act) forget(p *actor) {
 	}
 }
 
-// gives returns what the actor makes of a holder.
+// gives returns the holder as the actor will write it.
 func (a *act) gives(p *actor, h int) holder {
 	is, mine := p.rows[h], a.changes[p.change].source
 	switch {
@@ -304,7 +304,8 @@ func (a *act) gives(p *actor, h int) holder {
 	return is
 }
 
-// decided begins the next request after the holders of a group were read, or a source: another read of a source, or the write.
+// decided begins the next request after the holders of a group, or a source, were read: a read of another
+// source, or the write.
 func (a *act) decided(p *actor) {
 	mine, other := a.changes[p.change].source, a.other(p)
 	p.write = 0

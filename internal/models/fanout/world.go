@@ -14,11 +14,13 @@ const (
 	Alone
 	// Again: the source is read again after the holders were written.
 	Again
-	// New: a holder that the source begins to name is written also if it is correct.
+	// New: a holder that the source begins to name is written even if it is correct.
 	New
-	// Takes: a holder is taken over from another source only if that one does not name it, or was written earlier.
+	// Takes: a holder is taken over from another source only if the other source does not name it, or was
+	// written earlier.
 	Takes
-	// After: the sources are read after the holders. Dropped: those of an earlier round count.
+	// After: the sources are read after the holders. If dropped, the holder uses the sources as it read them
+	// in an earlier round.
 	After
 	// Lease: no request arrives after another process has got the message for which it was sent.
 	Lease
@@ -47,12 +49,12 @@ type holder struct{ of, version, own int8 }
 type change struct {
 	source  int8
 	names   uint8
-	version int8 // of what is copied, 0 for one that it never was
+	version int8 // version of the copied content; 0 for a version that never existed
 	pending bool // it was committed before, and its message is on the queue
 }
 
 type message struct {
-	state      int8 // 0 none, 1 held, 2 visible
+	state      int8 // 0: does not exist, 1: held, 2: visible
 	names, new uint8
 }
 
@@ -62,9 +64,9 @@ type actor struct {
 	names, new uint8 // of the message
 	seen       source
 	n          int8
-	group      uint8 // the holders that are read and written now
-	write      uint8 // those of the group that are still to be written
-	alone      uint8 // those that are to be read and written alone
+	group      uint8 // the holders that are being read and written
+	write      uint8 // the holders of the group that remain to be written
+	alone      uint8 // the holders that must be read and written alone
 	rows       [2]holder
 	same       uint8 // the rows that have not changed since they were read
 	known      uint8 // the sources that were read after the holders
@@ -100,7 +102,7 @@ type World struct {
 	models.Case
 	names    [2]uint8
 	changes  []change
-	spends   int8 // the holder that its own writer changes, -1 for none
+	spends   int8 // the holder that the holders' own writer changes, -1 for none
 	crashes  int8
 	lates    int8
 	thorough bool
@@ -155,8 +157,9 @@ func quiet(w world) bool {
 	return !w.waits
 }
 
-// wrong returns what is wrong with a state: a lost change of a holder's own writer, or in a final state a holder that has not the copy of
-// the source that names it, of the last one if both do.
+// wrong returns the violation in a state: a lost change of a holder's own writer, or, in a final state, a
+// holder without the copy of the source that names it. If both sources name the holder, the one that was
+// written last counts.
 func wrong(w world) string {
 	for h, is := range w.holders {
 		if is.own != w.own[h] {

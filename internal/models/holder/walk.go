@@ -12,7 +12,7 @@ var names = []string{"Intent", "Named", "SourceAgain", "IndexFirst", "RoundAgain
 // maxStates limits a walk; the largest world has some 230,000 states.
 const maxStates = 1_000_000
 
-// Cases returns the worlds, to walk through.
+// Cases returns the worlds as cases to walk through.
 func Cases() (all []models.Case) {
 	for _, c := range Worlds() {
 		all = append(all, models.Case{Name: c.Name, Shows: c.Shows, Walk: c.Walk})

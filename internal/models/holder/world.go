@@ -30,7 +30,7 @@ const (
 
 // Special contents of a source. All others are positive.
 const (
-	none   = 0  // the source does not exist; of a holder: it has no copy
+	none   = 0  // the source does not exist; for a holder: it has no copy
 	silent = -1 // the source exists and names no holder
 )
 
@@ -129,7 +129,8 @@ func (c *World) first() world {
 	return w
 }
 
-// asks returns row r as a source requires it: with the copy, without it, or unchanged if r belongs to another source.
+// asks returns the row that a source requires, given the present row r: with the copy, without it, or
+// unchanged if r belongs to another source.
 func (c *World) asks(of int8, s source, r row) row {
 	switch {
 	case c.naming && s.content > none:

@@ -15,12 +15,14 @@
 //  6. Read all members again. If one has changed, go round from 3.
 //  7. Delete the message, unless a request was not answered.
 //
-// After an unknown outcome of 2 the writer sends nothing more, and leaves the message until its time is over. A worker does 3 to 7.
+// After an unknown outcome of 2 the writer sends nothing more, and the message stays hidden until its
+// visibility timeout is over. A worker does 3 to 7.
 //
 // # What a crash leaves
 //
-// Before 2 a message for nothing; after 2 members that are not in their lists, or still in former ones, which a worker writes; between 4
-// and 5 members that are in both.
+// A crash before 2 leaves a message without work. A crash after 2 leaves members that are not in their lists,
+// or still in former lists; a worker writes the lists. A crash between 4 and 5 leaves members that are in
+// both lists.
 //
 // # Without a rule
 //
@@ -36,6 +38,6 @@
 //
 // # Not modelled
 //
-// Several lists in one transaction: each row has its own condition, so that is one larger list; rows that have no room for one
-// member; lists in blobs.
+// Several lists in one transaction: each row has its own condition, so several lists are the same as one
+// larger list; rows that have no room for one member; lists in blobs.
 package lists

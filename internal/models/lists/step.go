@@ -37,8 +37,9 @@ func (a *act) does(f func(*world, *actor)) {
 	a.emit(to, who[a.i], whats[at])
 }
 
-// sends is does for a write. It also emits the state in which the request gets no answer: before the transaction the writer gives up, and
-// a holder reads the list again, and leaves the message in the end.
+// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer: before
+// the transaction the writer gives up, and a holder reads the list again, and does not delete the message at
+// the end.
 func (a *act) sends(q request, f func(w *world, p *actor, ok bool)) {
 	q.change = a.from.actors[a.i].change
 	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
@@ -72,7 +73,7 @@ func (w *world) ends(i int) {
 	}
 }
 
-// service applies a request, and reports whether its conditions were met: those of all its rows.
+// service applies a request, and reports whether the conditions of all its rows were met.
 func (w *world) service(c *World, q *request) bool {
 	if q.commits {
 		ch := &c.changes[q.change]
@@ -257,10 +258,11 @@ func (a *act) readsMember(w *world, p *actor, e int8) {
 	a.next(p)
 }
 
-// look has the actor read its list.
+// look makes the actor read its list.
 func (p *actor) look() { p.at, p.n, p.rows, p.same = looks, 0, list{}, 0 }
 
-// next has the actor go on with the next list: first those that members enter, then those that they leave.
+// next makes the actor continue with the next list: first the lists that members enter, then the lists that
+// they leave.
 func (a *act) next(p *actor) {
 	p.alone = false
 	for p.list++; p.list < 2; p.list++ {
@@ -292,10 +294,10 @@ func (p *actor) split(l int8) (in, out uint8) {
 	return in, out
 }
 
-// edited returns the rows of the actor's list as they shall be, and those that differ.
+// edited returns the rows that the actor's list must have, and which of them differ from the present rows.
 func (a *act) edited(p *actor) (to list, write uint8) {
 	in, out := p.split(p.list)
-	if !p.leaving { // a member that enters another list leaves this one later
+	if !p.leaving { // do not remove members that enter another list: they leave this list later
 		for e := range p.seen {
 			if p.seen[e].list >= 0 {
 				out &^= 1 << e
@@ -324,7 +326,8 @@ func (a *act) edited(p *actor) (to list, write uint8) {
 	return to, write
 }
 
-// enter adds a member to the first row with room, unless a row has it. It leaves a second row that has it.
+// enter adds a member to the first row with room, unless a row has it. If the first row already has the
+// member, enter removes the member from the second row.
 func (l *list) enter(bit row) {
 	switch {
 	case l[0]&bit != 0:

@@ -10,7 +10,7 @@ import (
 const (
 	// ETags: a row is replaced or deleted under its ETag.
 	ETags models.Rules = 1 << iota
-	// Fresh: a row is inserted only where none is.
+	// Fresh: a row is inserted only if no row has its key.
 	Fresh
 	// OneByOne: a list whose transaction is refused is written row by row.
 	OneByOne
@@ -18,7 +18,7 @@ const (
 	Everywhere
 	// Enter: members enter their lists before they leave others.
 	Enter
-	// All: the closing read reads every member. Dropped: the first only.
+	// All: the closing read reads every member. If dropped, it reads only the first member.
 	All
 	// Again: the lists are written again if a member has changed.
 	Again
@@ -35,13 +35,13 @@ const (
 	none    = -1 // no list
 	keep    = -2
 	worker  = 3 // actors: three writers, a worker
-	room    = 2 // members of a row
+	room    = 2 // number of members that a row can hold
 )
 
 // entity is an entity's ETag and its list.
 type entity struct{ version, list int8 }
 
-// row is a row of a list: the members in it. A row without members is not there.
+// row is a row of a list: the members in it. A row without members does not exist.
 type row uint8
 
 // list has two rows.
@@ -55,7 +55,7 @@ type change struct {
 }
 
 type message struct {
-	state          int8 // 0 none, 1 held, 2 visible
+	state          int8 // 0: does not exist, 1: held, 2: visible
 	members, lists uint8
 }
 
@@ -69,7 +69,7 @@ type actor struct {
 	list           int8
 	rows           list
 	same           uint8 // the rows that have not changed since they were read
-	alone          bool  // the list was refused
+	alone          bool  // the service has refused the transaction with all rows of the list
 	unsure         bool
 }
 
@@ -81,7 +81,7 @@ type request struct {
 	write    uint8
 	same     uint8
 	to       list
-	inserts  uint8 // rows that must not be there
+	inserts  uint8 // rows that must not exist
 	versions [3]int8
 }
 
@@ -103,7 +103,7 @@ type World struct {
 	changes  []change
 	crashes  int8
 	lates    int8
-	findable uint8 // the members that are always in a list
+	findable uint8 // the members that must be in some list in every state
 	thorough bool
 	drop     models.Rules
 }
@@ -140,8 +140,8 @@ func quiet(w world) bool {
 	return !w.waits
 }
 
-// wrong returns what is wrong with a state: a member that no list has for a moment, or in a final state a list that has not exactly its
-// members.
+// wrong returns the violation in a state: a member that is in no list, or, in a final state, a list that does
+// not have exactly its members.
 func (c *World) wrong(w world) string {
 	if all := w.lists[0].members() | w.lists[1].members(); c.findable&^all != 0 {
 		return fmt.Sprintf("no list has the members %b", c.findable&^all)

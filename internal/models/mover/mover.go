@@ -1,5 +1,6 @@
-// Package mover is a model of how archive.Mover moves an entity X from a source S to a copy D in another partition, table or
-// account, while users write at both ends. A worker, per delivery of the message:
+// Package mover is a model of the protocol by which archive.Mover moves an entity X from a source S to a copy
+// D in another partition, table or account, while users write at both ends. A worker, per delivery of the
+// message:
 //
 //	read S                       gone, or another incarnation: gone
 //	copy: {insert D, insert M}   one transaction. The mark M is named after the move and keeps the ETag of S that the copy was
@@ -21,9 +22,11 @@
 // To poison is to put the entry on the poison queue, then delete M under its ETag, and then the message. So a message
 // that is requeued after a user has decided starts over.
 //
-// The walk covers all interleavings of two messages about X, two workers, messages that reappear at any moment (any number of
-// crashes and slow holders), a request that arrives late, a poisoned message that is put back, and users who change both ends.
-// Contents are sets of updates, so that a lost update shows. ETags are flags "nothing was written since I read it".
+// The walk covers all interleavings of two messages about X, two workers, messages that reappear at any
+// moment (any number of crashes and slow holders), a request that arrives late, a poisoned message that is
+// put back, and users who change both ends. The content of an entity is the set of updates that it has, so
+// that the model finds a lost update. An ETag is a flag that says whether the row is unchanged since it was
+// read.
 package mover
 
 // Case is the size of a model, and the rules that it drops.
@@ -58,8 +61,8 @@ const (
 	other      // at S: another incarnation; at D: another entity
 )
 
-// worker is a worker that handles a message. It stores what it has read as flags that say whether that is still
-// current.
+// worker is a worker that handles a message. It stores its reads as flags that say whether the rows are still
+// unchanged.
 type worker struct {
 	at       byte
 	msg      byte
@@ -73,7 +76,7 @@ type worker struct {
 	foreign  bool // D as read is another entity
 	hasMark  bool
 	readOnce bool // S was read before M, because the rule MarkBeforeSource is dropped
-	gone     bool // step gone, not recheck, decides
+	gone     bool // the worker is in step gone, not in recheck
 }
 
 // request is a request under way whose sender has given up.
@@ -111,9 +114,9 @@ type world struct {
 	late                        request
 	sOps, dOps, lates, requeues byte
 
-	// What users were told.
-	updates, seen  byte // all updates of X; those in what users deleted
-	sDel, dDel     bool // users deleted X; its copy
+	// The changes that users were told have succeeded.
+	updates, seen  byte // all updates of X; the updates in the entities that users deleted
+	sDel, dDel     bool // users deleted X; users deleted its copy
 	sWrote, dWrote bool // users wrote at S; at D
 	dOther         bool // users inserted another entity at D
 	poison         bool
@@ -204,7 +207,7 @@ func (w *world) dropMark(mSame bool) bool {
 	return true
 }
 
-// dropTrace needs no condition: T has the name of the move, and a move is committed once.
+// dropTrace deletes T. It needs no condition: T has the name of the move, and a move is committed only once.
 func (w *world) dropTrace() { w.t, w.tW = false, false }
 
 func (w *world) withdraw(dSame, mSame bool) bool {

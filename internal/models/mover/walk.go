@@ -32,7 +32,7 @@ func (c Case) forbids(from, to world) string {
 	return ""
 }
 
-// wrong checks every state; a final one must also keep what users were promised.
+// wrong checks every state; a final state must also keep the changes that users were told have succeeded.
 func (c Case) wrong(w world) string {
 	places := 0
 	var kept byte

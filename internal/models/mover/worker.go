@@ -5,7 +5,7 @@ const (
 	idle byte = iota
 	readsSource
 	copies
-	marks // only if the rule is dropped
+	marks // used only if the rule MarkInTransaction is dropped
 	commits
 	dropsMark
 	dropsTrace
@@ -64,7 +64,8 @@ func (a act) does(what string, f func(*world, *worker)) {
 	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
 }
 
-// sends is does for a request that changes something. It also emits the state in which the request arrives late.
+// sends emits the states that does emits, for a request that changes something. It also emits the state in which the
+// request arrives late.
 func (a act) sends(kind byte, what string, f func(*world, *worker)) {
 	a.does(what, f)
 	if a.from.lates > 0 && a.from.late.what == noRequest {
@@ -143,7 +144,7 @@ func (a act) moves(p worker) {
 	}
 }
 
-// copied is a worker's state after it has written the copy.
+// copied sets the worker's state after it has written the copy.
 func (q *worker) copied(c *Case) {
 	q.content, q.dSame, q.at = 0, false, commits
 	q.hasMark, q.mSame = true, true

@@ -1,5 +1,6 @@
-// Package outbox is a model of eventual.OnCommit: a handler that is called after each committed change of an entity. The handler writes
-// what it gets to a destination, such as a search index. The model does no I/O.
+// Package outbox is a model of eventual.OnCommit: a handler that is called after each committed change of an
+// entity. The handler writes the entity that it gets to a destination, such as a search index. The model does
+// no I/O.
 //
 // # The protocol
 //
@@ -13,7 +14,8 @@
 //	         2. read the entity. It has the message's write ID: the change was not committed; go to 5
 //	         4. to 6. as the writer, with the entity as read
 //
-// In order by entity, each call is made under a lock that belongs to the message's change, and not to a process:
+// With OutboxOptions.Ordered, each call is made under a lock. The lock belongs to the change that the message
+// names, not to a process:
 //
 //	4a. insert the lock. Another change has it: leave the message to a later delivery
 //	4b. read the entity again
@@ -29,10 +31,10 @@
 //
 // # What holds
 //
-// In each final state, the handler was called for each committed change, with the entity as of that change or later. The destination
-// holds the entity as it is. The handler is called for a change that was not committed only by a worker, and only if another change has
-// been committed since the writer read the entity, or if the entity does not exist. In order by entity, the destination never goes back
-// to an earlier version.
+// In each final state, the handler was called for each committed change, with the entity as of that change or
+// later, and the destination holds the current entity. Only a worker calls the handler for a change that was
+// not committed, and only if another change has been committed since the writer read the entity, or if the
+// entity does not exist. With OutboxOptions.Ordered, the destination never goes back to an earlier version.
 //
 // # Without a rule
 //
@@ -68,7 +70,7 @@ const (
 	Unsure
 	// Again: the entity is read again after the call.
 	Again
-	// Lease: nobody gets a message while a request for it is on its way.
+	// Lease: no process gets a message while a request for it is on its way.
 	Lease
 	// Turn: a holder calls the handler under the entity's lock.
 	Turn
@@ -80,7 +82,7 @@ const (
 
 var names = []string{"Put", "Refused", "Was", "Absent", "Unsure", "Again", "Lease", "Turn", "Mine", "Fresh"}
 
-// World is a small world: two writers change one entity, and a worker handles what they leave.
+// World is a small world: two writers change one entity, and a worker handles the messages that they leave.
 type World struct {
 	models.Case
 	absent   bool    // the entity does not exist at first
@@ -94,8 +96,8 @@ type World struct {
 
 func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
-// entity is an entity's version, which the service does not show, and its write ID: the writer's number, 0 for the first; none if it
-// does not exist.
+// entity is an entity's version, which the service does not show, and its write ID: the writer's number, 0
+// for the first; none if the entity does not exist.
 type entity struct{ version, write int8 }
 
 const none = int8(-1)
@@ -133,11 +135,11 @@ type actor struct {
 }
 
 type message struct {
-	state int8 // 0 none, 1 held, 2 visible
+	state int8 // 0: does not exist, 1: held, 2: visible
 	was   int8 // the write ID before the change, none if unknown
 }
 
-// request is one that got no answer: a commit of a writer, or a call of the handler.
+// request is a request that got no answer: a commit of a writer, or a call of the handler.
 type request struct {
 	of     int8 // change, none for no request
 	commit bool
@@ -146,10 +148,10 @@ type request struct {
 
 type world struct {
 	entity         entity
-	committed      [2]int8 // the version, 0 for a change that is not
-	called         [2]bool // after the commit
-	there          int8    // what the destination holds: a version
-	content        int8    // the same, 0 if the entity does not exist
+	committed      [2]int8 // by change: the version that it committed, 0 if it was not committed
+	called         [2]bool // by change: the handler was called after the commit
+	there          int8    // the version of the entity that the destination holds
+	content        int8    // the version that a call wrote last; 0 if the entity did not exist
 	lock           int8    // the change that has the lock, none for nobody
 	messages       [2]message
 	actors         [3]actor
@@ -199,7 +201,7 @@ func wrong(w world) string {
 	return ""
 }
 
-// contentOf is what a call with an entity writes to the destination.
+// contentOf returns the content that a call with an entity writes to the destination.
 func contentOf(e entity) int8 {
 	if e.write == none {
 		return 0
@@ -261,7 +263,7 @@ func (w *world) ends(i int, state int8) {
 	}
 }
 
-// steps emits what an actor can do.
+// steps emits the possible next steps of an actor.
 func (c *World) steps(w world, i int, emit func(to world, who, what string)) {
 	p := w.actors[i]
 	does := func(what string, f func(*world, *actor)) {
@@ -303,7 +305,7 @@ func (c *World) steps(w world, i int, emit func(to world, who, what string)) {
 
 // acquires inserts the lock, unless the message's change has it already.
 func (c *World) acquires(x *world, q *actor, i int) {
-	dead := func(change int8) bool { // no process holds the message of the change
+	dead := func(change int8) bool { // reports whether no process holds the message of the change
 		return x.messages[change].state != 1
 	}
 	if x.lock != none && x.lock != q.change && (c.keeps(Mine) || !dead(x.lock)) {
@@ -327,7 +329,7 @@ func (c *World) does(x *world, q *actor, i int) {
 		}
 	case puts:
 		if x.messages[q.change] = (message{1, q.seen.write}); x.messages[q.change].was == none && c.keeps(Absent) {
-			x.messages[q.change].was = -2 // equal to no write ID
+			x.messages[q.change].was = -2 // a value that no write ID equals
 		}
 		if q.at = commits; !c.keeps(Put) {
 			q.at = call
@@ -369,7 +371,7 @@ func (c *World) does(x *world, q *actor, i int) {
 	}
 }
 
-// calling calls the handler, and notes a call that must not be.
+// calling calls the handler, and records a call that the protocol forbids.
 func (c *World) calling(x *world, q *actor, i int) {
 	if x.committed[q.change] == 0 && x.wrong == "" {
 		switch others := x.committed[1-q.change] != 0; {

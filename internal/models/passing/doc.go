@@ -1,6 +1,6 @@
-// Package passing is a model of how a unique key outside of the partition passes from one member of a change set, X, to another, Y. It
-// does no I/O. A test explores every order of requests, crashes, late requests and lost messages in small worlds, and drops each rule
-// of the protocol in turn.
+// Package passing is a model of the protocol by which a unique key outside of the partition passes from one
+// member of a change set, X, to another member, Y. It does no I/O. A test explores every order of requests,
+// crashes, late requests and lost messages in small worlds, and drops each rule of the protocol in turn.
 //
 // # What is stored
 //
@@ -35,12 +35,13 @@
 //     This is no failure, and the message need not remain for it
 //     - a member has it, and the row is otherwise another's: the message remains (ErrDuplicate)
 //     - no member has it, a member owns the row, marked or reserved by c: delete copy and claim
-//     - no member has it, a member owns the row with a plain claim: read that member again; if it still lacks the key, delete the copy
-//     under the ETag of before that read
+//     - no member has it, a member owns the row with a plain claim: read that member again; if it still lacks
+//     the key, delete the copy under the ETag of before that read
 //  8. Read all members again; if one has changed, go to 7. Delete the message, unless a key was another's.
 //
-// A message of another change, even one that names X and the key, never writes a marked copy: also not when X was written since.
-// A holder that finds the plain claim missing must read the copy before it restores the claim (claimOwn), and leave it if it is marked.
+// A message of another change never writes a marked copy, even if it names X and the key, and even if X was
+// written since. A holder that finds the plain claim missing must read the copy before it restores the claim
+// (claimOwn), and leave it if it is marked.
 //
 // # What a crash leaves
 //
@@ -54,7 +55,8 @@
 //
 // # Requests
 //
-// One for each marked key, in place of the two of a reservation and its fill and the three of a removal; one transfer each.
+// Each marked key needs 1 request for the mark and 1 for the transfer. A reservation and its fill would need
+// 2, and the removal of the key from X 3.
 //
 // # Without a rule
 //

@@ -44,7 +44,7 @@ func (a *act) does(f func(*world, *actor)) {
 	a.emit(to, who[a.i], whats[at])
 }
 
-// sends is does for a write. It also emits the state in which the request arrives late.
+// sends emits the states that does emits, for a write. It also emits the state in which the request arrives late.
 func (a *act) sends(q request, f func(w *world, p *actor, ok bool)) {
 	q.slot = a.from.actors[a.i].slot
 	a.does(func(w *world, p *actor) {
@@ -154,7 +154,7 @@ func (c *World) next(w world, emit func(to world, who, what string)) {
 	}
 	for m := range w.messages {
 		underWay := w.late.kind != noRequest && int(w.late.slot) == m
-		if w.messages[m].state == 2 && w.poisons > 0 && !underWay && w.rows[keyA].passes == w.messages[m].change { // other losses are for Verify to find
+		if w.messages[m].state == 2 && w.poisons > 0 && !underWay && w.rows[keyA].passes == w.messages[m].change { // for other lost messages, Verify must find the difference
 			to := w
 			to.poisons--
 			to.messages[m] = message{}
@@ -230,7 +230,7 @@ func (a *act) gets() {
 func (a *act) writer(p *actor) {
 	ch := &a.changes[p.change]
 	switch p.at {
-	case reads: // one request reads all members: which of them it reads first does not matter, since the transaction is under all ETags
+	case reads: // read all members in one step: their order does not matter, since the transaction checks all ETags
 		a.does(func(w *world, p *actor) {
 			p.seen, p.members, p.at = w.entities, ch.members, puts
 			for e := range p.seen {
@@ -275,7 +275,8 @@ func (a *act) writer(p *actor) {
 	}
 }
 
-// plan finds the keys that the change names, those that pass between its members, and those that it takes besides.
+// plan determines the keys that the change names, the keys that pass between its members, and the other keys
+// that it takes.
 func (a *act) plan(p *actor) {
 	ch := &a.changes[p.change]
 	var before, after uint8
@@ -416,8 +417,9 @@ func (a *act) readsMember(w *world, p *actor, e int8) {
 	p.key(0)
 }
 
-// decide returns the row that the holder's message asks for under a key, and whether there is anything to write. plain says that
-// it deletes a copy with a plain claim: under its ETag, after it has read the owner again.
+// decide returns the row that the holder's message asks for under a key, and whether there is anything to
+// write. plain says that the holder deletes a copy with a plain claim, which it does under the copy's ETag
+// after it has read the owner again.
 func (a *act) decide(p *actor) (to row, does, plain bool) {
 	k, r, has := p.n, p.there, int8(nobody)
 	for e := range p.seen {
@@ -425,7 +427,7 @@ func (a *act) decide(p *actor) (to row, does, plain bool) {
 			has = int8(e)
 		}
 	}
-	passes := r.passes != nobody && r.passes != p.change // under another change
+	passes := r.passes != nobody && r.passes != p.change // marked by another change
 	mine := (r.reserved == nobody || r.reserved == p.change) && (!passes || !a.keeps(OnlyOwn))
 	inside := r.owner != nobody && p.members&(1<<r.owner) != 0 && r.owner != has
 	copied := free

@@ -4,13 +4,14 @@ import "github.com/tablepatterns/tablepatterns/internal/models"
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Mark: the set marks a passing key before its transaction. Dropped: it takes the key over from the old owner's plain claim.
+	// Mark: the set marks a passing key before its transaction. If dropped, the set takes the key over from
+	// the old owner's plain claim.
 	Mark models.Rules = 1 << iota
 	// OnlyOwn: only a message of the set's change writes a marked copy.
 	OnlyOwn
-	// Transfer: a marked key moves in one transaction. Dropped: it is released, then taken.
+	// Transfer: a marked key moves in one transaction. If dropped, it is released and then taken.
 	Transfer
-	// GiveBack: a set that was refused after a mark handles its message. Dropped: it deletes the message.
+	// GiveBack: a set that was refused after a mark handles its message. If dropped, it deletes the message.
 	GiveBack
 	// Again: a holder reads the members again before it deletes the message.
 	Again
@@ -32,7 +33,7 @@ const (
 	keyA    = 0
 	keyB    = 1
 	noKey   = -1
-	keep    = -2 // of a change: the key stays
+	keep    = -2 // in a change: the member keeps its key
 	nobody  = -1
 )
 
@@ -41,13 +42,13 @@ type entity struct{ version, key int8 }
 
 // row is the copy under a key, with its claim: both are written in one transaction.
 type row struct {
-	owner, version   int8 // owner: nobody for no row
+	owner, version   int8 // owner is nobody if the row does not exist
 	reserved, passes int8 // the change that the claim names, nobody for a plain claim
 }
 
 var free = row{owner: nobody, reserved: nobody, passes: nobody}
 
-// change is what a writer wants. A message of the change has its number.
+// change is a change that a writer makes. A message of the change has its number.
 type change struct {
 	members uint8
 	to      [3]int8
@@ -59,7 +60,7 @@ const (
 )
 
 type message struct {
-	state         int8 // 0 none, 1 held, 2 visible
+	state         int8 // 0: does not exist, 1: held, 2: visible
 	change        int8
 	members, keys uint8
 }
@@ -73,8 +74,8 @@ type actor struct {
 	seen           [3]entity
 	n              int8  // position among members or keys
 	marks, takes   uint8 // keys to mark and to reserve
-	there          row   // as read
-	same           bool  // it has not been written since
+	there          row   // the row as it was read
+	same           bool  // the row has not been written since it was read
 	taken, prepare bool
 }
 
@@ -128,7 +129,7 @@ type World struct {
 	old      bool // an old message names a for x
 	lates    int8
 	crashes  int8
-	poisons  int8 // messages of a change with a marked key that are lost
+	poisons  int8 // number of messages that can be lost while their change has a marked key
 	repairs  int8
 	thorough bool
 	drop     models.Rules
@@ -144,7 +145,7 @@ func (c *World) first() world {
 			w.rows[k] = row{int8(e), 1, nobody, nobody}
 		}
 	}
-	if c.old { // x has been written since, and its copy was not
+	if c.old { // x was written since the old change, but its copy was not
 		w.messages[old] = message{2, old, 1 << x, 1 << keyA}
 		w.entities[x].version++
 	}
@@ -179,8 +180,8 @@ func (c *World) quiet(w world) bool {
 	return w.late.kind == noRequest
 }
 
-// wrong returns what is wrong with a state. In any state no two entities have one key. In a final state the row of a
-// key is the copy of the entity that has it.
+// wrong returns the violation in a state, or "". In any state no two entities have one key. In a final state
+// the row of a key is the copy of the entity that has it.
 func (c *World) wrong(w world) string {
 	for k := range w.rows {
 		r, has := w.rows[k], int8(nobody)

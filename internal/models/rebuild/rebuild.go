@@ -1,13 +1,14 @@
-// Package rebuild is a model of Rebuild beside writers and workers, for an entity whose copies outside of its partition were lost, or are
-// left from nothing. It does no I/O.
+// Package rebuild is a model of Rebuild beside writers and workers, for an entity whose copies outside of its
+// partition were lost, or which has leftover copies that it does not require. It does no I/O.
 //
 //	Rebuild  read the entity, and list its copies. Put an intent that names the keys that it has and those of the listed copies. Read the
 //	         entity again, write each named key, read the entity again, go round if it has changed, delete the message
 //	writer   read the entity, put the message with its old and new key, commit under the ETag, write each named key, and so on
 //	worker   get a message; the rest as Rebuild after its put
 //
-// The copies are written without a condition, so only the message, its lease and the reads protect them. Once Rebuild has put its intent,
-// every final state has the right copies. Without a rule it has not:
+// The copies are written without a condition, so only the message, its lease and the reads protect them.
+// After Rebuild has put its intent, every final state has the right copies. If a rule is dropped, some final
+// state has not:
 //
 //	Intent     Rebuild writes copies without a message: nobody completes them after a crash
 //	Again      a stale copy: a writer came between the read and the write
@@ -65,7 +66,7 @@ type actor struct {
 }
 
 type message struct {
-	state int8 // 0 none, 1 held, 2 visible
+	state int8 // 0: does not exist, 1: held, 2: visible
 	keys  uint8
 }
 
@@ -74,13 +75,13 @@ type world struct {
 	copies         [3]int8 // the version under a key, 0 for none
 	messages       [3]message
 	actors         [4]actor
-	late, lateTo   int8 // the key of a late write, -1 for none; what it writes
-	lateOf         int8 // its message
+	late, lateTo   int8 // the key of a late write, -1 for none; the version that it writes
+	lateOf         int8 // the message of the late write
 	crashes, lates int8
 	rebuilt        bool
 }
 
-// walk explores the world in which writers move the entity to keys.
+// walk explores the world in which the two writers give the entity the keys in to.
 func walk(to [2]int8, drop models.Rules) models.Result {
 	keeps := func(r models.Rules) bool { return drop&r == 0 }
 	w := world{entity: entity{1, 0}, copies: [3]int8{0, 9, 0}, late: -1, crashes: 1, lates: 1}
@@ -136,7 +137,7 @@ func ends(w *world, i int, state int8) {
 	}
 }
 
-// steps emits what an actor can do.
+// steps emits the possible next steps of an actor.
 func steps(w world, i int, to [2]int8, keeps func(models.Rules) bool, emit func(world, string, string)) {
 	p := w.actors[i]
 	does := func(what string, f func(*world, *actor)) {

@@ -1,6 +1,6 @@
-// Package sets is a model of a change set whose members have copies in one partition outside, which are reserved and written together.
-// It does no I/O. A test explores every order of requests, crashes and late requests in small worlds, and drops each rule of the
-// protocol in turn.
+// Package sets is a model of a change set whose members have copies in one other partition. The set reserves
+// and writes these copies together. It does no I/O. A test explores every order of requests, crashes and late
+// requests in small worlds, and drops each rule of the protocol in turn.
 //
 // # The writer of the set
 //
@@ -15,13 +15,13 @@
 //  6. Read all members again. If one has changed, go round: 5 for all named keys, also those of 4.
 //  7. Delete the message, unless a request was not answered or a key is another's.
 //
-// After an unknown outcome of 2, 3 or 4 the writer sends nothing more, and leaves the message until its time is over. A worker reads
-// the members, and does 5 to 7.
+// After an unknown outcome of 2, 3 or 4 the writer sends nothing more, and the message stays hidden until its
+// visibility timeout is over. A worker reads the members, and does 5 to 7.
 //
 // # What a crash leaves
 //
-// Before 3 reservations, which a worker frees; after 3 the members without their copies, which a worker writes one by one; after 4
-// nothing that is wrong, but the message.
+// A crash before 3 leaves reservations, which a worker frees. A crash after 3 leaves the members without
+// their copies, which a worker writes one by one. A crash after 4 leaves only the message.
 //
 // # Without a rule
 //

@@ -40,8 +40,9 @@ func (a *act) does(f func(*world, *actor)) {
 	a.emit(to, who[a.i], whats[at])
 }
 
-// sends is does for a write. It also emits the state in which the request gets no answer: before the transaction the writer
-// gives up, and so does the holder of a joint write; a holder sends a single write again, and leaves the message in the end.
+// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer: before
+// the transaction the writer gives up, and so does the holder of a joint write; a holder sends a single write
+// again, and does not delete the message at the end.
 func (a *act) sends(q request, f func(w *world, p *actor, ok bool)) {
 	q.change = a.from.actors[a.i].change
 	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
@@ -74,7 +75,7 @@ func (w *world) ends(i int) {
 	}
 }
 
-// service applies a request, and reports whether its conditions were met: those of all its rows.
+// service applies a request, and reports whether the conditions of all its rows were met.
 func (w *world) service(c *World, q *request) bool {
 	if q.commits {
 		ch := &c.changes[q.change]
@@ -252,7 +253,7 @@ func (a *act) plans(w *world, p *actor) {
 	}
 }
 
-// reserves goes to the reservation of the keys that are left, or to the transaction.
+// reserves continues with the reservation of the remaining keys, or with the transaction.
 func (p *actor) reserves() {
 	switch {
 	case p.left == 0:
@@ -264,7 +265,7 @@ func (p *actor) reserves() {
 	}
 }
 
-// reserve reserves all keys that are left in one transaction or, if that was refused, the first of them.
+// reserve reserves all remaining keys in one transaction or, if that was refused, the first of them.
 func (a *act) reserve(p *actor) {
 	keys, of := a.fresh(p)
 	if p.at == prepares {
@@ -378,8 +379,9 @@ func (a *act) readsMember(w *world, p *actor, e int8) {
 	p.key(0)
 }
 
-// decide returns the row that the holder's message asks for under a key, and whether there is anything to write. plain says that
-// it deletes a filled copy: under its ETag, after it has read the owner again.
+// decide returns the row that the holder's message asks for under a key, and whether there is anything to
+// write. plain says that the holder deletes a filled copy, which it does under the copy's ETag after it has
+// read the owner again.
 func (a *act) decide(p *actor) (to row, does, plain bool) {
 	k, r, has := p.n, p.there, int8(nobody)
 	for e := range p.seen {

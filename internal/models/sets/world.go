@@ -10,11 +10,11 @@ import (
 const (
 	// Claims: each row of a joint write has its own claim as condition.
 	Claims models.Rules = 1 << iota
-	// OneByOne: what the service refuses together is written one by one.
+	// OneByOne: rows that the service refuses together are written one by one.
 	OneByOne
-	// Anew: a later round writes again what the first has written together.
+	// Anew: a later round also reconciles the rows that the first round has written together.
 	Anew
-	// All: the closing read reads every member. Dropped: the first only.
+	// All: the closing read reads every member. If dropped, it reads only the first member.
 	All
 	// Handle: a set that was refused after it has reserved keys handles its message.
 	Handle
@@ -50,7 +50,7 @@ type change struct {
 }
 
 type message struct {
-	state         int8 // 0 none, 1 held, 2 visible
+	state         int8 // 0: does not exist, 1: held, 2: visible
 	members, keys uint8
 }
 
@@ -136,7 +136,8 @@ func quiet(w world) bool {
 	return !w.waits
 }
 
-// wrong returns what is wrong with a state: two owners of a key, or in a final state a row that is not the copy of its owner.
+// wrong returns the violation in a state: two owners of a key, or, in a final state, a row that is not the
+// copy of its owner.
 func wrong(w world) string {
 	for k := range w.rows {
 		want, owners := free, 0

@@ -94,8 +94,8 @@ func (a *Authority) signed(text, signature string) bool {
 	return hmac.Equal(sum, h.Sum(nil))
 }
 
-// textsToSign yields the texts of which the request's signature may be one, or nothing if the service does not support the
-// scheme. It yields the likely text first, and makes the others only if needed.
+// textsToSign yields the texts that the request's signature may sign, or nothing if the service does not
+// support the scheme. It yields the most likely text first, and makes the others only if needed.
 func (a *Authority) textsToSign(name protocol.Service, scheme string, req *http.Request) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		date := protocol.Header(req.Header, "x-ms-date")
@@ -133,8 +133,9 @@ func pathOf(u *url.URL) string {
 	return "/"
 }
 
-// fullText returns the text that clients of queues and blobs sign, with the x-ms- headers sorted by order. Clients sort them
-// either by bytes or by compareWithoutDashes, which is said to be the service's order; the two differ for few requests.
+// fullText returns the text that clients of queues and blobs sign, with the x-ms- headers sorted by order.
+// Clients sort them either by bytes or by compareWithoutDashes, which is reported to be the service's order;
+// the two differ for few requests.
 func (a *Authority) fullText(req *http.Request, order func(a, b string) int) string {
 	h := req.Header
 	length := protocol.Header(h, "Content-Length")

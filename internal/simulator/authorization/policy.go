@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/snapshot"
 )
 
-// Policy is a stored access policy of a table, queue or container. Start, expiry and permission are as they were sent; an
-// empty one must be in the signature.
+// Policy is a stored access policy of a table, queue or container. Start, expiry and permission are as they
+// were sent; a signature that names the policy must contain each of them that is empty.
 type Policy struct {
 	ID         string `xml:"Id"`
 	Start      string `xml:"AccessPolicy>Start"`

@@ -57,8 +57,8 @@ func (r *Range) Filter() string {
 	return strings.Join(ends, " and ")
 }
 
-// filter returns the bound as a part of a $filter. within is the operator that excludes the bound itself, at the one that
-// includes it.
+// filter returns the bound as a part of a $filter. within is the operator that excludes the bound itself, at
+// is the operator that includes it.
 func (b *bound) filter(within, at string) string {
 	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 	if !b.hasRow {

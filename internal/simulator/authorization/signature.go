@@ -112,8 +112,8 @@ func (a *Authority) serviceLines(name protocol.Service, q url.Values, path strin
 	return resource, append(lines, q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct"))
 }
 
-// effective combines a signature with the stored policy that it names. Start, expiry and permission may each be in only one
-// of the two.
+// effective combines a signature with the stored policy that it names. Each of start, expiry and permission
+// may be in only one of the two.
 func effective(policies PolicySource, resource string, q url.Values) (permissions, start, expiry string, ok bool) {
 	permissions, start, expiry = q.Get("sp"), q.Get("st"), q.Get("se")
 	id := q.Get("si")

@@ -33,10 +33,10 @@ type stored struct {
 
 	size   int64
 	blocks []block // the content of a block blob
-	ends   []int64 // where each block ends
+	ends   []int64 // by block: offset of its end
 
 	appended []byte // the content of an append blob; bytes are only appended
-	appends  int    // the number of its blocks
+	appends  int    // number of blocks of an append blob
 
 	staged   map[string]block // uncommitted blocks, by id
 	stagedAt time.Time
@@ -48,7 +48,8 @@ type block struct {
 	data []byte
 }
 
-// headers are the headers that are stored with a blob and returned with it, by name. They are never changed, only replaced.
+// headers holds the headers that are stored with a blob and returned with it, by name. A map is never
+// changed, but replaced as a whole.
 type headers map[string]string
 
 // headerNames returns the names of these headers, in the order of listings.
@@ -75,7 +76,7 @@ func storedHeaders(h http.Header) headers {
 	return stored
 }
 
-// orStandard sets the default content type if there is none.
+// orStandard sets the default content type if the headers have none.
 func (h headers) orStandard() headers {
 	if h["Content-Type"] == "" {
 		h["Content-Type"] = "application/octet-stream"

@@ -98,7 +98,8 @@ func checkBlock(c *exchange.Call) *protocol.Fault {
 	return nil
 }
 
-// checkStaging checks the rules for a block among others: all ids have one length, and their number is limited.
+// checkStaging checks the rules for a block among others: all ids must have the same length, and their number
+// is limited.
 func (b *stored) checkStaging(id string) *protocol.Fault {
 	other := ""
 	for other = range b.staged {

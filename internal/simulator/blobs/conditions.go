@@ -16,7 +16,8 @@ type conditions struct {
 	modifiedSince, unmodifiedSince string
 }
 
-// conditionsOf reads the conditional headers; the prefix is x-ms-source- for those on the source of a copy.
+// conditionsOf reads the conditional headers; the prefix is x-ms-source- for conditions on the source of a
+// copy.
 func conditionsOf(h http.Header, prefix string) conditions {
 	return conditions{
 		match: h.Get(prefix + "If-Match"), noneMatch: h.Get(prefix + "If-None-Match"),
@@ -103,7 +104,7 @@ func matchesETag(list, etag string) bool {
 	return false
 }
 
-// conditionTime parses the time of a condition; without one it returns the zero Time.
+// conditionTime parses the time of a condition; without a condition it returns the zero Time.
 func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 	if text == "" {
 		return time.Time{}, nil
@@ -118,8 +119,8 @@ func conditionTime(name, text string) (time.Time, *protocol.Fault) {
 // ticksToUnix is the number of ticks of 100 ns between the year 1 and the Unix epoch.
 const ticksToUnix = 621355968000000000
 
-// newETag makes an ETag from the time of a change, in ticks as on the service. No two stamps of a Clock are equal, so no two
-// ETags are.
+// newETag makes an ETag from the time of a change, in ticks as on the service. No two stamps of a Clock are
+// equal, so all ETags differ.
 func newETag(stamp time.Time) string {
 	return fmt.Sprintf(`"0x%X"`, ticksToUnix+stamp.Unix()*1e7+int64(stamp.Nanosecond()/100))
 }

@@ -66,8 +66,8 @@ func (s *Service) overwrites(req *http.Request) bool {
 	return k != nil && k.blobs[name] != nil && k.blobs[name].committed
 }
 
-// permitCopy checks that the URL of a copy's source allows reading it. Whether the URL names a blob is checked by the copy
-// itself.
+// permitCopy checks that the URL of a copy's source allows reading it. The copy itself checks whether the URL
+// names a blob.
 func (s *Service) permitCopy(req *http.Request) *protocol.Fault {
 	text := protocol.Header(req.Header, "x-ms-copy-source")
 	source, err := url.Parse(text)

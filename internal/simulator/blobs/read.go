@@ -102,7 +102,7 @@ func (b *stored) describe(status int) *protocol.Answer {
 		h.Set("x-ms-blob-committed-block-count", strconv.Itoa(b.appends))
 	}
 	for name, value := range b.headers {
-		if name != md5Name { // it is the hash of the whole content, but a response may have only a part
+		if name != md5Name { // omit it, since it is the hash of the whole content and the response may have only a part
 			h.Set(name, value)
 		}
 	}

@@ -17,8 +17,8 @@ const rights = "racwdxyltmeopi"
 // deleteDelay is how long the name of a deleted container cannot be used again.
 const deleteDelay = 30 * time.Second
 
-// Service is the blob service of one account. Stored contents are never changed, only appended to or replaced, so what a
-// request has read remains valid.
+// Service is the blob service of one account. Stored contents are never changed, only appended to or
+// replaced, so the content that a request has read remains valid.
 type Service struct {
 	exchange.Service
 	authority   *authorization.Authority // authenticates the requests that read the sources of copies
@@ -38,7 +38,8 @@ type storedContainer struct {
 	graves   map[string]time.Time // the last stamp of each deleted blob, for a still clock
 }
 
-// touch sets the container's time of change and ETag. Changes of its blobs do not count as changes of the container.
+// touch sets the container's time of change and ETag. A change of one of its blobs does not count as a change
+// of the container.
 func (k *storedContainer) touch(clock *environment.Clock) {
 	k.modified = clock.After(k.modified)
 	k.etag = newETag(k.modified)
@@ -99,7 +100,7 @@ func (s *Service) dispatch(c *exchange.Call) (*protocol.Answer, *protocol.Fault)
 	return t.dispatch(c)
 }
 
-// cutPath splits a path into the names of container and blob; the latter may contain slashes.
+// cutPath splits a path into the names of container and blob; the name of a blob may contain slashes.
 func cutPath(path string) (container, name string) {
 	container, name, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return container, name

@@ -38,7 +38,7 @@ func (k *storedContainer) clone() *storedContainer {
 func (b *stored) clone() *stored {
 	c := *b
 	c.staged = maps.Clone(b.staged)
-	// Clipped, so that an append to one of them does not write into the other's memory.
+	// Clip the slice, so that an append to one of the two copies does not write into the memory of the other.
 	c.appended = slices.Clip(b.appended)
 	return &c
 }

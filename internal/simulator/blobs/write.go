@@ -10,7 +10,8 @@ import (
 
 const mib = 1 << 20
 
-// limit is a limit that was raised in later versions of the protocol: the first entry whose version the request has applies.
+// limit is a limit that was raised in later versions of the protocol: the first entry applies whose version
+// the request's version reaches.
 type limit []struct {
 	version string
 	most    int64
@@ -93,7 +94,7 @@ func (t *target) replace(c *exchange.Call, kind string) (*stored, *protocol.Faul
 	return b, nil
 }
 
-// commit stores a blob that replace returned.
+// commit stores a blob that replace has returned.
 func (t *target) commit(b *stored) {
 	b.touch(t.service.Clock)
 	t.store(b)
@@ -152,10 +153,10 @@ func (t *target) copy(c *exchange.Call) (*protocol.Answer, *protocol.Fault) {
 		b.metadata = from.metadata
 	}
 	b.headers, b.size, b.blocks, b.ends = from.headers, from.size, from.blocks, from.ends
-	// Clipped, so that an append to one of them does not write into the other's memory.
+	// Clip the slice, so that an append to one of the two blobs does not write into the memory of the other.
 	b.appended, b.appends = from.appended[:len(from.appended):len(from.appended)], from.appends
 	t.commit(b)
-	// The query may contain a signature.
+	// Omit the query, which may contain a signature.
 	source.RawQuery = ""
 	b.copied = &origin{id: exchange.ID("copy", t.service.Serial), source: source.String(), completed: b.modified}
 	a := b.written(http.StatusAccepted)

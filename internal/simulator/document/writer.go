@@ -101,9 +101,9 @@ func (w *Writer) text(s string) {
 	w.escape(s, false)
 }
 
-// escape writes text and escapes only what must be escaped, as the services do, because some clients do not decode numeric
-// references. A carriage return is the exception: a reader keeps it only as a numeric reference. A character that XML does
-// not allow becomes a replacement character.
+// escape writes text. Like the services, it escapes only characters that must be escaped, because some
+// clients do not decode numeric references. A carriage return is the exception: a reader keeps it only as a
+// numeric reference. A character that XML does not allow becomes a replacement character.
 func (w *Writer) escape(s string, inAttribute bool) {
 	for _, r := range s { // range already replaces invalid UTF-8
 		switch {

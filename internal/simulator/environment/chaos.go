@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Chaos configures failures and unusual behaviour that the services' rules permit. The zero Chaos is none. Rates are between
-// 0 and 1; for each request they are drawn from the simulator's one seed, so the same requests in the same order get the same
-// failures. Requests of concurrent goroutines have no fixed order, so neither have their draws.
+// Chaos configures failures and unusual behaviour that the services' rules permit. The zero Chaos changes
+// nothing. Rates are between 0 and 1; for each request they are drawn from the simulator's one seed, so the
+// same requests in the same order get the same failures. Requests of concurrent goroutines have no fixed
+// order, so their failures differ from run to run.
 type Chaos struct {
 	// ShortPages is the rate of queries whose page ends after a random number of entities, with a continuation token.
 	ShortPages float64
@@ -20,12 +21,13 @@ type Chaos struct {
 	// Unordered returns the entities of a query in an order unrelated to their keys, as Cosmos DB does.
 	Unordered bool
 
-	// Busy is the rate of responses 503 ServerBusy, Internal that of 500 InternalError, and Limited that of 429
-	// TooManyRequests. Half of the transactions among them get the failure inside a response with status 202, and half of
-	// these without an error code, as on Azure.
+	// Busy is the rate of responses 503 ServerBusy, Internal the rate of 500 InternalError, and Limited the
+	// rate of 429 TooManyRequests. Half of the transactions among them get the failure inside a response with
+	// status 202, and half of these without an error code, as on Azure.
 	Busy, Internal, Limited float64
-	// Applied is the share of the responses 503 and 500 that are sent after the request was carried out. Such a 503 has no
-	// error code, like that of a gateway, because the service sends ServerBusy before it does any work.
+	// Applied is the share of the responses 503 and 500 that are sent after the request was carried out. Such
+	// a 503 has no error code, as if a gateway had sent it, because the service itself sends ServerBusy only
+	// before it does any work.
 	Applied float64
 
 	// Latency is how far each request advances the virtual clock; a random time of at most Jitter is added.
@@ -38,8 +40,8 @@ type Chaos struct {
 	// error code. Without Latency the clock hardly moves, so a partition recovers only after Clock.Advance.
 	PartitionLimit bool
 
-	// QueueOutOfOrder is the rate of queue messages that are delivered out of order, QueueTwice that of messages that are
-	// delivered to two receivers.
+	// QueueOutOfOrder is the rate of queue messages that are delivered out of order, QueueTwice the rate of
+	// messages that are delivered to two receivers.
 	QueueOutOfOrder, QueueTwice float64
 }
 

@@ -8,8 +8,8 @@ import (
 // Clock is the simulator's virtual time. Only Advance moves it, and each Stamp moves it by a tick of 100 ns, so that no two
 // requests have the same timestamp. The rows of one change set share a timestamp: see stamps in package tables.
 //
-// On a still clock, Stamp does not move the time: the stamp of a resource is later than its previous one, and independent of
-// other resources.
+// On a still clock, Stamp does not move the time: the stamp of a resource is later than the previous stamp of
+// the same resource, and independent of other resources.
 type Clock struct {
 	mu    sync.Mutex
 	now   time.Time

@@ -17,7 +17,7 @@ const metaPrefix = "x-ms-meta-"
 // Call is one request to the queue or the blob service.
 type Call struct {
 	*protocol.Call
-	Header   http.Header // the request's headers, with canonical names: a transport gets them as the SDK wrote them
+	Header   http.Header // the request's headers, with canonical names: in the transport they still have the spelling of the SDK
 	Query    url.Values
 	Metadata map[string]string // x-ms-meta-*, with the names as sent
 }
@@ -66,7 +66,8 @@ func (c *Call) Since(version string) bool {
 	return v == "" || v >= version
 }
 
-// Number returns a query parameter, which must be between least and most, or standard if it is absent.
+// Number returns a query parameter, which must be between least and most, or the value standard if the
+// parameter is absent.
 func (c *Call) Number(name string, standard, least, most int64) (int64, *protocol.Fault) {
 	if !c.Query.Has(name) {
 		return standard, nil
@@ -95,7 +96,7 @@ func (c *Call) HeaderNumber(name string) (int64, *protocol.Fault) {
 	return n, nil
 }
 
-// Includes reports whether the include parameter of a listing contains what.
+// Includes reports whether the include parameter of a listing contains the word what.
 func (c *Call) Includes(what string) bool {
 	for _, item := range strings.Split(c.Query.Get("include"), ",") {
 		if strings.TrimSpace(item) == what {

@@ -70,7 +70,8 @@ func (p *Page) take(names []string) (page []string, next string) {
 	return page, ""
 }
 
-// Keep returns how many of n entries the page contains. A service may end a page anywhere, even before its first entry.
+// Keep returns how many of the n entries at the beginning of the page the response contains. A service may
+// end a page anywhere, even before its first entry.
 func (p *Page) Keep(n int) int {
 	n = min(n, p.Most)
 	switch {

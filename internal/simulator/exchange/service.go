@@ -14,7 +14,7 @@ type Service struct {
 	Chaos *environment.Chaos
 
 	Mu     sync.Mutex
-	Serial uint64 // the number of requests, and of things made by them
+	Serial uint64 // number of requests, plus number of messages that they have made
 }
 
 // Count increments Serial for a request or message. On a still clock it does not, because ids must not show the order of

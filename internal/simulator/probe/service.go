@@ -65,12 +65,12 @@ func (f Service) Send(t testing.TB, call Call) *protocol.Answer {
 	return f.SendBytes(t, call, []byte(call.Body))
 }
 
-// SendBytes is Send with another body.
+// SendBytes does what Send does, with another body.
 func (f Service) SendBytes(t testing.TB, call Call, body []byte) *protocol.Answer {
 	t.Helper()
 	req := httptest.NewRequest(call.Method, "http://contoso.sim.test"+call.Target, http.NoBody)
 	for name, value := range call.Header {
-		// Set directly, as the SDK does, so that the name does not change to its canonical form.
+		// Set the header directly, as the SDK does, so that its name keeps its spelling.
 		req.Header[name] = []string{value}
 	}
 	return f.serve(req, body)

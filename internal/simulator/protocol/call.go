@@ -28,7 +28,8 @@ type Call struct {
 // Endpoint returns the service's URL from the request, without a slash at its end.
 func (c *Call) Endpoint() string { return c.Req.URL.Scheme + "://" + c.Req.URL.Host }
 
-// Header returns a header that clients write in the canonical form or as it is written here.
+// Header returns a header of the request, whose name may be in the canonical form or spelled exactly as in
+// name.
 func Header(h http.Header, name string) string {
 	if value := h.Get(name); value != "" {
 		return value
@@ -52,6 +53,6 @@ func ParseQuery(raw string) url.Values {
 	return values
 }
 
-// SameName compares names of tables, ignoring case. Names are ASCII, and a character that Unicode folds to an ASCII letter
-// has more bytes than the letter.
+// SameName compares names of tables, ignoring case. Names are ASCII, so names of different lengths in bytes
+// differ, even if Unicode would fold a longer character to an ASCII letter.
 func SameName(a, b string) bool { return len(a) == len(b) && strings.EqualFold(a, b) }

@@ -25,18 +25,18 @@ func (f *Fault) WithoutCode() *Fault {
 	return &told
 }
 
-// With returns the fault with one more detail.
+// With returns the fault with an additional detail.
 func (f *Fault) With(name, text string) *Fault {
 	f.Details = append(f.Details, [2]string{name, text})
 	return f
 }
 
-// Refuse returns a fault.
+// Refuse makes a fault from status, code and message.
 func Refuse(status int, code, message string) *Fault {
 	return &Fault{Status: status, Code: code, Message: message}
 }
 
-// The faults that more than one place finds.
+// The faults that several parts of the simulator return.
 
 // InvalidInput returns the fault of a request, with a message that gives the reason.
 func InvalidInput(message string) *Fault {

@@ -11,8 +11,8 @@ import (
 // never is the expiry time of messages that do not expire.
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
-// queued is one message. A receipt contains the message's number and the receipt's own, so that an outdated receipt can be
-// distinguished from an invalid one.
+// queued is one message. A receipt contains the message's number and the receipt's own, so that the service
+// can distinguish an outdated receipt from an invalid one.
 type queued struct {
 	id       string
 	number   uint64 // the order of arrival, for messages that become visible at the same time
@@ -137,7 +137,7 @@ func (q *queue) next(now time.Time) *queued {
 	return nil
 }
 
-// those returns the unexpired messages for which is returns true, in no particular order.
+// those returns the unexpired messages that the function is accepts, in no particular order.
 func (q *queue) those(now time.Time, is func(*queued) bool) []*queued {
 	var found []*queued
 	for _, m := range q.byTime {

@@ -93,8 +93,8 @@ func (s *Service) put(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.F
 	return w.Answer(protocol.NewAnswer(http.StatusCreated)), nil
 }
 
-// name sets a message's id and number. On a still clock both depend on its text, so that they do not show in which order
-// messages arrived.
+// name sets a message's id and number. On a still clock both depend on its text, so that they do not reveal
+// the order in which messages arrived.
 func (s *Service) name(q *queue, m *queued) {
 	s.Count()
 	m.id, m.number = exchange.ID("message", s.Serial), s.Serial
@@ -154,7 +154,7 @@ func (s *Service) choose(q *queue, count int, now time.Time, get bool) []*queued
 	for len(chosen) < count {
 		var m *queued
 		if get && s.Dice.Chance(s.Chaos.QueueTwice) {
-			// Another receiver has the message; its receipt becomes outdated.
+			// Another receiver already has the message; that receiver's receipt becomes outdated.
 			m = s.any(q, now, held)
 		}
 		if m == nil && s.Dice.Chance(s.Chaos.QueueOutOfOrder) {
@@ -190,21 +190,21 @@ func compareTurns(a, b *queued) int {
 	return cmp.Or(a.visible.Compare(b.visible), cmp.Compare(a.number, b.number))
 }
 
-// any removes from the heap a random message for which is returns true, or returns nil.
+// any removes a random message that the function is accepts from the heap and returns it, or nil.
 func (s *Service) any(q *queue, now time.Time, is func(*queued) bool) *queued {
 	found := q.those(now, is)
 	if len(found) == 0 {
 		return nil
 	}
-	// Sorted, so that the same draw selects the same message.
+	// Sort the messages, so that the same draw selects the same message.
 	slices.SortFunc(found, func(a, b *queued) int { return cmp.Compare(a.number, b.number) })
 	m := found[s.Dice.Below(len(found))]
 	heap.Remove(&q.byTime, m.at)
 	return m
 }
 
-// staleAsMismatch selects which of the service's two responses an outdated receipt gets. Without Chaos it is the documented
-// one.
+// staleAsMismatch selects which of the service's two responses an outdated receipt gets. Without Chaos it is
+// the documented response.
 func (s *Service) staleAsMismatch() bool {
 	return (s.Chaos.QueueTwice > 0 || s.Chaos.QueueOutOfOrder > 0) && s.Dice.Chance(0.5)
 }
@@ -276,7 +276,7 @@ func (q *queue) update(c *exchange.Call, m *queued) (*protocol.Answer, *protocol
 	return a, nil
 }
 
-// messageView selects the response for which a message is written.
+// messageView is the kind of response in which a message is written; each kind has other elements.
 type messageView int
 
 const (

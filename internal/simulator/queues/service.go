@@ -26,7 +26,7 @@ type Service struct {
 	queues      map[string]*queue
 	deleted     map[string]time.Time // when each deleted queue was deleted, by name
 	deleteDelay time.Duration
-	first       int // the position, among the visible messages, of the one that the next get returns first
+	first       int // the position, among the visible messages, of the message that the next get returns first
 }
 
 // queue is one queue with its messages.

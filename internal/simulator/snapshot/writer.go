@@ -51,7 +51,7 @@ func (w *Writer) Texts(m map[string]string) {
 	EachSorted(w, m, func(_, value string) { w.Text(value) })
 }
 
-// EachSorted writes the keys of a map, sorted, each followed by what write writes.
+// EachSorted writes the keys of a map in their order, and calls write after each key to write the value.
 func EachSorted[T any](w *Writer, m map[string]T, write func(name string, value T)) {
 	w.Number(uint64(len(m)))
 	for _, name := range slices.Sorted(maps.Keys(m)) {

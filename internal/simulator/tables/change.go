@@ -48,8 +48,8 @@ func (t *table) plan(op *request.Operation) (change, *protocol.Fault) {
 	return change{op, e}, nil
 }
 
-// stamps are the timestamps of one change set. According to recorded responses of the service, all inserts have one
-// timestamp, and all replaces and merges have another, including those that insert a row.
+// stamps are the timestamps of one change set. According to recorded responses of the service, all inserts
+// have one timestamp, and all replaces and merges have another one, including those that insert a row.
 type stamps struct {
 	clock           *environment.Clock
 	insert, replace time.Time // zero until a row needs it
@@ -84,7 +84,7 @@ func (t *table) apply(c change, set *stamps) {
 	t.rows.Put(c.entity)
 }
 
-// lastStamp returns the last stamp of a row; on a still clock also that of a deleted row.
+// lastStamp returns the last stamp of a row; on a still clock, even of a deleted row.
 func (t *table) lastStamp(pk, rk string, clock *environment.Clock) time.Time {
 	if !clock.Still() {
 		return time.Time{}

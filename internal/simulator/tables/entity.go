@@ -64,7 +64,7 @@ func (s *Service) serveChange(c *request.Call, g *authorization.Grant, a request
 	return out, nil
 }
 
-// describe adds to a response what it says about a change.
+// describe adds the ETag and the other headers of a change to a response.
 func (s *Service) describe(c *request.Call, out *protocol.Answer, made change) {
 	op := made.op
 	if made.entity != nil {

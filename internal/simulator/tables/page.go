@@ -18,7 +18,7 @@ type page struct {
 	after    bool           // the Chaos made the page empty
 }
 
-// cut says where the Chaos ends a page.
+// cut says where Chaos ends a page.
 type cut struct {
 	limit     int
 	partition bool // at the end of the partition

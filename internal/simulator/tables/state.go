@@ -64,7 +64,7 @@ func (t *table) fingerprint(k *snapshot.Writer, now time.Time) {
 	})
 	var graves []entity.Key
 	for key, at := range t.graves {
-		// An older stamp does not affect later stamps.
+		// Write only the newest stamp: an older one does not affect later stamps.
 		if !at.Before(now) && t.rows.Get(key.Partition, key.Row) == nil {
 			graves = append(graves, key)
 		}

@@ -79,7 +79,7 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 
 // commitTogether writes rows of one table, in as few transactions for each partition as possible, and calls
 // done for the rows that were written. It returns no error for a refused row: the caller writes that row
-// alone and gets the reason. The only error is ErrUnknownOutcome.
+// alone and gets the reason. It returns an error only if the outcome is unknown: ErrUnknownOutcome.
 func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string

@@ -86,7 +86,8 @@ func (a Account) Request(method, target, body string, headers ...string) *http.R
 	return req
 }
 
-// sign signs a request as the SDK does. It does not use the simulator's code, so that an error there is found.
+// sign signs a request as the SDK does. It does not use the simulator's code, so that the tests find an error
+// in that code.
 func (a Account) sign(req *http.Request) {
 	key, _ := base64.StdEncoding.DecodeString(a.Key())
 	text := req.Header.Get("x-ms-date") + "\n/" + a.Account() + req.URL.EscapedPath()

@@ -46,7 +46,8 @@ const (
 	etagSuffix = `'"`
 )
 
-// IsETag reports whether text has the form of a weak ETag. An ETag that no entity ever had is treated like an outdated one.
+// IsETag reports whether text has the form of a weak ETag. The service treats a well-formed ETag that no
+// entity ever had like an outdated one.
 func IsETag(text string) bool {
 	inner, weak := strings.CutPrefix(text, `W/"`)
 	inner, closed := strings.CutSuffix(inner, `"`)

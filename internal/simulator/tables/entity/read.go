@@ -21,7 +21,7 @@ type Sent struct {
 	Properties           []Property
 }
 
-// rawProperty is a property before its type annotation is known, which may follow it.
+// rawProperty is a property whose type annotation may still follow.
 type rawProperty struct {
 	name string
 	kind jsontext.Kind
@@ -158,7 +158,7 @@ func (p *rawProperty) value() (edm.Value, *protocol.Fault) {
 		v = edm.Boolean(p.kind == 't')
 	case '0':
 		v, err = p.number()
-	default: // objects, arrays, and 0, which means an annotation without a value
+	default: // objects and arrays; kind 0 means an annotation without a value
 		return edm.Value{}, invalidBody()
 	}
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 
 // Set has a table's entities sorted by PartitionKey, then by RowKey, both by UTF-16 code units.
 //
-// It is a list of sorted leaves. A leaf that becomes too long is split, and an empty one is removed. So finding a row takes
-// two binary searches, and inserting one moves at most one leaf: 100,000 rows are about 1,000 leaves.
+// It is a list of sorted leaves. A leaf that becomes too long is split, and an empty leaf is removed. So
+// finding a row takes two binary searches, and inserting one moves at most one leaf: 100,000 rows are about
+// 1,000 leaves.
 type Set struct {
 	leaves [][]*Stored
 	count  int
@@ -90,7 +91,8 @@ func (s *Set) Put(e *Stored) {
 	rows := slices.Insert(s.leaves[p.leaf], p.row, e)
 	s.leaves[p.leaf] = rows
 	if len(rows) > maxLeaf {
-		// Rows often arrive in the order of their keys; a split near the end leaves full leaves behind.
+		// Rows often arrive in the order of their keys; a split near the end of a leaf keeps the lower leaf
+		// full.
 		cut := len(rows) / 2
 		if p.leaf == len(s.leaves)-1 && p.row == len(rows)-1 {
 			cut = len(rows) - 1

@@ -152,8 +152,9 @@ func (w *Writer) appendBody(dst []byte, e *Stored) []byte {
 	return append(dst, '}')
 }
 
-// appendProperty appends a property with the type annotation that the service writes. A finite double has none; a whole one
-// always has ".0", which readers that look only at the value take for an integer. Timestamp has one only with full metadata.
+// appendProperty appends a property with the type annotation that the service writes. A finite double has no
+// annotation; if it is a whole number, it is written with ".0", although readers that look only at the value
+// take it for an integer. Timestamp has an annotation only with full metadata.
 func (w *Writer) appendProperty(dst []byte, name string, v edm.Value) []byte {
 	if w.metadata != None && annotated(v) && (name != timestampProperty || w.metadata == Full) {
 		dst = append(append(dst, '"'), name...)

@@ -54,7 +54,7 @@ func parseBatch(contentType string, body []byte) (*Batch, *protocol.Fault) {
 	if !ok {
 		return nil, faultBatch()
 	}
-	b := &Batch{Parts: make([]Part, len(inner))} // without parts for an empty change set, which the service accepts
+	b := &Batch{Parts: make([]Part, len(inner))} // has no parts for an empty change set, which the service accepts
 	for i := range inner {
 		header, content, ok := cutHeader(inner[i])
 		if !ok || !isHTTP(header) {
@@ -87,7 +87,7 @@ func isHTTP(h http.Header) bool {
 // before a delimiter belongs to the delimiter.
 func splitMultipart(body []byte, boundary string) (parts [][]byte, ok bool) {
 	delimiter := []byte("--" + boundary)
-	start := -1 // of the current part
+	start := -1 // start of the current part
 	for at := 0; at < len(body); {
 		line, next := body[at:], len(body)
 		if end := bytes.IndexByte(line, '\n'); end >= 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/entity"
 )
 
-// RefuseOperation returns the response to a transaction that failed because of one operation. The message begins with that
-// operation's index, unless the transaction has only one.
+// RefuseOperation returns the response to a transaction that failed because of one operation. The message
+// begins with the index of that operation, unless the transaction has only one operation.
 func (c *Call) RefuseOperation(b *Batch, index int, f *protocol.Fault) *protocol.Answer {
 	told := *f
 	if len(b.Parts) > 1 {

@@ -25,7 +25,7 @@ type Operation struct {
 	Verb           Verb
 	Table          string
 	Partition, Row string
-	IfMatch        string // "" where there is none: then replace and merge insert as well
+	IfMatch        string // "" if the request has none: then replace and merge may also insert
 	Properties     []entity.Property
 
 	Prefer    string // return-content, return-no-content or ""
@@ -88,8 +88,8 @@ func tunnelled(method string, h http.Header) (string, *protocol.Fault) {
 	return "", protocol.Refuse(http.StatusBadRequest, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 }
 
-// checkConditions checks If-Match and If-None-Match: a write has no If-None-Match, a delete must have If-Match, and its value
-// must be an entity's ETag or an asterisk.
+// checkConditions checks If-Match and If-None-Match: a write must not have If-None-Match, a delete must have
+// If-Match, and the value of If-Match must be an ETag or an asterisk.
 func (op *Operation) checkConditions(h http.Header) *protocol.Fault {
 	if protocol.Header(h, "If-None-Match") != "" {
 		return protocol.InvalidInput("If-None-Match HTTP header cannot be specified for " + [...]string{"POST", "PUT", "PATCH", "DELETE"}[op.Verb] + " operations.")
@@ -106,7 +106,7 @@ func (op *Operation) checkConditions(h http.Header) *protocol.Fault {
 	return nil
 }
 
-// readBody parses and checks the entity. The result of a merge is checked again when it is known.
+// readBody parses and checks the entity. The service checks the result of a merge again when it merges.
 func (op *Operation) readBody(h http.Header, body []byte) *protocol.Fault {
 	if contentType := protocol.Header(h, "Content-Type"); contentType != "" {
 		if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {

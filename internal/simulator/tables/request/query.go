@@ -32,7 +32,7 @@ func ParseListing(values url.Values) (l Listing, fault *protocol.Fault) {
 	return l, fault
 }
 
-// Match reports whether something with these properties matches the filter.
+// Match reports whether an entity or a table with these properties matches the filter.
 func (l *Listing) Match(property func(name string) edm.Value) bool {
 	return odata.Match(l.filter, property)
 }
@@ -45,7 +45,8 @@ type Query struct {
 	From   Continuation
 }
 
-// Continuation is the key at which a query continues. Without a row key it continues at the partition's first row.
+// Continuation is the key at which a query continues. Without a row key, the query continues at the
+// partition's first row.
 type Continuation struct {
 	Set            bool
 	Partition, Row string
@@ -125,7 +126,7 @@ const (
 	tokenVersionAfter = "2"
 )
 
-// Token makes a part of a continuation token from a key. after says that the Chaos made the previous page empty.
+// Token makes a part of a continuation token from a key. after says that Chaos made the previous page empty.
 func Token(key string, after bool) string {
 	version := tokenVersion
 	if after {

@@ -9,7 +9,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/protocol"
 )
 
-// The rules of this file are stateless. Package screen also checks them in front of a service that does not.
+// The rules of this file are stateless. Package screen also checks them, in front of a service that does not
+// check them itself.
 
 // CheckTableName checks the name of a table: 3 to 63 letters and digits, beginning with a letter, and not Tables.
 func CheckTableName(name string) *protocol.Fault {

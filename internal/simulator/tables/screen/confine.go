@@ -10,9 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/simulator/tables/request"
 )
 
-// Confine enforces the key range of a shared access signature in front of a table service that ignores the range. It refuses
-// a request for a key outside the range. It returns any other request as it must be sent: a query is restricted to the range.
-// The service itself verifies the signature.
+// Confine enforces the key range of a shared access signature in front of a table service that ignores the
+// range. It refuses a request for a key outside the range. For any other request it returns the request to
+// send; it restricts a query to the range. The service itself verifies the signature.
 func (s Rules) Confine(req *http.Request, body []byte, serial uint64, now time.Time) (*http.Request, *http.Response) {
 	q := protocol.Query(req.URL)
 	keys := authorization.RangeOf(q)

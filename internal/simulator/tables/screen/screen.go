@@ -31,7 +31,8 @@ func (s Rules) Refuse(req *http.Request, body []byte, serial uint64, now time.Ti
 	return answer.Response(req)
 }
 
-// check returns a response for a transaction that fails, which has another form than a fault.
+// check returns a fault for a request that breaks a rule. For a transaction it returns a complete response,
+// since that has another form.
 func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
 	if fault := protocol.CheckVersion(c.Req); fault != nil {
 		return nil, fault
@@ -57,7 +58,7 @@ func (s Rules) check(c *request.Call) (*protocol.Answer, *protocol.Fault) {
 	case a.Kind == request.ToBatch:
 		return s.checkBatch(c)
 	case read:
-		// The continuation token is the other service's, so its form is not checked.
+		// Do not check the form of the continuation token: the other service has made it.
 		values.Del("NextPartitionKey")
 		values.Del("NextRowKey")
 		_, fault := request.ParseQuery(values)
