@@ -308,8 +308,8 @@ const rotationMargin = 15 * time.Minute
 // Pass the tables of the entities and those of their copies. Data encrypted under the key elsewhere (another
 // table, a blob, see UsesInBlobs, or a backup) is lost forever. It returns tables.ErrConflict for the current
 // key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
-// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the creation of
-// the key's successor, since other programs may still write with the key. First stop or change programs that
+// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last
+// CreateDataKey, since other programs may still write with the key. First stop or change programs that
 // have the key among RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
@@ -327,7 +327,7 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among 
 	case current == id || slices.Contains(s.trusted, id):
 		return refuse(tables.ErrConflict, "data key %s is the current one or in RegistryOptions.Trusted; create another one, or remove it from Trusted", id)
 	case s.now().Before(row.Since.Add(maxTTL + rotationMargin)):
-		return refuse(tables.ErrConflict, "other programs may write with data key %s until %v after its successor was created; try again later", id, maxTTL+rotationMargin)
+		return refuse(tables.ErrConflict, "other programs may write with data key %s until %v after the last CreateDataKey; try again later", id, maxTTL+rotationMargin)
 	}
 	uses, err := Uses(ctx, among...)
 	if err != nil {
