@@ -62,7 +62,7 @@ func bestRate(n int, f func(i int)) (best float64) {
 	return best
 }
 
-// spreadRows makes rows of 8 properties in 50 partitions.
+// spreadRows makes rows of 9 properties in 50 partitions.
 func spreadRows(n int) func(yield func(*tables.Entity, error) bool) {
 	return func(yield func(*tables.Entity, error) bool) {
 		for i := range n {

@@ -123,7 +123,7 @@ var metrics = [...]MetricInfo{
 	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
 	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests; no status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
 	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts after the first of a request", []string{AttrService}},
-	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts that the service refused with status 429 or 503", []string{AttrService}},
+	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts whose response had status 429 or 503", []string{AttrService}},
 	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear answer, including cancelled ones; the service may have applied them", []string{AttrService}},
 	Conflicts:         {"tablepatterns.conflicts", Counter, "{write}", "Writes refused because the row exists or has changed, including plain inserts of an existing key", []string{AttrTable, AttrOutcome}},
 	RowsRead:          {"tablepatterns.rows.read", Counter, "{row}", "Rows that responses contained", []string{AttrTable}},
