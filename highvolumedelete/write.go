@@ -21,8 +21,9 @@ const (
 	// trust is how long a writer relies on a mark that it has read. A request that creates a table is sent within
 	// this time, or not at all.
 	trust = 10 * time.Second
-	// DefaultGrace is how long Drop waits between moving the mark and dropping the first table: the time for which
-	// writers rely on an older mark, and the 30 s after which the service has given up the requests sent by then.
+	// DefaultGrace is how long Drop waits between moving the mark and dropping the first table: writers rely
+	// on an older mark for the time trust, and 30 s later the service has given up the requests that they
+	// sent until then.
 	DefaultGrace = trust + 30*time.Second
 	// creations limits how often a write creates its table and still does not find it.
 	creations = 3

@@ -72,8 +72,9 @@ func (c *cost) entity(partition string, l lack) {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
 	}
 	c.effects += int64(len(l.outside) + l.facts)
-	// Most counts each entity as if it were processed alone: the transaction, an intent, for each copy a read and a write with its
-	// reservation and claim, for each list a read and a write, and a read of the entity at the end.
+	// Most counts each entity as if it were processed alone: the transaction, an intent, and a read of the
+	// entity at the end. For each copy it counts a read and a write with reservation and claim, for each list
+	// a read and a write.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}

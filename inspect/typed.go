@@ -12,9 +12,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// As does what Table does, and also reports how the struct T would read the entities: rows that it cannot
-// read, fields that would get a zero value because the row lacks the property, and properties that a Replace
-// would remove. T needs no tables.Meta.
+// As does what Table does, and also reports how the struct T would read the entities. It finds rows that T
+// cannot read, fields that would get a zero value because the row lacks the property, and properties that a
+// Replace would remove. T needs no tables.Meta.
 //
 // Requests: those of Table.
 func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Report, error) {

@@ -3,9 +3,9 @@
 // A process holds a message from the moment it puts the message hidden, or gets it, until the visibility
 // timeout ends. During that time no other process sees the message. A request of the holder that arrives
 // later could undo what the next holder has done. So each request that is sent for a message carries the
-// lease in its context, and Policy, which is in the pipeline of every client of an Account, sends it only
-// while the lease is certain to be valid: for the visibility timeout less Margin, measured by the holder's
-// own clock from before it put or got the message.
+// lease in its context. Policy, which is in the pipeline of every client of an Account, sends the request
+// only while the lease is certain to be valid. That is the visibility timeout less Margin, measured by the
+// holder's own clock from before it put or got the message.
 //
 // This assumes that, within one visibility timeout, the holder's clock loses less than Margin against the service's clock;
 // that a request arrives within Margin after it was sent, or never; and that a process does not pause for longer than Margin

@@ -156,10 +156,10 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// claimOrphan reads the row that has an index key which the change needs. The change may claim the row if it
-// is an orphaned copy, which a program without this index leaves when it writes an entity: a copy of the
-// entity itself, of a deleted entity, or of an entity that now has other keys. If the owner writes the row
-// again meanwhile, the row's ETag changes and the claim fails.
+// claimOrphan reads the row that has an index key which the change needs. A program without this index leaves
+// orphaned copies when it writes an entity. The change may claim the row if it is such a copy: of the entity
+// itself, of a deleted entity, or of an entity that now has other keys. If the owner writes the row again
+// meanwhile, the row's ETag changes and the claim fails.
 func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {

@@ -21,9 +21,9 @@ func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, 
 	return v, err
 }
 
-// LoadStored is load, and also returns the row that the entity was made from, with the stored properties of
-// all its rows. If the content of further rows or of blobs is replaced during the read, it reads everything
-// again.
+// LoadStored does what load does, and also returns the row from which the entity was made, with the stored
+// properties of all its rows. If the content of further rows or of blobs is replaced during the read, it
+// reads everything again.
 func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if row.Problem != nil {
 		return nil, nil, &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
