@@ -60,7 +60,8 @@ type Commit[T any] struct {
 //
 // An error or a panic of the handler does not fail the change, which is committed. The account's logger logs it, and a worker calls the
 // handler again, as for a Handler: after WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The other patterns
-// of the repository have done their work before the call.
+// of the repository have done their work before the call, unless another entity owns one of the entity's index keys: then the handler is
+// called in each delivery although that delivery fails.
 //
 // Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity
 // changes during a call, the handler is called again with the same ID and the later state, at most
@@ -75,8 +76,8 @@ type Commit[T any] struct {
 //
 // Every entity that a repository has written has a write ID. If a writer dies before it commits a change of
 // such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the
-// entity has been written since, was never there, or had no write ID because another program wrote it, the
-// worker cannot know whether the change was committed. It then calls the handler with the current entity or,
+// entity has been written since, was never there, or had no write ID because another program wrote it, or if
+// another pattern added the change to the caller's, the worker cannot know whether the change was committed. It then calls the handler with the current entity or,
 // if there is none and Deletes is set, with nil. So the entity always exists in the state that the handler
 // gets.
 //

@@ -85,8 +85,8 @@ type Implementation[T any] struct {
 	// use ReconcileEach.
 	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
 	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities
-	// that these could reconcile. A pattern that calls the program sets it, so that the program finds the
-	// entity by its indexes.
+	// for which none of these failed. An index key that another entity owns does not count as a failure
+	// here. A pattern that calls the program sets Last, so that the program finds the entity by its indexes.
 	Last bool
 
 	Transform *Transform[T] // properties rewritten on the way to and from storage
