@@ -18,7 +18,8 @@ import (
 // Options.Existing says. A copy that runs concurrently with writers is not a snapshot: see the package
 // comment.
 //
-// Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged.
+// Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again with
+// ReplaceExisting.
 //
 // Requests: 1 for each 1,000 rows that are read, and 1 for each 100 rows of a partition that are written. If rows exist or a response is
 // lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys: up to 5,

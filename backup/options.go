@@ -22,8 +22,8 @@ import (
 )
 
 // Existing says what Copy and Restore do with a row if the destination has a row with the same key and other
-// content. A row with the same content always counts as copied already, in Report.Unchanged, so that a job
-// can be repeated.
+// content. A row with the same content counts as copied already, in Report.Unchanged, so that a job can be
+// repeated; ReplaceExisting writes it again.
 type Existing uint8
 
 // The values of Existing.
@@ -33,12 +33,12 @@ const (
 	// SkipExisting does not change the existing row, counts it in Report.Unchanged and Report.Findings and
 	// gives it to Options.Found.
 	SkipExisting
-	// ReplaceExisting overwrites the existing row, whatever its version.
+	// ReplaceExisting overwrites the existing row, whatever its version and content, and counts it in Report.Written.
 	ReplaceExisting
 )
 
 // Options are the options of all jobs of this package; nil is the same as the zero value. A job returns tables.ErrWiring if a field is set
-// that it does not use.
+// that it does not use, except Concurrency, which Verify ignores.
 type Options struct {
 	// Partitions are the partitions to process; nil is all of them.
 	Partitions []string
@@ -46,7 +46,7 @@ type Options struct {
 	// is no limit. Partitions together with From or Before causes tables.ErrWiring.
 	From, Before tables.Key
 	// Concurrency is the maximum number of requests in flight that read a source, and also of those that write to a table (default 8 each).
-	// On Azure Cosmos DB a table is read by one request at a time.
+	// On Azure Cosmos DB a table is read by one request at a time. Verify, and jobs with blobs, process 4 chunks or blobs at a time.
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
 	// leaves the throughput of the table to other programs.

@@ -32,7 +32,8 @@ type Target struct {
 // tables.ErrInvalid.
 //
 // Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and the error names the
-// chunk. It can be repeated, with or without Resume: rows that are in the destination already count as Unchanged. Report.Estimate is the
+// chunk. It can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again
+// with ReplaceExisting. Report.Estimate is the
 // number of rows to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out: see
 // TableSummary.Unreadable.
 //

@@ -77,9 +77,9 @@ type Commit[T any] struct {
 // Every entity that a repository has written has a write ID. If a writer dies before it commits a change of
 // such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the
 // entity has been written since, was never there, or had no write ID because another program wrote it, or if
-// another pattern added the change to the caller's, the worker cannot know whether the change was committed. It then calls the handler with the current entity or,
-// if there is none and Deletes is set, with nil. So the entity always exists in the state that the handler
-// gets.
+// another pattern added the change to the caller's, the worker cannot know whether the change was committed.
+// It then calls the handler with the current entity or, if there is none and Deletes is set, with nil. So the
+// entity always exists in the state that the handler gets.
 //
 // Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
 // 1 to put it, 1 to read the entity again, 1 to delete it.
