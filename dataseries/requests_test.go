@@ -107,5 +107,5 @@ func TestSweepRowsPerSecond(t *testing.T) {
 		t.Errorf("%+v, %v, took %v", report, err, took)
 	}
 	_, err = c.SweepMarkers(t.Context(), age, &dataseries.SweepOptions{RowsPerSecond: -1})
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 }

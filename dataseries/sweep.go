@@ -67,7 +67,7 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
 	}
 	if err := pace.Check("SweepOptions", options.RowsPerSecond); err != nil {
-		return s.report, c.failed(op, tables.Key{}, tables.Invalid("", err))
+		return s.report, c.failed(op, tables.Key{}, tables.Wiringf("", "", "%w", err))
 	}
 	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {

@@ -1,10 +1,13 @@
 package highvolumedelete_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,4 +229,17 @@ func TestGraceIsWaited(t *testing.T) {
 			t.Errorf("after %v: %v, %v", time.Since(start), report.Tables, err)
 		}
 	})
+}
+
+// TestFirstDropIsQuiet: the first Drop finds no control table, which is expected, so it logs and counts nothing about a missing table.
+func TestFirstDropIsQuiet(t *testing.T) {
+	s := storagetest.Simulator(t, nil)
+	var lines bytes.Buffer
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{
+		ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
+	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schemaOf("Logins", func() time.Time { return noon })))
+	report := harness.Must[highvolumedelete.DropReport](t)(logins.Drop(t.Context(), noon.AddDate(0, 0, -1), noGrace()))
+	if strings.Contains(lines.String(), "resource_missing") || report.Requests == 0 {
+		t.Errorf("a first Drop of %d requests logs %q", report.Requests, &lines)
+	}
 }

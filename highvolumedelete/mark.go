@@ -93,6 +93,7 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 
 // advance moves the mark forward to a period, unless the mark has reached or passed it. Requests: 2; the very first time, 4.
 func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (m mark, err error) {
+	ctx = telemetry.ExpectMissing(ctx) // the first call creates the control table
 	err = backoff.Retry(ctx, markAttempts, func() (again bool, err error) {
 		*requests++
 		m, err = s.readMark(ctx)

@@ -155,5 +155,5 @@ func TestSweepRefusesANegativeLimit(t *testing.T) {
 	s := storagetest.Open(t)
 	p := harness.Must[*process](t)((&world{}).open(t, s).start(s))
 	_, err := p.photo.Sweep(t.Context(), &largeentities.SweepOptions{RowsPerSecond: -1})
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 }

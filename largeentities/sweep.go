@@ -92,7 +92,7 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 		return report, tables.Wiringf(op, "", "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
 	if err := pace.Check("SweepOptions", o.RowsPerSecond); err != nil {
-		return report, tables.Invalid(op, err)
+		return report, tables.Wiringf(op, "", "%w", err)
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
 	marker, err := x.openToken(o.Resume)

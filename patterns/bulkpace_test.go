@@ -31,5 +31,5 @@ func TestBulkRowsPerSecond(t *testing.T) {
 	})
 	table := harness.NewTable(t, harness.Account(t))
 	_, err := table.Entities().BulkNonAtomic(t.Context(), harness.Bags(1, 1), &tables.BulkOptions{RowsPerSecond: -1})
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 }

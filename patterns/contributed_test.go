@@ -113,9 +113,11 @@ func TestCheckAsksForOutsideKeys(t *testing.T) {
 func TestBulkOptionsAreChecked(t *testing.T) {
 	table := harness.NewTable(t, harness.Account(t))
 	rows := func(_ func(*tables.Entity, error) bool) { t.Error("the sequence is asked") }
-	for _, o := range []tables.BulkOptions{{Verb: tables.BulkDelete + 1}, {Properties: []string{"N"}}, {Resume: "-1"}, {Concurrency: -1}} {
-		_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
-		harness.WantKind(t, err, tables.ErrInvalid)
+	for want, all := range map[error][]tables.BulkOptions{tables.ErrInvalid: {{Resume: "-1"}}, tables.ErrWiring: {{Verb: tables.BulkDelete + 1}, {Properties: []string{"N"}}, {Concurrency: -1}}} {
+		for _, o := range all {
+			_, err := table.Entities().BulkNonAtomic(t.Context(), rows, &o)
+			harness.WantKind(t, err, want)
+		}
 	}
 }
 

@@ -72,18 +72,21 @@ type BulkOptions struct {
 func (o *BulkOptions) check() (skip int64, err error) {
 	if o.Resume != "" {
 		if skip, err = strconv.ParseInt(o.Resume, 10, 64); err != nil || skip < 0 {
-			return 0, fmt.Errorf("BulkOptions.Resume is %q; it must be \"\" or Report.Resume of an earlier run", o.Resume)
+			return 0, Invalidf("", "BulkOptions.Resume is %q; it must be \"\" or Report.Resume of an earlier run", o.Resume)
 		}
 	}
 	switch {
 	case o.Verb > BulkDelete:
-		return 0, fmt.Errorf("BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
+		return 0, Wiringf("", "", "BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
 	case o.Properties != nil && o.Verb != BulkMerge:
-		return 0, fmt.Errorf("BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
+		return 0, Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
 	case o.Concurrency < 0:
-		return 0, fmt.Errorf("BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
+		return 0, Wiringf("", "", "BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
-	return skip, pace.Check("BulkOptions", o.RowsPerSecond)
+	if err := pace.Check("BulkOptions", o.RowsPerSecond); err != nil {
+		return 0, Wiringf("", "", "%w", err)
+	}
+	return skip, nil
 }
 
 // Report counts what a long job has done. Every job over entities or rows returns one, even together with an error, and passes one to
@@ -216,7 +219,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	}
 	skip, invalid := b.options.check()
 	if invalid != nil {
-		return Report{}, relabel(op, t, Invalid("", invalid))
+		return Report{}, relabel(op, t, invalid)
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
