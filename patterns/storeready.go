@@ -33,8 +33,8 @@ func (s *Store) Resources() []Resource {
 // and say what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
 // tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of
 // Resources, at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose
-// schema has Rows, Mine or Where, and logs a line (rows_unmatched) if the table has rows and none of them is
-// an entity of the repository.
+// schema has Rows, Mine or Where, and logs a line (rows_unmatched) if the table has rows, one request can
+// search all of it, and none of them is an entity of the repository.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
 	for _, e := range s.uses.Entries() {

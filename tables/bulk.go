@@ -106,7 +106,8 @@ type Report struct {
 	Repaired   int64 // findings that Repair has repaired
 
 	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of the schema may
-	// be wrong. Verify, Repair and Rebuild of whole tables set it.
+	// be wrong. Verify, Repair and Rebuild of whole tables set it, unless one request cannot search the whole table: with Mine, if more
+	// than 1,000 rows meet Rows and Where.
 	Unmatched string
 
 	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
