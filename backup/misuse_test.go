@@ -44,6 +44,7 @@ func TestMisuse(t *testing.T) {
 		"two of a name":         saved(nil, a, account.Table("misusea")),
 		"small chunks":          saved(&backup.Options{ChunkBytes: 1}, a),
 		"Resume of Verify":      verified(&backup.Options{Resume: "x"}),
+		"Concurrency of Verify": verified(&backup.Options{Concurrency: 2}),
 		"Partitions of Verify":  verified(&backup.Options{Partitions: []string{"a"}}),
 		"Cosmos":                saved(nil, cosmos),
 		"Compare of Cosmos":     compared(a, cosmos, nil),

@@ -38,7 +38,7 @@ const (
 )
 
 // Options are the options of all jobs of this package; nil is the same as the zero value. A job returns tables.ErrWiring if a field is set
-// that it does not use, except Concurrency, which Verify ignores.
+// that it does not use.
 type Options struct {
 	// Partitions are the partitions to process; nil is all of them.
 	Partitions []string
@@ -46,7 +46,8 @@ type Options struct {
 	// is no limit. Partitions together with From or Before causes tables.ErrWiring.
 	From, Before tables.Key
 	// Concurrency is the maximum number of requests in flight that read a source, and also of those that write to a table (default 8 each).
-	// On Azure Cosmos DB a table is read by one request at a time. Verify, and jobs with blobs, process 4 chunks or blobs at a time.
+	// On Azure Cosmos DB a table is read by one request at a time. Jobs with blobs process 4 blobs at a time. Verify does not use it, and
+	// reads 4 chunks or blobs at a time.
 	Concurrency int
 	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
 	// leaves the throughput of the table to other programs.
@@ -102,7 +103,7 @@ func (o *Options) unused(op string) error {
 		{"Existing", o.Existing != RefuseExisting, writes}, {"DryRun", o.DryRun, writes}, {"Resume", o.Resume != "", op != opVerify},
 		{"Base", o.Base != "", backs}, {"ChunkBytes", o.ChunkBytes != 0, backs}, {"Blobs", o.Blobs != nil, backs || op == opRestore},
 		{"Partitions", o.Partitions != nil, op != opVerify}, {"From or Before", o.From != tables.Key{} || o.Before != tables.Key{}, op != opVerify},
-		{"RowsPerSecond", o.RowsPerSecond != 0, op != opVerify},
+		{"RowsPerSecond", o.RowsPerSecond != 0, op != opVerify}, {"Concurrency", o.Concurrency != 0, op != opVerify},
 	} {
 		if f.set && !f.used {
 			return fmt.Errorf("option %s is set, and %s does not use it; leave it out", f.name, op)

@@ -427,7 +427,7 @@ func (p *program) verifyCommand() *cobra.Command {
 			}
 			damaged := 0
 			show, end := p.progress("verify")
-			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Concurrency: p.concurrency, Progress: show, Found: p.each(&damaged)})
+			report, err := vault.Verify(c.Context(), args[0], &backup.Options{Partitions: p.partitions, Concurrency: p.concurrency, RowsPerSecond: p.rowsPerSecond, Progress: show, Found: p.each(&damaged)})
 			end()
 			fmt.Fprintf(p.stdout, "verified: %v\n", report)
 			if damaged > 0 && errors.Is(err, tables.ErrGarbled) {
