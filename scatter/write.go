@@ -13,8 +13,8 @@ import (
 
 // Writer has the methods that write entities. They do what the methods of Repository do, with the same
 // errors. Before a write they make sure that the entity's partition is known; after it they count the entity
-// and its index copies in the Meter. The Meter does not count index copies that a change removes, nor rows of
-// other patterns.
+// and its index copies in the partition in the Meter. The Meter does not count index copies that a change
+// removes, nor rows of other patterns.
 type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
