@@ -16,7 +16,8 @@ import (
 
 // CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Call it
 // once before the first write. It returns tables.ErrConflict if somebody else created one at the same time; use theirs.
-// It retires the previous key in the same transaction: that key still decrypts, and is never used for writes again.
+// It retires the previous key in the same transaction: that key still decrypts, and programs that read the registry afterwards write under
+// the new one, unless RegistryOptions.Trusted names another first.
 // Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)

@@ -43,10 +43,10 @@ var (
 	// written. If this package found that, nothing was sent. Correct the input; a repetition fails in the same way.
 	ErrInvalid = kinds.ErrInvalid
 	// ErrWiring: the program or its configuration is wrong, whatever its input: a nil handle, a malformed connection string, an option
-	// out of range (except in BulkOptions: ErrInvalid), a pattern attached twice. Nothing was sent. Correct the program; other input cannot
-	// avoid the error.
+	// out of range (but a token of Resume is input: ErrInvalid), a pattern attached twice. In most cases nothing was sent. Correct the
+	// program; other input cannot avoid the error.
 	ErrWiring = kinds.ErrWiring
-	// ErrTableScan: the query would read the whole table, and Query.AllowTableScan was not called; nothing was sent.
+	// ErrTableScan: the query would read several partitions or the whole table, and Query.AllowTableScan was not called; nothing was sent.
 	ErrTableScan = kinds.ErrTableScan
 	// ErrMissingResource: the table, queue or container does not exist; Create or CreateIfMissing creates it.
 	ErrMissingResource = kinds.ErrMissingResource
