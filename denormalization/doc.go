@@ -73,8 +73,8 @@
 //	NewInPartition, a write of a source            1 transaction, 1 for each holder
 //	  a write of a holder that needs the copy      1 transaction, 1 for the source, 1 more for its previous source
 //	New, a write of a source                       1 transaction, 2 of the queue, 1 to read again, and for each 50 holders of a
-//	                                               partition 1 to read them, if their keys lie close together, and 1 to write those
-//	                                               that differ; 2 for a single holder
+//	                                               partition 1 to read them, if they are three or more with keys that lie close
+//	                                               together, else 1 for each, and 1 to write those that differ; 2 for a single holder
 //	  with Find                                    the same, but 1 for each page of Find in place of the reads of holders; if Find uses an
 //	                                               index, also 1 for each holder, and 1 more if it differs
 //	  a holder that changes meanwhile              3 more: its transaction is repeated without it, and it is read and written alone

@@ -57,7 +57,7 @@
 //	Recount                                 2 and 1 for each page of children, or members
 //
 //	Summary: as Count; 1 more if the child changes its group, and 1 for each page of a group's children (of the partition, without
-//	SummaryOptions.Rows) for the first child of a group and when the least or greatest value goes; All 1 for each page of 1,000 groups
+//	SummaryOptions.Rows) if the group has no row yet, or if the least or greatest value leaves others behind; All 1 for each page of 1,000 groups
 //	Pair: Insert, Delete 1; Get 2
 //	Reference: Get 1; Join 1 for each different parent in a batch of 100
 //	Cache: none while it is fresh; 1 for each page of its query, once in a TTL
