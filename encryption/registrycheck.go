@@ -26,8 +26,9 @@ import (
 // So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody
 // who has a key can name it as current. A key is active until CreateDataKey creates the next one, which
 // retires it in the same transaction. A retired key still decrypts, but a program that reads its row does not
-// write under it, even if the row "current" names it; with RegistryOptions.Trusted, the list alone decides. A row without a State is from an earlier version: its Check covers
-// "tablepatterns/encryption/1/registry", without the length, and the row key.
+// write under it, even if the row "current" names it; with RegistryOptions.Trusted, the list alone decides.
+// A row without a State is from an earlier version: its Check covers "tablepatterns/encryption/1/registry",
+// without the length, and the row key.
 //
 // An attacker who can write the table can restore a row that was valid once. A deleted key that was restored
 // from a backup decrypts again, which a restore of the data requires. If the row "current" and the row of its

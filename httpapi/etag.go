@@ -172,7 +172,7 @@ func (c Condition) Check(etag azcore.ETag) error {
 	return nil
 }
 
-// NotModified sets the ETag header, If the If-None-Match header of a GET or HEAD matches, it responds with
+// NotModified sets the ETag header. If the If-None-Match header of a GET or HEAD matches, it responds with
 // 304 Not Modified and returns true; the handler then returns. A malformed header matches nothing.
 func NotModified(w http.ResponseWriter, r *http.Request, etag azcore.ETag) bool {
 	SetETag(w.Header(), etag)
