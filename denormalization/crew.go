@@ -40,7 +40,7 @@ func (c *crew) catch() {
 	}
 }
 
-// failed keeps an error of the caller's own goroutine, if it is the first one.
+// failed makes wait return err, unless another function has failed before. The caller uses it for an error of its own goroutine.
 func (c *crew) failed(err error) { c.do(func() error { return err }) }
 
 // wait waits for all functions and returns the first error.

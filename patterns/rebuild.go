@@ -140,8 +140,8 @@ func (b *rebuild) run(ctx context.Context) error {
 	return cmp.Or(err, told)
 }
 
-// pages processes the entities page by page: the readers fill the pages that they have read, several at once. told is the error that the
-// caller's Found returned.
+// pages takes the pages in order and adds them to the report. The scan's readers, several at once, have by then written what the
+// patterns lack for the entities of the page. told is the error that the caller's Found returned; it ends the run.
 func (b *rebuild) pages(ctx context.Context) (told, err error) {
 	ranges := b.ranges()
 	for page, err := range b.scan(ranges).Pages(ctx, b.state.Scan) {

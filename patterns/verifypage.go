@@ -37,7 +37,7 @@ type stretch struct {
 	facts     int // number of facts noted before the stretch
 }
 
-// noted is a fact in the form in which it is added to the sums.
+// noted is a fact that a reader has found on the page, with what is needed to add it to the sums once the page is finished.
 type noted struct {
 	value  tally.Sum
 	fact   *fact // nil if the scan adds facts to the sums

@@ -50,7 +50,8 @@ func (r Raw) Measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	return r.table.measure(writes)
 }
 
-// Get reads one row with the properties that known names, nil for all. Requests: 1.
+// Get reads one row. It returns only the properties whose names are keys of known, and the library's own; if known is nil, it returns
+// all. Requests: 1.
 func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
 	return r.table.fetch(ctx, op, key, known)
 }

@@ -37,7 +37,7 @@ const learnEvery = 64
 type receipt[P any] struct {
 	scan        *Scan[P]
 	node        *node[P]
-	within      Range // the range of the node, which cannot be divided meanwhile
+	within      Range // the node's range; the scan does not divide it while the reader uses the page
 	rows        int
 	first, last Key
 	sample      []Key

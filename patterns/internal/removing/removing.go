@@ -270,8 +270,9 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	return r.remove(ctx, table, remove)
 }
 
-// unlist writes the entities that list a pattern again, by a touch, since every write lists only the attached
-// patterns. It returns the entities that it could not write; their rows stay.
+// unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To do so
+// it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the entities that it
+// could not write; the rows of these are not removed.
 func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
 	kept = map[tables.Key]bool{}
 	if r.DryRun || len(listing) == 0 {

@@ -72,8 +72,8 @@ func (e *Stored) Get(name string) edm.Value {
 	return edm.Value{}
 }
 
-// Sort sorts the properties by name, as the service does for an entity that was replaced or merged, even if that inserted it.
-// An entity that was only inserted keeps the order of its request.
+// Sort sorts the properties by name. The service does so for every replace and merge, including one that inserts the
+// entity; after an insert the properties keep the order of the request.
 func (e *Stored) Sort() {
 	slices.SortFunc(e.Properties, func(a, b Property) int { return compoundkey.Compare(a.name, b.name) })
 }
