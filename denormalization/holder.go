@@ -54,8 +54,8 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	return implementation, nil
 }
 
-// prior returns the source and the digest of the copy of a holder as it was read: a change that alters
-// neither of them needs no work.
+// prior returns what a holder had when it was read: the key of its source, and the digest of the properties copied from
+// it. A change that alters neither of them needs no work.
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {

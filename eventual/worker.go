@@ -45,7 +45,7 @@ type WorkerOptions struct {
 	DeploymentTimeout time.Duration
 	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and the length of the poison
 	// queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10 s, and a negative value is never. Without
-	// AccountOptions.MeterProvider, or if its Shards lack shard 0, the worker reads nothing. Requests: 2 for each storage queue of the queue
+	// AccountOptions.MeterProvider, or if Shards has no shard 0, the worker reads nothing. Requests: 2 for each storage queue of the queue
 	// and 1, each time.
 	QueueMetrics time.Duration
 	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means all. Between them, the

@@ -76,7 +76,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
-		holder = change.Given // for a merge, the composed entity has only the text of a Stream and not its source
+		holder = change.Given // for a merge, Entity was composed from encoded properties, which lack the Stream's source; the caller's value has it
 	}
 	s := x.field(holder)
 	if s == nil || s.c == nil {

@@ -31,7 +31,7 @@ type State struct {
 	Incarnation string      // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
 	WriteID     string      // of the write that left the entity as read
 	Copies      string      // names of the patterns whose copies were written with the row
-	Carried     Properties  // properties of a later version of the library, written back as they are
+	Carried     Properties  // properties that only a later version of the library knows, written back as they are
 	Version     azcore.ETag // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
 	Partial     bool        // read through a projection: some properties were not asked for
 	Kept        bool        // the row is one of several, so that nothing but the repository may write it

@@ -15,7 +15,7 @@ type rowFacts struct {
 	partial     bool       // read through a projection: some properties were not asked for
 	kept        bool       // a repository keeps the row consistent with others
 	incarnation string     // of a repository's entity
-	carried     Properties // properties of a later version of the library
+	carried     Properties // properties that only a later version of the library knows
 }
 
 func (r *RawRow) facts(partial bool) rowFacts {

@@ -46,7 +46,7 @@ type Rules struct {
 	MarkBeforeSource  bool // recheck reads S before M
 	Trace             bool // there is no T: if S is gone and M exists, X counts as moved
 	TraceWithdraws    bool // there is no T: if S is gone and M exists, X counts as deleted by a user
-	TraceWrite        bool // T does not keep w: with any M beside a T, X counts as moved
+	TraceWrite        bool // T does not keep w: if there are a T and an M, X counts as moved even if M has another write id
 	MarkBeforeTrace   bool // T is deleted before M
 	MarkAgain         bool // poison does not read M again
 	PoisonFirst       bool // poison deletes M before it puts the entry on the poison queue

@@ -1,5 +1,7 @@
-// Package exchange has the common parts of the queue and blob services: a Call with its metadata and numbers, the division of
-// a listing into pages, a Fault as XML, and the lock under which a service serves one request at a time.
+// Package exchange has the common parts of the queue and blob services: reading the metadata and integer parameters of a
+// request, dividing a listing into pages, writing a Fault as XML, and the lock under which a service serves one request
+// at a time.
 //
-// It gets a protocol.Call and a function that serves it. Its only state is a counter, and it must not import a service.
+// The service passes the protocol.Call and the function that serves it. The package's only state is a counter, and it
+// must not import a service.
 package exchange

@@ -66,7 +66,7 @@ func (d *draft) end(p *part) {
 	}
 }
 
-// accompany marks a row as a row of a companion.
+// accompany marks a row as part of a companion: an entity that a pattern changes in the same transaction.
 func (m *Meaning) accompany(pattern string) {
 	m.Pattern = pattern
 	if m.role == roleEntity {

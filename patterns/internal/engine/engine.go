@@ -122,7 +122,8 @@ func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error
 	return tables.GetAny(ctx, pass, &r.Primary, op, key)
 }
 
-// CopiesSource is the source of the rows of Pattern.Copies, as entities. keep are the properties that they hold, nil for all.
+// CopiesSource returns the source of queries of a pattern's copies in the entities' own partitions. It decodes each copy as an entity.
+// keep names the properties that the copies hold; nil means all.
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Source {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep

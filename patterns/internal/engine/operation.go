@@ -24,7 +24,7 @@ type Operation struct {
 	primary     *string
 	layout      string
 	outside     outsideFacts
-	carried     tables.Properties // properties of a later version of the library
+	carried     tables.Properties // properties that only a later version of the library knows, written back as they are
 	Meaning
 }
 

@@ -99,7 +99,7 @@ func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Patter
 		if !w.Fresh[held] || s.reserved[w.reservation(held)] {
 			continue
 		}
-		o.own = append(o.own, name) // MemberOf has put the key into the intent
+		o.own = append(o.own, name) // the intent names the key already, as commit requires: MemberOf has put it there
 		err := o.reserve(ctx, p, copies[i].Key)
 		if errors.Is(err, errOwnCopy) {
 			return w.engine.ownKeyTaken(ctx, w, p, copies[i].Key)

@@ -23,7 +23,7 @@ type StoredRow struct {
 	Shared      bool   // belongs to several entities
 	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
 	Outside     outsideFacts
-	carried     tables.Properties // properties of a later version of the library
+	carried     tables.Properties // properties that only a later version of the library knows
 	IsCopy      bool
 }
 
