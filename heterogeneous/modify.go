@@ -20,7 +20,8 @@ const attempts = 10
 // If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the repository,
 // which also writes its patterns. Then the bag has the properties of the current version, and change cannot add others. An
 // entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows of it in
-// its partition. Lists, and copies in other partitions, cannot be recognized from the row and are not updated.
+// its partition. That row does not show in which lists the entity is, or whether it has copies in other partitions: Modify does not
+// update these.
 //
 // Requests: 2; through a repository 4; 2 or 4 more for each conflict.
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {

@@ -11,15 +11,15 @@ import (
 )
 
 // Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write. If
-// Schema.Rows is set and the type has no steps, it also adds EntityType to entities without it. Those of a partition are written in change sets; an entity for which a set is
-// refused is written alone, so that one that is changed all the time delays only itself. You can interrupt Upgrade at any time
-// and run it again, or resume it with JobOptions.Resume.
+// Schema.Rows is set and the type has no steps, it also adds EntityType to entities without it. Upgrade writes the entities of a
+// partition in change sets. If one entity makes a set fail, Upgrade writes that entity alone, so an entity that programs change
+// constantly delays only itself. You can interrupt Upgrade at any time and run it again, or resume it with JobOptions.Resume.
 //
 // An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as
 // Undecodable if a step refuses it and Different otherwise, with the error in Finding.Err. Upgrade returns
 // ErrWiring if Patterns, Lag, Rows or DryRun is set. In the Report, even together with an error, Read counts
 // the entities that were not of the current version, Written those that this run has written as the current
-// version, and Failed those that it has passed over; concurrent writers have written or deleted the others.
+// version, and Failed those that could not be upgraded; concurrent writers have written or deleted the others.
 // The counts do not include the runs that this run resumes. You can remove the steps after a complete run
 // without failures, if no program writes older versions any more.
 //

@@ -47,7 +47,8 @@ var (
 	// ErrPreconditionRequired: the request names no version, since it has no If-Match header or "If-Match: *". The kind is
 	// tables.ErrInvalid, the status 428.
 	ErrPreconditionRequired = errors.New("the request has no If-Match header with an ETag; send the ETag of the version that it is based on")
-	// ErrPageToken: the page token is damaged or forged, or was sealed for another list, or with a key that is no longer given. The kind is tables.ErrInvalid.
+	// ErrPageToken: the page token is damaged or forged, or was sealed for another list, or was sealed with a key that was not passed to
+	// NewPageTokens. The kind is tables.ErrInvalid.
 	ErrPageToken = errors.New("the page token is not one of this list; begin again without it")
 	// ErrPageTokenExpired: the page token is older than PageTokenOptions.Lifetime. The kind is tables.ErrInvalid.
 	ErrPageTokenExpired = errors.New("the page token has expired; begin the list again without it")

@@ -25,10 +25,10 @@ type SweepOptions struct {
 	// Grace is the minimum age of a blob that Sweep examines (default 1 hour). Sweep also waits for 7/6 of the Deadline
 	// that is stored with each blob, so that every Grace is safe.
 	Grace time.Duration
-	// DryRun deletes nothing; Deleted then counts what would be deleted.
+	// DryRun deletes nothing; Deleted and Bytes then count the blobs that would be deleted.
 	DryRun bool
-	// RowsPerSecond limits the rows that the sweep reads in tables, to find out which blobs entities point at, in a second, on average (default 0: no limit), so that it
-	// leaves the throughput of the table to other programs.
+	// RowsPerSecond limits how many rows Sweep reads in a second, on average (default 0: no limit), to leave the throughput of
+	// the tables to other programs. Sweep reads rows to find out which blobs entities point at.
 	RowsPerSecond int
 	// Resume continues an earlier run after the page whose SweepReport.Resume was this text. The token of another
 	// property causes tables.ErrInvalid.
@@ -39,15 +39,15 @@ type SweepOptions struct {
 
 // SweepReport is the result of a sweep.
 type SweepReport struct {
-	Listed     int // blobs of the property
-	Young      int // younger than Grace or than 7/6 of their writer's Deadline, or changed while Sweep examined them
-	Referenced int // an entity points at them
-	Held       int // only a copy of an entity in another partition points at them; the intent of the entity waits for a worker, or is on the poison queue
-	Deleted    int
-	Bytes      int64 // size of the deleted blobs together
+	Listed     int   // blobs of the property
+	Young      int   // younger than Grace or than 7/6 of their writer's Deadline, or changed while Sweep examined them
+	Referenced int   // an entity points at them
+	Held       int   // only a copy in another partition points at them, because the intent that updates the copy waits for a worker or is on the poison queue
+	Deleted    int   // blobs that Sweep has deleted or, with DryRun, would delete
+	Bytes      int64 // total size of the blobs that Deleted counts
 	Foreign    int   // not written by this package for an entity of this table; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
-	Failed     int   // their entities could not be read; LastFailure is the last error
+	Failed     int   // their entity or one of its copies could not be read, or the delete failed; LastFailure is the last error
 	// LastFailure is the error of the blob that failed last.
 	LastFailure error
 	// Resume is the token for SweepOptions.Resume, which continues after the last finished page; "" if the sweep is complete.

@@ -39,8 +39,8 @@
 //
 // An entry and the rows of its indexes are written in one transaction, completely or not at all. After
 // ErrUnknownOutcome, or if the process died, Append the same stamped value again: it returns nil if the entry
-// exists. A follower that continues from a saved Cursor after a crash yields again the entries that it had
-// yielded since.
+// exists. After a crash, a follower that continues from a saved Cursor yields again the entries that
+// were yielded after the Cursor was saved.
 //
 // # Requests
 //

@@ -27,7 +27,7 @@ type verifyState struct {
 	Group   int             // next group of the outside sums
 
 	Entities, Rows, Candidates, Repaired int64
-	Findings                             int64 `json:"Discrepancies"` // the name that earlier builds give it
+	Findings                             int64 `json:"Discrepancies"` // the name in tokens of earlier builds
 
 	NearFacts, ClosingFacts, FarFacts int64 // number of facts in the sums; the token has the sums after the JSON
 
@@ -99,7 +99,7 @@ func (s *verifyState) parse(token, run string) error {
 	var parts [4][]byte
 	texts := strings.Split(token, ".")
 	for i, text := range texts[:min(len(texts), len(parts))] {
-		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // a damaged part is too short, which is checked below
+		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // of a damaged part, only the beginning is decoded, and the checks below refuse it
 	}
 	*s = verifyState{}
 	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
@@ -130,7 +130,7 @@ func (s *verifyState) parse(token, run string) error {
 	return nil
 }
 
-// set makes s a deep copy of another state, whose sums the run continues to change.
+// set makes s a deep copy of from, since the run continues to change the sums of from.
 func (s *verifyState) set(from *verifyState) {
 	near, closing := s.Near, s.Closing
 	*s = *from
@@ -142,7 +142,7 @@ func (p *partitionRun) valid() bool {
 	return p.Group >= 0 && p.Group <= tally.Buckets && p.Spans.Valid()
 }
 
-// into copies a run of partitions into another one, or into a new one if that is nil.
+// into copies p to other, or to a new partitionRun if other is nil, and returns the copy.
 func (p *partitionRun) into(other *partitionRun) *partitionRun {
 	if p == nil {
 		return nil
