@@ -47,7 +47,7 @@
 // # Requests
 //
 //	Send                     1; 2 with a large body
-//	a message handled        1 for up to 32 together, 1 to delete it; with a large body 2 more
+//	a message handled        1 for a poll (at most 32 messages and the free handlers), 1 to delete it; with a large body 2 more
 //	  and its handler        1 for every half of the visibility timeout that it takes, 1 for each of its Steps
 //	an intent                2, and those of the change: 1 to put it, 1 to delete it or, with Async, to show it
 //	  finished by a worker     2 of the queue, 2 reads of the entity, 1 to 4 for each key

@@ -170,8 +170,8 @@ func (w *Worker) logged(ctx context.Context, line telemetry.Line, attributes ...
 // StopTimeout, ends their contexts, makes their unfinished messages visible to other workers, and returns nil when the last handler
 // has returned. It logs failures of the service and tries again later. Do not call Run a second time while it runs.
 //
-// Requests: a poll gets up to 32 messages; each message costs 1 more to delete, and 1 for every half of its visibility timeout that
-// its handler takes. An idle worker polls each storage queue of its Shards once in MaxPoll.
+// Requests: a poll gets as many messages as there are handlers free, at most 32; each message costs 1 more to delete, and 1 for every
+// half of its visibility timeout that its handler takes. An idle worker polls each storage queue of its Shards once in MaxPoll.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx, "Run")
 	if err != nil {
