@@ -202,7 +202,7 @@ func (q *query) refuseScan(p Plan) error {
 
 // All yields the entities in the order of partition key and row key (on Cosmos DB: in no order). In place of a row that does not fit T
 // it yields ErrGarbled with Error.OfRow and the row's key, and the loop may continue. It yields any other error once, as the last
-// element; a response that was cut off is such an error: ErrGarbled without OfRow.
+// element. A response that was cut off is such an error: ErrGarbled without OfRow, or ErrUnavailable if HTTP shows the cut.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
 func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
