@@ -171,7 +171,8 @@ type loaded struct {
 	err     error
 }
 
-// all restores the chunks one after another; while it writes the rows of one, it reads and decompresses the next.
+// all reads the chunks in order and writes their rows with up to Concurrency transactions at once, of one chunk or several. Meanwhile it
+// reads and decompresses the next chunk.
 func (x *restoring) all(parent context.Context) error {
 	group, ctx := errgroup.WithContext(parent)
 	group.SetLimit(x.options.Concurrency)

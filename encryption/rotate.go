@@ -194,7 +194,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	return written, nil
 }
 
-// bindCurrent adds the Check to a row "current" of an earlier version.
+// bindCurrent adds a Check to the row "current" that an earlier version of the library wrote without one.
 func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
 	typed, err := tables.RowsOf[currentRow](r.table)
 	if err != nil {

@@ -99,7 +99,7 @@ func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*
 		left, err := division.Divided[*edit[T]]{
 			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
 			Ends: func(err error) bool {
-				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // other errors, such as that of a damaged list, end the division: the lists are then written one by one
+				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // these errors may concern a single list, so the set is divided; after any other error its lists are written one by one
 			},
 		}.Run(partitions[partition])
 		if alone = append(alone, left...); err != nil {

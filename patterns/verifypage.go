@@ -106,7 +106,8 @@ func (v *verifier) take(pg *page, at *rangescan.Range) {
 	run.Spans = run.Spans.With(rangescan.Range{From: from, To: v.border(from, at.To)})
 }
 
-// count counts facts: in the collector of the page's scan, or in the sums of a run of partitions and of everything outside.
+// count adds facts to the page's collector, if it has one. Otherwise it adds near facts to the sums of run, and all others to the sums
+// of what is outside.
 func (v *verifier) count(pg *page, facts []noted, run *partitionRun) {
 	for i := range facts {
 		n := &facts[i]

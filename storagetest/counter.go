@@ -68,14 +68,14 @@ func (c *RequestCounter) String() string {
 	return fmt.Sprintf("%d requests: %s", c.total, strings.Join(parts, ", "))
 }
 
-// Count returns the number of requests so far.
+// Count returns the number of requests since the last Reset.
 func (c *RequestCounter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
 }
 
-// CountOf returns the number of requests of one kind so far.
+// CountOf returns the number of requests of one kind since the last Reset.
 func (c *RequestCounter) CountOf(kind Kind) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *RequestCounter) CountOf(kind Kind) int {
 	return n
 }
 
-// Kinds returns the number of requests of each kind so far.
+// Kinds returns the number of requests of each kind since the last Reset.
 func (c *RequestCounter) Kinds() map[Kind]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

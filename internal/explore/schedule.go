@@ -61,7 +61,7 @@ type Actor func(ctx context.Context, s *storagetest.Service) error
 // A schedule runs in a bubble of testing/synctest: time is simulated and costs nothing, and crypto/rand is
 // seeded. The rules of that package hold: the stage's t cannot run subtests, and no goroutine may wait for a
 // sync.Mutex that another goroutine holds during a storage call. If an actor makes several calls at once,
-// their order depends on their addresses, not on their bodies. Tests that use Schedules cannot run in
+// the scheduler orders them by path and kind, not by body. Tests that use Schedules cannot run in
 // parallel with others.
 func Schedules(t *testing.T, c ScheduleCase) {
 	t.Helper()

@@ -40,16 +40,16 @@ type Host[T any] interface {
 	GetEach(ctx context.Context, keys []tables.Key) ([]*T, error)
 	// Query begins a query of the entities.
 	Query() tables.Query[T]
-	// Copies returns a query of the rows of Implementation.Copies, as entities. span is the range of their row keys;
-	// keep lists the properties that they store, nil for all.
+	// Copies returns a query of the copies that Implementation.Copies plans; it yields each copy as an entity. span is the
+	// range of their row keys; keep names the properties that they store, nil for all.
 	Copies(span compoundkey.Span, keep []string) tables.Query[T]
 	// GetCopy reads one of the rows that Copies queries. Requests: 1.
 	GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error)
 	// GetPrimary reads the entity to which such a row belongs, given the row's key. If a Transform
 	// authenticates copies, it returns ErrNotFound if the entity has no copy there. Requests: 2.
 	GetPrimary(ctx context.Context, copied tables.Key) (*T, error)
-	// OutsideCopies returns a query of the rows of Implementation.Outside in a table, as entities. A nil
-	// table means the repository's own.
+	// OutsideCopies returns a query of the copies that Implementation.Outside plans in a table; it yields each copy as an
+	// entity. A nil table means the repository's own.
 	OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T]
 	// GetOutsideCopy reads one of the rows that OutsideCopies queries. Requests: 1.
 	GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error)

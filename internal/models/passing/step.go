@@ -226,7 +226,7 @@ func (a *act) gets() {
 	}
 }
 
-// writer makes the next request of a writer up to its transaction.
+// writer makes the next request of a writer that has not finished its transaction.
 func (a *act) writer(p *actor) {
 	ch := &a.changes[p.change]
 	switch p.at {
@@ -302,7 +302,7 @@ func (a *act) plan(p *actor) {
 	}
 }
 
-// prepares marks or reserves the first key that is left.
+// prepares marks or reserves the first key that the actor has not yet marked or reserved.
 func (a *act) prepares(p *actor) {
 	ch := &a.changes[p.change]
 	k := int8(0)

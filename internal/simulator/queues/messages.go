@@ -93,8 +93,8 @@ func (s *Service) put(c *exchange.Call, q *queue) (*protocol.Answer, *protocol.F
 	return w.Answer(protocol.NewAnswer(http.StatusCreated)), nil
 }
 
-// name sets a message's id and number. On a still clock both depend on its text, so that they do not reveal
-// the order in which messages arrived.
+// name sets a message's id and number. On a still clock it derives both from the message's text, so that two
+// schedules that put the same messages in different orders reach the same state.
 func (s *Service) name(q *queue, m *queued) {
 	s.Count()
 	m.id, m.number = exchange.ID("message", s.Serial), s.Serial
