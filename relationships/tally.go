@@ -145,7 +145,8 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 		stored, valid := x.get(row)
 		next, known := stored.without(all[group].leaving, all[group].joining)
 		if !valid || !known {
-			// The group has no valid row yet, the least or the greatest value has left, or other programs have stored wrong numbers.
+			// The stored aggregate is of no use: the group has no valid row, its least or greatest value has left, or another
+			// program has stored wrong numbers. Compute it from the entities.
 			if next, err = x.scan(ctx, key.Partition, group, moved); err != nil {
 				return nil, err
 			}

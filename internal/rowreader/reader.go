@@ -38,7 +38,7 @@ type Reader[P any] struct {
 	tokens
 	access edm.Access[P]
 	row    Row[P]
-	later  bool // the current row has a property of a later version of the library
+	later  bool // the current row has a property that only a later version of the library knows
 }
 
 // New returns a reader of the properties in known; nil means all.
@@ -197,7 +197,7 @@ func (r *Reader[P]) readRow() error {
 	return nil
 }
 
-// setAside moves properties of a later version of the library to System.
+// setAside moves the properties that only a later version of the library knows to System.
 func (r *Reader[P]) setAside() {
 	r.row.Properties = slices.DeleteFunc(r.row.Properties, func(p P) bool {
 		name, _ := r.access(&p)

@@ -89,7 +89,7 @@ func (c *checker) report(kind Kind, name, place string, entity Key, detail strin
 	c.findings = append(c.findings, Finding{kind, name, place, entity, fmt.Sprintf(detail, of...)})
 }
 
-// rows returns the rows of a table, nil for Model.Table.
+// rows returns the rows of a table; a nil table means Model.Table. It reads each table once.
 func (c *checker) rows(ctx context.Context, table *aztables.Client) ([]Row, error) {
 	table = cmp.Or(table, c.Table)
 	if rows, read := c.tables[table]; read {

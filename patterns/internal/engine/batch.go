@@ -23,7 +23,7 @@ import (
 type batchRow struct {
 	target     *target // of a copy to write
 	member     *Work   // of a key to reserve
-	name       string  // name of the copy among those of all patterns
+	name       string  // HeldName of the copy: its pattern and key
 	key        tables.Key
 	operations []Operation
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
