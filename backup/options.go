@@ -49,8 +49,8 @@ type Options struct {
 	// On Azure Cosmos DB a table is read by one request at a time. Jobs with blobs process 4 blobs at a time. Verify does not use it, and
 	// reads 4 chunks or blobs at a time.
 	Concurrency int
-	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
-	// leaves the throughput of the table to other programs.
+	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to
+	// leave the throughput of the tables to other programs.
 	RowsPerSecond int
 	// Existing says what happens to rows that exist with other content (default RefuseExisting). Only Copy and Restore use it.
 	Existing Existing

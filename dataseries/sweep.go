@@ -22,8 +22,8 @@ type SweepOptions struct {
 	Partitions []string
 	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
-	// RowsPerSecond limits the rows that the sweep reads and writes in tables in a second, on average (default 0: no limit), so that it
-	// leaves the throughput of the table to other programs.
+	// RowsPerSecond limits how many rows the sweep reads and writes in tables in a second, on average (default 0: no limit), to
+	// leave the throughput of the tables to other programs.
 	RowsPerSecond int
 	// Progress is called after each transaction, or blob.
 	Progress func(tables.Report)

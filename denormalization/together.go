@@ -145,7 +145,8 @@ func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error
 	return first
 }
 
-// readOnce returns a function that reads each source once, for holders that were all read before.
+// readOnce returns a function that reads each source once and then repeats the result. Use it only for holders that were all read
+// before the first source, so that no holder has a copy of a newer version than the one that was read.
 func (f *fanOut[S, H]) readOnce() readSource[S] {
 	known := map[tables.Key]*S{}
 	return func(ctx context.Context, key tables.Key) (*S, error) {

@@ -13,7 +13,7 @@ type Options struct {
 	Partitions []string
 	// Concurrency is the maximum number of requests in flight (default 8).
 	Concurrency int
-	// RowsPerSecond limits the rows that the run reads in a second, on average (default 0: no limit), so that it leaves the throughput of
+	// RowsPerSecond limits how many rows the run reads in a second, on average (default 0: no limit), to leave the throughput of
 	// the table to other programs.
 	RowsPerSecond int
 	// Progress is called after each page of rows, one call at a time, with Rows and Elapsed. The run waits for it.

@@ -26,8 +26,9 @@ type JobOptions struct {
 	// jobs process, at once (default 8). It is also the number of readers with which the jobs scan a table: they
 	// share it by ranges of keys, as Query.AllParallel does. On Azure Cosmos DB there is one reader.
 	Concurrency int
-	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
-	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
+	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to leave
+	// the throughput of the tables to other programs. The job never waits within a change: a change that exceeds the limit delays
+	// the next one.
 	RowsPerSecond int
 	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
 	// so that an intent that waits for a worker is not reported earlier. A reserved key that its entity does not have is

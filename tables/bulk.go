@@ -50,8 +50,9 @@ type BulkOptions struct {
 	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
 	// its entities are written in the order of the sequence.
 	Concurrency int
-	// RowsPerSecond limits the rows that the job reads and writes in tables in a second, on average (default 0: no limit), so that it
-	// leaves the throughput of the table to other programs. A change with all its patterns is not interrupted: the next one waits for it.
+	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to leave
+	// the throughput of the tables to other programs. The job never waits within a change: a change that exceeds the limit delays
+	// the next one.
 	RowsPerSecond int
 	// Resume is Report.Resume of an earlier run over the same entities in the same order: the number of entities to skip at
 	// the beginning of the sequence, as decimal digits.

@@ -82,7 +82,8 @@ const pass = rows.Open
 // namedBy is a Meaning that adds the pattern's name to errors of its rows.
 type namedBy string
 
-// Explain adds the pattern's name. It makes ErrConflict of errors that a row has appeared or disappeared.
+// Explain adds the pattern's name to e. It changes the kinds ErrExists and ErrNotFound to ErrConflict, since a concurrent writer has
+// then inserted or deleted the row.
 func (n namedBy) Explain(e *tables.Error) {
 	e.Pattern = string(n)
 	switch tables.KindOf(e) {

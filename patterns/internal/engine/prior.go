@@ -30,7 +30,7 @@ func priorOf(s *tables.State) *prior {
 // several reports whether the entity has rows beside its first.
 func (p *prior) several() bool { return len(p.rows)+len(p.outside) > 0 }
 
-// note adds the keys of rows to a list.
+// note appends rows to list with only what identifies them: row key, pattern and version.
 func note(list []PlannedRow, rows []PlannedRow) []PlannedRow {
 	for _, row := range rows {
 		list = append(list, PlannedRow{RowKey: row.RowKey, Pattern: row.Pattern, version: row.version})

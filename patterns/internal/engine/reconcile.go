@@ -79,7 +79,7 @@ type target struct {
 	seen   *snapshot       // the entity's last snapshot, nil before the first
 	fresh  map[string]bool // keys that only this holder's change can have written
 	free   map[string]bool // keys under which a job has found nothing
-	now    *snapshot       // the snapshot of the last read; the same pointer as seen if the entity is unchanged
+	now    *snapshot       // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
 	placed []string        // copies of seen that were already written, by pattern and key
 	taken  error           // ErrDuplicate if another entity has one of the keys
 	err    error           // any other failure, after which the target is left to a worker
