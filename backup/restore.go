@@ -37,9 +37,9 @@ type Target struct {
 // number of rows to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out: see
 // TableSummary.Unreadable.
 //
-// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a response is
-// lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys: up to 5,
-// and 1 for each row that is not found by these.
+// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a
+// response is lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys:
+// up to 5, and 1 for each row that is not found by these.
 func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ Result, err error) {
 	o, err := options.checked(opRestore)
 	if err != nil {

@@ -35,7 +35,7 @@ type poisonEntry struct {
 	Dequeues   int       `json:"dequeues"`
 	Sent       time.Time `json:"sent,omitzero"`
 	PoisonedAt time.Time `json:"poisonedAt"`
-	Original   string    `json:"original"` // the message's text, unchanged
+	Original   string    `json:"original"` // the message's text, with the steps that the last delivery finished
 }
 
 func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
@@ -98,7 +98,7 @@ type PoisonMessage struct {
 	Dequeues   int
 	Sent       time.Time
 	PoisonedAt time.Time
-	Original   string // the message's text, unchanged
+	Original   string // the message's text, with the steps that the last delivery finished
 
 	unreadable error // why the entry itself cannot be read
 }

@@ -71,7 +71,7 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	return v, nil
 }
 
-// readMany reads entities by their keys concurrently, It omits entities that do not exist, and returns a
+// readMany reads entities by their keys concurrently. It omits entities that do not exist, and returns a
 // problem for each row that does not fit the type. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
 	found = make(map[tables.Key]any, len(keys))

@@ -27,8 +27,8 @@ type Report struct {
 	// LargestRows are at most 10, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
-	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count only in
-	// Rows.
+	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as rows of their
+	// partitions, without a size, and nowhere else but in Type.Refused.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
 	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.

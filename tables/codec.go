@@ -36,8 +36,9 @@ import (
 // `table:",rest"` holds the properties that T has no field for, so that a Replace by an older build of the
 // program does not lose them. A field named PartitionKey, RowKey or Timestamp is that system property.
 //
-// A value that is written reads back equal, or the write is refused. The one exception is the sign of a zero, which the service may
-// lose. A Codec is immutable and safe for concurrent use.
+// A value that is written reads back equal, or the write is refused. Exceptions are the sign of a zero, which the service may lose, the bits
+// of a NaN, and what the encoding of a field does that is tagged json or encodes itself as text. A Codec is immutable and safe for
+// concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
 // NewCodec returns a codec of T. It returns ErrWiring, naming the field, if a field cannot be stored.

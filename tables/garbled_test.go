@@ -170,7 +170,7 @@ func TestCutOffAnswers(t *testing.T) {
 			case c.write && i < whole && intact == nil && !errors.Is(err, tables.ErrUnknownOutcome):
 				t.Errorf("%s: %s: %v, want ErrUnknownOutcome", c.name, what, err)
 			case err != nil && !errors.Is(err, tables.ErrUnknownOutcome) && !errors.Is(err, tables.ErrGarbled) && !sameKind(err, intact):
-				// What HTTP itself sees is the transport's error; it has no kind, and for a read it needs none.
+				// What HTTP itself sees is the transport's error, which is ErrUnavailable for a read.
 				if c.write || !errors.Is(err, io.ErrUnexpectedEOF) && i >= wholeHead(c.answer) {
 					t.Errorf("%s: %s: %v, intact it is %v", c.name, what, err, intact)
 				}

@@ -64,7 +64,7 @@ var lines = [...]LineInfo{
 	LineLeaseLostLate: {"lease_lost_late", slog.LevelWarn, "lease lost after the handler was done",
 		"The message is delivered again."},
 	LineDuplicate: {"message_duplicate", slog.LevelWarn, "message was handled before: the blob of its body is gone",
-		"Harmless."},
+		"Harmless, unless something else deletes the blobs of messages: then no handler got this message."},
 	LineMessageFailed: {"message_failed", slog.LevelWarn, "message failed",
 		"A handler or an intent failed; the message is delivered again."},
 	LineMessageNotDeleted: {"message_not_deleted", slog.LevelWarn, "message was handled and not deleted, so it will come again",
