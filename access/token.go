@@ -18,7 +18,7 @@ type Token struct {
 	table    string
 	fields   fields
 	// query returns the token's text. It is a function because package fmt does not call methods of
-	// unexported fields: it would print the text behind a pointer, but prints only the address of a function.
+	// unexported fields: with verbs such as %s it would print a struct behind a pointer, but of a function it prints only the address.
 	query func() string
 }
 

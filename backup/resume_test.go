@@ -32,7 +32,7 @@ func interrupted(t *testing.T, v *backup.Vault, table *tables.Table, o backup.Op
 
 // TestUnreadableRowsAreRecorded: the rows that a backup has left out are in its manifest, also if it was interrupted, and all jobs count them.
 func TestUnreadableRowsAreRecorded(t *testing.T) {
-	from := newTable(t, harness.AccountWith(t, harness.Damaged(`5555`, `{"x":5}`)))
+	from := newTable(t, harness.AccountWith(t, harness.Damaged(`:5555`, `:{"x":5}`)))
 	for i := range 40 {
 		e := harness.Row("p", fmt.Sprintf("%02d", i), tables.Property{Name: "Total", Value: tables.Int32(5555)}, tables.Property{Name: "Text", Value: tables.String(strings.Repeat("x", 200))})
 		if i != 1 && i != 30 {
@@ -245,7 +245,7 @@ func TestPartialBackup(t *testing.T) {
 // TestUnreadableDestination: a row of the destination that cannot be read counts as another row, and rows between those of a transaction as none.
 func TestUnreadableDestination(t *testing.T) {
 	from := newTable(t, harness.Account(t))
-	to := newTable(t, harness.AccountWith(t, harness.Damaged(`5555`, `{"x":5}`)))
+	to := newTable(t, harness.AccountWith(t, harness.Damaged(`:5555`, `:{"x":5}`)))
 	row := func(table *tables.Table, i, total int) {
 		harness.Check(t, table.Entities().Insert(t.Context(), harness.Row("p", fmt.Sprintf("%04d", i), tables.Property{Name: "Total", Value: tables.Int32(int32(total))})))
 	}
