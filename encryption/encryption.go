@@ -22,7 +22,7 @@ type Options struct {
 	Plain []string
 	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"` (default none). It must be deterministic. A
 	// signed property is stored in plaintext and may be in conditions; if somebody changed, added or removed it, a read
-	// returns ErrNotAuthentic. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
+	// returns ErrNotAuthentic; a read through a projection does not notice a removal. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
 	// of package heterogeneous, are always signed.
 	Sign func(partitionKey, rowKey, property string) bool
 	// Context returns pairs to which every value and seal is bound besides the row, such as the tenant of the

@@ -160,5 +160,5 @@ func TestBulkVerbs(t *testing.T) {
 		t.Errorf("%+v, %+v", e, stopped)
 	}
 	_, err = visits.BulkNonAtomic(ctx, func(yield func(*visit, error) bool) { yield(unread, nil) }, &tables.BulkOptions{Verb: tables.BulkUpsertMerge})
-	harness.WantKind(t, err, tables.ErrInvalid)
+	harness.WantKind(t, err, tables.ErrWiring)
 }

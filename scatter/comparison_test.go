@@ -44,8 +44,8 @@ type outcome struct {
 	throttled int           // answers 503
 }
 
-// offer lets events come at a rate, whatever becomes of those before them. One that is throttled is tried again as the SDK
-// does it: after 0.8 s, then twice as long each time, 8 s at most, with the same jitter.
+// offer lets events come at a rate, whatever becomes of those before them. One that is throttled is tried again after 0.8 s, then after
+// twice as long each time, 8 s at most, with the SDK's jitter. It is never given up, which the SDK would do after its retries.
 func offer(ctx context.Context, clock *storagetest.Clock, count, rate int, insert func(ctx context.Context, number int, came time.Time) error) (outcome, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	start := clock.Now().Truncate(time.Second).Add(time.Second)

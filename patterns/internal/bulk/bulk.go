@@ -27,16 +27,14 @@ type Writer struct {
 	properties []string
 }
 
-// New returns the Writer of a repository. It returns ErrInvalid for a verb that repositories do not support.
+// New returns the Writer of a repository. It returns ErrWiring for a verb that repositories do not support.
 func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
 	w := &Writer{engine: r}
 	if options != nil {
 		w.verb, w.properties = options.Verb, options.Properties
 	}
 	if w.verb == tables.BulkUpsertMerge {
-		e := tables.Invalidf(Op, "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
-		e.Table = r.Table.Name()
-		return nil, e
+		return nil, tables.Wiringf(Op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
 	}
 	return w, nil
 }
