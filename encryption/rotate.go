@@ -155,7 +155,8 @@ func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
 // newest version of the wrapping key, so it can be repeated after a crash. It replaces a wrapped key only
 // after it has unwrapped the new form successfully. It also binds rows that RegistryOptions.AcceptUnbound or
 // Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and
-// 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to write.
+// 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap
+// and 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	typed, err := tables.RowsOf[keyRow](r.state.table)
 	if err != nil {

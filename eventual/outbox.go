@@ -33,7 +33,7 @@ type OutboxOptions struct {
 	Deletes bool
 	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before it.
 	// While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when the
-	// cause is gone, or call Unlock for one that was purged. A call that has waited 30 s for another one is left to a worker; so is the
+	// cause is gone, or call Unlock for one that was purged. A call that has waited 15 to 30 s for another one is left to a worker; so is the
 	// call for a change that the handler itself makes of its entity. Two calls for one change, which have the same Commit.ID, can overlap:
 	// if the put of its intent got no response and was repeated, two messages can exist, and the lock belongs to the change, not to a
 	// message. Requests for each call: 3 more, for a lock row beside the entity.

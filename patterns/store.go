@@ -50,8 +50,8 @@ type StoreOptions struct {
 	Intents eventual.QueueOptions
 	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be
 	// closed (default 64): to read the entities again and to delete the message, 2 requests for which no
-	// caller needs to wait. At the limit, if the option is negative, and in the handler of a message, a
-	// change closes its intent before it returns. See Close.
+	// caller needs to wait. At the limit, if the option is negative, in the handler of a message or an outbox,
+	// after Close, and if it was refused, a change closes its intent before it returns.
 	MaxOpenIntents int
 	// CheckReady makes Run call Ready first, and return its error (default false: Run logs what it cannot poll, and tries again).
 	CheckReady bool

@@ -41,9 +41,8 @@ type ParallelOptions[T any] struct {
 // row that does not fit T it yields ErrGarbled, as All does. It yields any other error once, as the last element.
 //
 // Unordered is the mode for large tables. In order, readers can share only the pages that are due next.
-// Compared with a single reader, 8 readers shortened the longest chain of dependent requests to 1/3.8 in a
-// table of 100 equal partitions, and to 1/2 with 90 % of the rows in one partition. Unordered shortened it to
-// less than 1/6 in both cases. Use the order only if the caller needs it, as for a merge or an export in the
+// Compared with a single reader, 8 readers shortened the longest chain of dependent requests to between 1/2.5 and 1/4, depending
+// on how the rows were spread over partitions. Unordered shortened it to less than 1/6. Use the order only if the caller needs it, as for a merge or an export in the
 // order of keys.
 //
 // On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.

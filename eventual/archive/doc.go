@@ -88,7 +88,7 @@
 //	the record       pending blob, record     puts the content
 //	the content      blob, record             deletes entity and record
 //
-// Only a worker repairs these rows. As long as one exists, so does a message or its entry on the poison queue. If a message failed too
+// Only a worker repairs these rows. As long as one exists, so does a message or its entry on the poison queue, unless somebody purged it. If a message failed too
 // often, requeue it, and the worker continues where the last one stopped. A message that was poisoned because both ends had changed has
 // left no row: if you requeue it, the move starts from the beginning.
 //

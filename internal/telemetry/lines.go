@@ -74,7 +74,7 @@ var lines = [...]LineInfo{
 	LinePostponed: {"intent_postponed", slog.LevelWarn, "intent names what only a newer build knows, so it is left to workers of that build",
 		"Expected during a deployment; afterwards, a worker of the newer build is missing."},
 	LinePoisoned: {"message_poisoned", slog.LevelError, "message poisoned",
-		"A message failed too often and is on the poison queue until somebody requeues or deletes it. `reason` says why."},
+		"A message failed too often, or cannot succeed, and is on the poison queue until somebody requeues or deletes it. `reason` says why."},
 	LinePoisonNotDeleted: {"poison_not_deleted", slog.LevelWarn, "message is on the poison queue and not deleted, so it will go there again",
 		"The poison queue gets a duplicate."},
 	LinePoisonFailed: {"poison_failed", slog.LevelError, "message cannot be put on the poison queue",
