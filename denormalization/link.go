@@ -23,8 +23,8 @@ type Link[S, H any] struct {
 	// holder's own reference to its source, which Copy must not change. With Holders the reference is part of the copy: Copy
 	// sets it, and clears it if source is nil. The writer of a new holder may set it to request that source's copy.
 	SourceOf func(holder *H) (source tables.Key, ok bool)
-	// Required makes a write of a holder whose source does not exist return tables.ErrMissingReference (default false; with
-	// NewInPartition always true). A source can be deleted nevertheless; then its holders' copies are cleared.
+	// Required makes a write that inserts a holder, or changes its source or its copy, return tables.ErrMissingReference if the source does
+	// not exist (default false; with NewInPartition always true). A source can be deleted nevertheless; then its holders' copies are cleared.
 	Required bool
 	// Holders returns the keys of a source's holders, if the source determines them, for example the department that an
 	// employee manages. It must be pure. Holders that do not exist are skipped.

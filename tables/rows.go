@@ -15,9 +15,10 @@ import (
 //
 // Replace, Merge and Delete are conditional on the ETag with which the value was read: Entity.ETag, or the
 // ETag of an embedded Meta. If T is Entity or embeds a Meta, every write returns ErrInvalid for a value of a
-// row that a Repository keeps consistent with copies in its partition. The one exception is Insert of a struct, which makes a
-// plain row. Rows cannot see copies in other partitions, lists and counts: write such entities through their repository only. An Entity lacks the library's own properties, so a table copied as Entities would lack them and
-// be broken: use backup.Copy, or make a new Entity for a plain row.
+// row that a Repository keeps consistent with copies in its partition. The one exception is Insert of a struct, which makes a plain row.
+// Rows cannot see copies in other partitions, lists and counts: write such entities through their repository only. An Entity lacks the
+// library's own properties, so a table copied as Entities would lack them and be broken: use backup.Copy, or make a new Entity for a
+// plain row.
 //
 // Requests: 1 for each operation on one row.
 type Rows[T any] struct {
