@@ -18,7 +18,7 @@ import (
 )
 
 // Set is a change set: changes of entities of one partition of a table, of one or several repositories, that one transaction
-// writes under one intent. Every change of an entity is made as a member of a set; a single verb is a set of one.
+// writes, under at most one intent. Every change of an entity is made as a member of a set; a single verb is a set of one.
 //
 // The steps are: rebase and complete the members, and add companions; check all of them before the first write; store the
 // intent; reserve unique keys; commit; reconcile what is outside of the partition.
