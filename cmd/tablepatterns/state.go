@@ -18,7 +18,7 @@ type position struct {
 	token   string // of the last progress
 	found   int64  // differences, including those of earlier runs
 	saved   time.Time
-	failed  error // the first error of a write of the file while the job ran
+	failed  error // the error of the last write of the file while the job ran
 }
 
 // stored is the content of a position's file. The token contains keys of the table.
