@@ -1,15 +1,18 @@
 package eventual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -306,4 +309,164 @@ func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 		failures[i] = reconcile[i](ctx, parts[i])
 	}
 	return errors.Join(failures...)
+}
+
+// openIntents are intents that are closed in the background: their changes have returned, and their effects
+// are applied. It remains to read the entities again and to delete the message.
+//
+// A crash in between leaves the message, and a worker closes the intent. Until the intent is closed, this
+// process may find that the entity has changed, and write its rows in other partitions once more. So the next
+// change of the same entity in this process waits for the intent. Otherwise its caller could read an earlier
+// version through an index after the change has returned. A change by another process does not wait, since no
+// caller of this process knows of it.
+type openIntents struct {
+	mu     sync.Mutex
+	most   int
+	closed bool
+	open   []*openIntent
+}
+
+// openIntent is an intent that is being closed in the background.
+type openIntent struct {
+	members []intents.Member
+	done    chan struct{} // closed when the intent is closed
+}
+
+// limit sets how many intents may be open.
+func (o *openIntents) limit(most int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.most = most
+}
+
+// start closes an intent in the background. It returns false if too many intents are open: then the caller closes the intent.
+func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || len(o.open) >= o.most {
+		return false
+	}
+	x := &openIntent{members: intent.Members, done: make(chan struct{})}
+	o.open = append(o.open, x)
+	go func() {
+		defer o.end(x)
+		closeIntent()
+	}()
+	return true
+}
+
+func (o *openIntents) end(x *openIntent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = slices.DeleteFunc(o.open, func(other *openIntent) bool { return other == x })
+	close(x.done)
+}
+
+// wait waits until no open intent shares an entity with the given one.
+func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
+	for {
+		x := o.about(intent)
+		if x == nil {
+			return nil
+		}
+		select {
+		case <-x.done:
+		case <-ctx.Done():
+			return &tables.Error{Op: "PutIntent", Err: fmt.Errorf("the context ended while the intent of an earlier change of the entity was closed, so the change was not begun: %w", context.Cause(ctx))}
+		}
+	}
+}
+
+// about returns an open intent that shares an entity with the given one, or nil.
+func (o *openIntents) about(intent *intents.Intent) *openIntent {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, x := range o.open {
+		for i := range x.members {
+			for j := range intent.Members {
+				if x.members[i].Key == intent.Members[j].Key && x.members[i].Repository == intent.Members[j].Repository {
+					return x
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// drain waits until the intents that are open when it is called are closed, or ctx ends, and returns how many of them are still open. With
+// last, start refuses further intents.
+func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
+	o.mu.Lock()
+	o.closed = o.closed || last
+	open := slices.Clone(o.open)
+	o.mu.Unlock()
+	for i, x := range open {
+		select {
+		case <-x.done:
+		case <-ctx.Done():
+			return len(open) - i
+		}
+	}
+	return 0
+}
+
+// A writer whose change is committed returns nil even if an effect of the change outside of the entity's partition
+// failed: the intent is still on the queue, and a worker carries it out. So the account's log is the one place that
+// shows the failure before the intent is on the poison queue. A line names the pattern, the table and what to do.
+
+// logEffect logs that a writer could not apply an effect. committed says whether the change was made.
+func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
+	line := telemetry.LineEffectFailed
+	if !committed {
+		line = telemetry.LineEffectNotFreed
+	}
+	about := aboutIntent(q, intent)
+	if e, ok := errors.AsType[*tables.Error](err); ok {
+		about = append(about, slog.String("pattern", e.Pattern), slog.String("table", tableIn(e)))
+	}
+	if committed {
+		q.signals().EffectFailed(ctx, intent.Repository(), err)
+	}
+	q.signals().Log(ctx, line, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
+}
+
+// signals emits the queue's lines, metrics and spans.
+func (q *Queue) signals() *telemetry.Telemetry { return tables.TelemetryOf(rows.Open, q.account) }
+
+// logMessage logs that a request about the message of an intent failed. line describes the consequence.
+func (q *Queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {
+	q.signals().Log(ctx, line, q.name, append(aboutIntent(q, intent), q.signals().Error(err))...)
+}
+
+func aboutIntent(q *Queue, intent *intents.Intent) []any {
+	return []any{slog.String("queue", q.name), slog.String("repository", intent.Repository()), slog.String("intent", intent.ID)}
+}
+
+// tableIn returns the table that an error names, or "" if the error names a blob, since the name of a blob
+// may contain the program's data.
+func tableIn(e *tables.Error) string {
+	if rows.CheckTableName(e.Table) != nil {
+		return ""
+	}
+	return e.Table
+}
+
+// actionFor returns what an operator can do about a failed effect.
+func actionFor(err error) string {
+	var e *tables.Error
+	table := "the table"
+	if errors.As(err, &e) {
+		table = cmp.Or(tableIn(e), table)
+	}
+	switch {
+	case errors.Is(err, tables.ErrMissingResource):
+		return "create " + table + "; then requeue intents that are on the poison queue"
+	case errors.Is(err, tables.ErrDenied):
+		return "give the program's credential the right to write to " + table + "; then requeue intents that are on the poison queue"
+	case errors.Is(err, tables.ErrUnavailable), errors.Is(err, tables.ErrUnknownOutcome):
+		return "none if it is rare; otherwise spread the keys of " + table + " over more partitions, and requeue intents that are on the poison queue"
+	case errors.Is(err, tables.ErrDuplicate):
+		return "decide which entity gets the key in " + table + ", and change or delete the other one"
+	}
+	return "see that a worker of the queue runs, and watch the poison queue"
 }

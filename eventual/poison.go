@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -140,4 +142,224 @@ func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *
 	}
 	return &PoisonMessage{EntryID: e.ID, ID: p.ID, Type: p.Type, Queue: p.Queue, Shard: p.Shard, Reason: p.Reason, Stack: p.Stack,
 		Dequeues: p.Dequeues, Sent: p.Sent, PoisonedAt: p.PoisonedAt, Original: p.Original}, e, nil
+}
+
+// PoisonQueue holds the messages that failed too often. Its storage queue has the queue's name and "-poison".
+type PoisonQueue struct {
+	queue *Queue
+}
+
+// Poison returns the queue's poison queue. It makes no request.
+func (q *Queue) Poison() *PoisonQueue { return &PoisonQueue{queue: q} }
+
+// Name returns the name of the storage queue.
+func (p *PoisonQueue) Name() string { return p.queue.name + poisonSuffix }
+
+// Length returns the service's approximate count of the entries. Requests: 1.
+func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
+	return queueLength(ctx, p.Name(), p.queue.poison)
+}
+
+// Peek returns up to n entries without changing them. The service shows only the first 32. To see all, call Purge with a match
+// function that notes each entry and returns false. Requests: 1, and 1 for each entry that is stored in a blob.
+func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) {
+	const op = "Peek"
+	if n < 1 {
+		return nil, tables.InvalidIn(op, p.Name(), "n is %d; it must be 1 or more", n)
+	}
+	count := int32(min(n, batch))
+	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})
+	if err != nil {
+		return nil, failure(op, p.Name(), err)
+	}
+	var entries []PoisonMessage
+	for _, m := range answer.Messages {
+		receipt := "" // a peek returns no receipt
+		raw, ok := readDequeued(&azqueue.DequeuedMessage{MessageID: m.MessageID, MessageText: m.MessageText, InsertionTime: m.InsertionTime,
+			DequeueCount: m.DequeueCount, PopReceipt: &receipt})
+		if !ok {
+			continue
+		}
+		entry, _, err := p.queue.readPoison(ctx, raw)
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, *entry)
+	}
+	return entries, nil
+}
+
+// Requeue puts the messages of the matching entries back on the queue, as new messages that were never delivered, and returns their
+// number. A nil match matches all.
+//
+// It reads each visible entry once, and hides those that do not match until it returns. It does not see an entry that another call
+// reads at the same time, or that a failed call has left hidden until its visibility timeout; Length counts those, too. After a crash
+// or an error, an entry can remain although its message is on the queue already, so a message can be requeued more than once. An entry
+// that cannot be read stays; Requeue returns an error for it after it has handled all others.
+//
+// A message goes back to the shard that it came from. If the number of shards has changed since, that shard
+// may differ from the one that SendOptions.Partition now selects: any worker may handle the message.
+//
+// Requests: 1 for 32 entries, 2 for each requeued entry, or 4 if its message's body is in a blob; 1 for each
+// entry that does not match; more for entries that are stored in blobs themselves.
+func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
+	defer func() {
+		if n > 0 {
+			p.queue.wake.all()
+		}
+	}()
+	return p.each(ctx, "Requeue", match, func(h *holding, entry *PoisonMessage) error {
+		shard := entry.Shard
+		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
+			shard = p.queue.Shard(entry.ID)
+		}
+		return p.queue.putAgain(h.context(), shard, entry)
+	})
+}
+
+// putAgain puts the message of an entry on a shard. It renews the blob of a large body first, so that no sweep
+// deletes it while the message moves from one queue to the other.
+func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
+	const op = "Requeue"
+	put := func(ctx context.Context) error {
+		_, err := q.put(ctx, op, shard, entry.Original, 0)
+		return err
+	}
+	e, err := decodeEnvelope(entry.Original, entry.ID, entry.Sent)
+	if err != nil || e.Claim == nil {
+		return put(ctx)
+	}
+	since := time.Now()
+	if err := q.renewClaim(ctx, op, q.shardNames[shard], e); err != nil {
+		return err
+	}
+	return putInTime(ctx, since, put)
+}
+
+// Purge deletes the entries that match and returns their number. A nil match matches all. Otherwise it works like Requeue. Purge does
+// not delete the blob of a large body, since another entry of the same message may have been requeued; SweepClaims deletes it.
+func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
+	return p.each(ctx, "Purge", match, func(*holding, *PoisonMessage) error { return nil })
+}
+
+// round is one call of Requeue or Purge.
+type round struct {
+	*PoisonQueue
+	op    string
+	match func(PoisonMessage) bool
+	act   func(h *holding, entry *PoisonMessage) error
+
+	seen       map[string]bool
+	began      time.Time // by the service's clock
+	kept       []*holding
+	n          int
+	unreadable []error
+}
+
+// each calls the round's action for every entry that matches, and deletes the entry.
+func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMessage) bool, act func(*holding, *PoisonMessage) error) (n int, err error) {
+	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
+	defer func() {
+		for _, h := range r.kept {
+			err = errors.Join(err, failure(op, p.Name(), h.release(0)))
+		}
+	}()
+	for repeated := 0; repeated <= len(r.seen); {
+		got, fresh, err := r.batch(ctx)
+		switch {
+		case err != nil:
+			return r.n, err
+		case got == 0:
+			return r.n, errors.Join(r.unreadable...)
+		case fresh:
+			repeated = 0
+		default:
+			repeated += got // hidden entries that became visible again, because the round takes longer than the visibility timeout
+		}
+	}
+	return r.n, errors.Join(r.unreadable...)
+}
+
+// batch gets entries and handles those that this round has not seen before.
+func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
+	q := r.queue
+	since, count, hidden := time.Now(), int32(batch), int32(q.visibility/time.Second)
+	answer, err := q.poison.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{NumberOfMessages: &count, VisibilityTimeout: &hidden})
+	if err != nil {
+		return 0, false, failure(r.op, r.Name(), err)
+	}
+	if r.began.IsZero() && answer.Date != nil {
+		r.began = *answer.Date
+	}
+	var raws []dequeued
+	var holdings []*holding
+	for _, m := range answer.Messages {
+		if raw, ok := readDequeued(m); ok {
+			h := hold(ctx, q.poison, raw.id, raw.receipt, raw.text, since, q.visibility)
+			h.keep()
+			raws, holdings = append(raws, raw), append(holdings, h)
+		}
+	}
+	next := 0
+	defer func() { // also if match panics
+		for _, h := range holdings[next:] {
+			h.stop()
+		}
+	}()
+	for i, raw := range raws {
+		// This round may have requeued a message that then failed again and was put on the poison queue while
+		// the round runs.
+		late := !r.began.IsZero() && raw.inserted.After(r.began)
+		if r.seen[raw.id] || late {
+			r.kept = append(r.kept, holdings[i])
+			r.seen[raw.id] = true
+			next = i + 1
+			continue
+		}
+		fresh = true
+		r.seen[raw.id] = true
+		if err := r.one(holdings[i], raw); err != nil {
+			r.kept = append(r.kept, holdings[i:]...)
+			next = len(holdings)
+			return len(raws), fresh, err
+		}
+		next = i + 1
+	}
+	return len(raws), fresh, nil
+}
+
+// one handles an entry. It finishes or keeps its holding, unless it returns an error.
+func (r *round) one(h *holding, raw dequeued) error {
+	entry, own, err := r.queue.readPoison(h.context(), raw)
+	if err != nil {
+		return err
+	}
+	if errors.Is(entry.unreadable, errClaimGone) && raw.dequeues > 1 {
+		return failure(r.op, r.Name(), h.finish()) // the entry was handled before, and only its deletion failed
+	}
+	if r.match != nil && !r.match(*entry) {
+		r.kept = append(r.kept, h)
+		return nil
+	}
+	if entry.unreadable != nil && r.op == "Requeue" {
+		r.unreadable = append(r.unreadable, fmt.Errorf("entry %s: %w", entry.EntryID, entry.unreadable))
+		r.kept = append(r.kept, h)
+		return nil
+	}
+	if err := r.act(h, entry); err != nil {
+		return err
+	}
+	if own != nil && entry.unreadable == nil {
+		// Remove the blob before the entry: in the other order a crash would leave a blob without an entry.
+		// The blob of an entry that cannot be read may belong to another message, so it is left to
+		// SweepClaims.
+		if err := r.queue.removeClaim(h.context(), own); err != nil {
+			return err
+		}
+	}
+	if err := h.finish(); err != nil {
+		return failure(r.op, r.Name(), err)
+	}
+	r.n++
+	return nil
 }

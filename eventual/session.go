@@ -2,7 +2,9 @@ package eventual
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,4 +195,142 @@ func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 		return false
 	}
 	return ctx.Err() == nil
+}
+
+// slotPatience is how long a poll that has a free slot waits for half of the slots to become free. Waiting
+// saves requests, since one request can get many messages.
+const slotPatience = 25 * time.Millisecond
+
+// slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it
+// asks: a message without a free slot would only be hidden from other workers.
+type slots struct {
+	lock chan struct{} // one token, which a poll holds while it takes slots; waiting polls get it in their order, so that no shard starves
+
+	mu      sync.Mutex
+	all     int
+	free    int
+	changed chan struct{} // signals the holder of the lock
+}
+
+func newSlots(n int) *slots {
+	s := &slots{lock: make(chan struct{}, 1), all: n, free: n, changed: make(chan struct{}, 1)}
+	s.lock <- struct{}{}
+	return s
+}
+
+// take takes from 1 to most slots, or returns 0 when ctx ends.
+func (s *slots) take(ctx context.Context, most int) int {
+	select {
+	case <-s.lock:
+	case <-ctx.Done():
+		return 0
+	}
+	defer func() { s.lock <- struct{}{} }()
+	var timer *time.Timer
+	var patience <-chan time.Time
+	enough := (s.all + 1) / 2
+	for ctx.Err() == nil {
+		n, free := s.tryTake(enough, most)
+		if n > 0 {
+			if timer != nil {
+				timer.Stop()
+			}
+			return n
+		}
+		if free > 0 && timer == nil {
+			timer = time.NewTimer(slotPatience)
+			patience = timer.C
+		}
+		select {
+		case <-s.changed:
+		case <-patience:
+			enough, patience = 1, nil
+		case <-ctx.Done():
+		}
+	}
+	if timer != nil {
+		timer.Stop()
+	}
+	return 0
+}
+
+// tryTake takes slots if at least enough are free.
+func (s *slots) tryTake(enough, most int) (taken, free int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free < enough {
+		return 0, s.free
+	}
+	taken = min(s.free, most)
+	s.free -= taken
+	return taken, s.free
+}
+
+func (s *slots) give(n int) {
+	s.mu.Lock()
+	s.free += n
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	standardQueueMetrics = time.Minute
+	leastQueueMetrics    = 10 * time.Second
+)
+
+// measureAlways sets the gauges of the queue until ctx ends, unless the account has no MeterProvider. Then it
+// removes their values.
+func (s *session) measureAlways() {
+	// Only the workers that take shard 0 measure the queue, so that not every worker sends the requests.
+	if !s.signals.Measures() || s.options.QueueMetrics < 0 || !slices.Contains(s.options.Shards, 0) {
+		return
+	}
+	defer s.signals.Forget(s) //nolint:errcheck // the values are gone in any case
+	ticker := time.NewTicker(max(leastQueueMetrics, s.options.QueueMetrics))
+	defer ticker.Stop()
+	for {
+		if err := s.measure(s.ctx); err != nil && s.ctx.Err() == nil {
+			s.logged(s.ctx, telemetry.LineQueueUnmeasured, s.signals.Error(err))
+		}
+		select {
+		case <-ticker.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// measure sets the gauges of the queue once. Requests: 2 for each storage queue, and 1.
+func (s *session) measure(ctx context.Context) error {
+	q := s.queue
+	length, err := q.Length(ctx)
+	if err != nil {
+		return err
+	}
+	var oldest time.Time
+	for shard, client := range q.shards {
+		answer, err := client.PeekMessage(ctx, nil)
+		if err != nil {
+			return failure("Peek", q.shardNames[shard], err)
+		}
+		for _, m := range answer.Messages {
+			if m != nil && m.InsertionTime != nil && (oldest.IsZero() || m.InsertionTime.Before(oldest)) {
+				oldest = *m.InsertionTime
+			}
+		}
+	}
+	poisoned, err := q.Poison().Length(ctx)
+	if err != nil {
+		return err
+	}
+	age := time.Duration(0)
+	if !oldest.IsZero() {
+		age = max(0, time.Since(oldest))
+	}
+	return errors.Join(s.signals.Observe(s, telemetry.QueueMessages, float64(length), telemetry.AttrQueue, q.name),
+		s.signals.Observe(s, telemetry.QueueOldest, age.Seconds(), telemetry.AttrQueue, q.name),
+		s.signals.Observe(s, telemetry.QueuePoisoned, float64(poisoned), telemetry.AttrQueue, q.name))
 }

@@ -2,13 +2,22 @@ package patterns
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/removing"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -175,4 +184,131 @@ func (o *JobOptions) checked(op string, attached []*engine.Pattern) (JobOptions,
 	}
 	c.Patterns, err = pagejob.Patterns(c.Patterns, attached)
 	return c, err
+}
+
+// RewriteJob is a job that rewrites entities that are stored in an old form, such as encryption.Reencrypt.
+type RewriteJob struct {
+	Op      string
+	Pattern string            // name of the pattern that the job is for, for findings
+	Kind    driver.ChangeKind // ChangeReplace, or ChangeTouch if the entities do not change
+	// Where are conditions that every entity in the old form meets, nil for none.
+	Where []tables.Condition
+	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. If whole is false, some of them
+	// are in further rows, and Outdated may return that it does not know.
+	Outdated func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool)
+	// CountsAll makes Report.Read count all entities, and Report.Unchanged those in the current form. Without it, Report.Read
+	// counts those in the old form.
+	CountsAll bool
+}
+
+// RewriteAll writes again those entities of a repository that are stored in an old form. It is for packages
+// of this module. It reads entities by page, with JobOptions.Concurrency readers, and writes those of a
+// partition in change sets, each entity under its own ETag. If the service refuses a set because of one
+// entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
+// entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
+// set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for
+// each entity that is written alone the requests of its write, plus 1 if the entity is read again.
+func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
+	own, ok := of.(host[T])
+	if !ok {
+		return tables.Report{}, tables.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
+	}
+	r := own.engine
+	o, err := options.checked(job.Op, r.Patterns)
+	if err != nil {
+		return tables.Report{}, tables.Wiringf(job.Op, r.Table.Name(), "%w", err)
+	}
+	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
+		Outdated: func(row *engine.StoredRow, whole bool) (outdated, known bool) {
+			return job.Outdated(row.Key, row.Properties, whole)
+		}}
+	pages := o.pages(job.Op, r)
+	pages.CountRead, pages.Options = job.CountsAll, fmt.Sprintf("%q", o.Partitions)
+	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: r.Primary.Span, Where: slices.Concat(r.Primary.Where, job.Where),
+		Keep: r.Owns}}
+	pages.Page = func(ctx context.Context, _ int, page []*engine.StoredRow) error { return run.Process(ctx, pages, page) }
+	return pages.Run(ctx)
+}
+
+// pages returns a job that reads pages of rows, with these options.
+func (o *JobOptions) pages(op string, r *engine.Engine) *pagejob.Job {
+	job := &pagejob.Job{Op: op, Engine: r, Resume: o.Resume, Readers: o.Concurrency, RowsPerSecond: o.RowsPerSecond, Progress: o.Progress}
+	if o.Found != nil {
+		job.Found = func(p pagejob.Problem) error { return o.Found(findingOf(p)) }
+	}
+	return job
+}
+
+// findingOf converts a problem of a job into the Finding that the caller gets.
+func findingOf(p pagejob.Problem) Finding {
+	f := Finding{Kind: Different, Pattern: p.Pattern, Table: p.Table, Location: p.Location, Entity: p.Entity, Err: p.Err, Repaired: p.Removed}
+	switch {
+	case p.Undecodable:
+		f.Kind = Undecodable
+	case p.Spurious:
+		f.Kind = Spurious
+	}
+	return f
+}
+
+// unattachedIn returns the patterns whose rows RemoveUnattached removes.
+func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattached, error) {
+	var all []removing.Unattached
+	for i, p := range patterns {
+		if fields.IsNil(p) {
+			return nil, fmt.Errorf("pattern number %d is nil; leave it out", i+1)
+		}
+		x, err := p.Attach(host[T]{r})
+		if err == nil && x.Binding != nil {
+			err = x.Binding.Bind(pass, nil) // Bind returns an error for a pattern that is attached to a repository
+		}
+		same := func(name string) bool { return name == x.Name }
+		switch {
+		case err != nil:
+		case slices.ContainsFunc(r.engine.Patterns, func(o *engine.Pattern) bool { return same(o.Name) }):
+			err = errors.New("a pattern of this name is attached to the repository; detach it first")
+		case slices.ContainsFunc(all, func(o removing.Unattached) bool { return same(o.Name) }):
+			err = errors.New("the name is given twice; give each pattern once")
+		case x.Transform != nil || x.Layout != nil:
+			err = errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
+		case len(x.Containers) > 0:
+			err = errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
+		case x.Copies == nil && x.Outside == nil && x.Rows == nil && x.Audit == nil:
+			err = errors.New("the pattern stores no rows; leave it out")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)
+		}
+		all = append(all, removing.Unattached{Pattern: erased(&x, r.engine.Table), Tables: x.Tables})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no pattern is given; give those whose rows are to be removed, as they were declared")
+	}
+	return all, nil
+}
+
+// removeUnattached implements Repository.RemoveUnattached.
+func removeUnattached(ctx context.Context, r *engine.Engine, patterns []removing.Unattached, options *JobOptions) (tables.Report, error) {
+	o, err := options.checked(opRemove, r.Patterns)
+	if err != nil {
+		return tables.Report{}, tables.Wiringf(opRemove, r.Table.Name(), "%w", err)
+	}
+	run := &removing.Removal{Engine: r, Patterns: patterns, Partitions: o.Partitions, Concurrency: o.Concurrency, DryRun: o.DryRun}
+	pages := o.pages(opRemove, r)
+	pages.Options = fmt.Sprintf("%q", o.Partitions)
+	for _, p := range patterns {
+		pages.Options += fmt.Sprintf(" %q", p.Name)
+	}
+	pages.Parts = []pagejob.Part{{Table: r.Table, Partitions: o.Partitions, Span: compoundkey.All(), Keep: run.Keep(r.Table, false)}}
+	elsewhere := run.Tables()
+	if run.Elsewhere() {
+		elsewhere = append(elsewhere, r.Table)
+	}
+	for _, table := range elsewhere {
+		pages.Parts = append(pages.Parts, pagejob.Part{Table: table, Span: compoundkey.All(), Keep: run.Keep(table, table.Same(r.Table))})
+	}
+	pages.Page = func(ctx context.Context, part int, page []*engine.StoredRow) error {
+		return run.Process(ctx, pages, pages.Parts[part].Table, page)
+	}
+	return pages.Run(ctx)
 }

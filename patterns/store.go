@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/patterns/internal/eachof"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -361,4 +363,96 @@ func (r *Repository[T]) knowAll() {
 			s.knowContainer(c)
 		}
 	}
+}
+
+// Verify runs Repository.Verify for all repositories of the store, one after another, and returns the sum of
+// their reports. Found gets the findings of all repositories; Finding.Table and Finding.Entity name the
+// entity. Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions,
+// Patterns or Rows is set, since they belong to one repository. It skips repositories on a RunTimeTable.
+// Report.Estimate and ETA are 0.
+func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
+	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
+		return audit(ctx, r, opVerify, o)
+	})
+}
+
+// Repair runs Repository.Repair for all repositories of the store; see Verify.
+func (s *Store) Repair(ctx context.Context, options *JobOptions) (tables.Report, error) {
+	return s.runAll(ctx, opRepair, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
+		return audit(ctx, r, opRepair, o)
+	})
+}
+
+// Rebuild runs Repository.Rebuild for all repositories of the store; see Verify.
+func (s *Store) Rebuild(ctx context.Context, options *JobOptions) (tables.Report, error) {
+	return s.runAll(ctx, opRebuild, options, rebuildAll)
+}
+
+// runAll runs a job on the store's repositories in the order of their names.
+func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run func(context.Context, *engine.Engine, *JobOptions) (tables.Report, error)) (tables.Report, error) {
+	o := JobOptions{}
+	if options != nil {
+		o = *options
+	}
+	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
+		return tables.Report{}, tables.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
+	}
+	s.mu.Lock()
+	all := slices.SortedFunc(slices.Values(s.engines), func(a, b *engine.Engine) int { return cmp.Compare(a.Name(), b.Name()) })
+	s.mu.Unlock()
+	job := eachof.Job{Op: op, Resume: o.Resume, Progress: o.Progress}
+	for _, r := range all {
+		job.Names = append(job.Names, r.Name())
+	}
+	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
+		here := o
+		here.Resume, here.Progress = resume, progress
+		return run(ctx, all[repository], &here)
+	}
+	return job.All(ctx)
+}
+
+// Resource is a table, queue or container that a store uses.
+type Resource struct {
+	Kind string // "table", "queue" or "container"
+	Name string // with StoreOptions.Prefix; for a container its URL, since it can be in another account
+	Role string // the built-in role that lets a program write to it; a program that only reads needs the corresponding Reader role
+}
+
+// Resources lists everything that Create creates: the resources of the store's repositories and patterns, and
+// those opened from the store, in the order in which the program has named them. Infrastructure code creates
+// these and grants the roles. A queue is listed with its shards, its poison queue and the container of its
+// large bodies. Requests: 0.
+func (s *Store) Resources() []Resource {
+	var all []Resource
+	for _, e := range s.uses.Entries() {
+		for _, part := range e.Parts {
+			all = append(all, Resource{Kind: string(part.Kind), Name: part.Name, Role: part.Kind.Role()})
+		}
+	}
+	return all
+}
+
+// Ready returns nil if everything in Resources exists and the account's credential can read it, for a
+// readiness probe. If not, it returns joined errors, one for each failed resource, which name the resource
+// and say what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
+// tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of
+// Resources, at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose
+// schema has Rows, Mine or Where, and logs a line (rows_unmatched) if the table has rows, one request can
+// search all of it, and none of them is an entity of the repository.
+func (s *Store) Ready(ctx context.Context) error {
+	var checks []func(context.Context) error
+	for _, e := range s.uses.Entries() {
+		for _, part := range e.Parts {
+			checks = append(checks, func(ctx context.Context) error { return readiness.Check(ctx, part) })
+		}
+	}
+	if err := readiness.All(ctx, checks); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	all := slices.Clone(s.engines)
+	s.mu.Unlock()
+	s.uses.Warn(ctx, all)
+	return nil
 }

@@ -1,13 +1,25 @@
 package storagetest
 
 import (
+	"bufio"
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/internal/npm"
 )
 
 // ConnectionStringVariable is the environment variable that names an account to test on in place of Azurite.
@@ -86,3 +98,202 @@ func dialAll(s *Service) error {
 	}
 	return nil
 }
+
+//go:embed azurite/supervisor.js
+var supervisor string
+
+const (
+	// startTime limits a start, without the installation. A start takes less than a second on an idle machine.
+	startTime = 90 * time.Second
+	// stopTime is how long Stop waits for Azurite to end by itself.
+	stopTime = 15 * time.Second
+	// extentMemoryMB limits the memory for blobs and queue messages; Azurite's own default is half of the machine's
+	// memory.
+	extentMemoryMB = 512
+)
+
+// AzuriteOptions are the options of [StartAzurite]; nil is the same as the zero value.
+type AzuriteOptions struct {
+	// Location is a directory in which Azurite keeps its data between starts. Empty means in memory.
+	Location string
+	// Progress is called with a message for the user when something takes long: the installation. nil means no
+	// messages.
+	Progress func(message string)
+}
+
+// AzuriteServer is a running Azurite. It ends at Stop, or when the process that started it ends for any reason.
+type AzuriteServer struct {
+	service *Service
+	cmd     *exec.Cmd
+	stdin   io.Closer
+
+	stop    sync.Once
+	stopErr error
+}
+
+// StartAzurite installs Azurite if it is missing, starts it on free ports of 127.0.0.1, and returns when its
+// three services respond. ctx limits the installation and the start, but not the life of the server.
+func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer, error) {
+	if options == nil {
+		options = &AzuriteOptions{}
+	}
+	progress := options.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	node, err := azurite.Node()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := azurite.Install(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	server, err := startServer(ctx, node, dir, options.Location)
+	if err != nil {
+		return nil, fmt.Errorf("starting Azurite: %w", err)
+	}
+	return server, nil
+}
+
+// ConnectionString returns a connection string for the server's table, queue and blob services.
+func (s *AzuriteServer) ConnectionString() string {
+	return s.service.ConnectionString
+}
+
+// Service returns the server as a [Service], as [Azurite] does: its ClientOptions enforce Azure's rules.
+func (s *AzuriteServer) Service() *Service {
+	service := *s.service
+	return &service
+}
+
+// Stop ends Azurite and waits until its process has ended. Azurite first writes its data to AzuriteOptions.Location,
+// if that is set. A second Stop does nothing and returns the result of the first.
+func (s *AzuriteServer) Stop() error {
+	s.stop.Do(func() {
+		s.stdin.Close()
+		overdue := time.AfterFunc(stopTime, func() { s.cmd.Process.Kill() })
+		defer overdue.Stop()
+		if err := s.cmd.Wait(); err != nil {
+			s.stopErr = fmt.Errorf("stopping Azurite: %w", err)
+		}
+	})
+	return s.stopErr
+}
+
+// startServer runs the supervisor, a script that runs Azurite in its own process, and waits until the
+// services respond.
+func startServer(ctx context.Context, node, dir, location string) (*AzuriteServer, error) {
+	entry := filepath.Join(dir, filepath.FromSlash(azuriteEntry))
+	args := []string{"-e", supervisor, "--", entry,
+		"--blobHost", "127.0.0.1", "--blobPort", "0",
+		"--queueHost", "127.0.0.1", "--queuePort", "0",
+		"--tableHost", "127.0.0.1", "--tablePort", "0",
+		"--skipApiVersionCheck", "--disableTelemetry", "--silent"}
+	if location == "" {
+		args = append(args, "--inMemoryPersistence", "--extentMemoryLimit", strconv.Itoa(extentMemoryMB))
+	} else {
+		args = append(args, "--location", location)
+	}
+	// Do not use CommandContext, since the server outlives ctx.
+	cmd := exec.Command(node, args...)
+	detach(cmd)
+	cmd.Stderr = os.Stderr // os.Stderr is a file, so os/exec needs no goroutine; Azurite writes to it only on errors
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &AzuriteServer{cmd: cmd, stdin: stdin}
+	if s.service, err = awaitReady(ctx, cmd, stdout); err != nil {
+		cmd.Process.Kill()
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// addresses is the line that the supervisor prints when Azurite listens or has failed to start.
+type addresses struct {
+	Blob, Queue, Table string
+	Error              string
+}
+
+// awaitReady waits for the supervisor's line and for a response of each service; it kills the process if ctx ends
+// first.
+func awaitReady(ctx context.Context, cmd *exec.Cmd, stdout io.ReadCloser) (*Service, error) {
+	defer stdout.Close()
+	// Kill the process to end the read: it then closes its end of the pipe. Not every platform has deadlines
+	// on pipes.
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	s, err := readReady(ctx, stdout)
+	if !stop() {
+		return nil, ctx.Err()
+	}
+	return s, err
+}
+
+// readReady reads the supervisor's line and sends requests to each service until it responds.
+func readReady(ctx context.Context, stdout io.Reader) (*Service, error) {
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		return nil, errors.New("node ended before Azurite listened; see its standard error")
+	}
+	var a addresses
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("unexpected output %.200q", line)
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	s := newAzuriteService(a)
+	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
+		if err := awaitAnswer(ctx, endpoint); err != nil {
+			return nil, fmt.Errorf("no answer at %s: %w", endpoint, err)
+		}
+	}
+	return s, nil
+}
+
+// awaitAnswer sends requests until one gets a response. Any response is enough; without a signature, the
+// service refuses the request.
+func awaitAnswer(ctx context.Context, endpoint string) error {
+	// Use a separate client without idle connections, so that a test's leak check finds no goroutines.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?comp=list", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+//go:embed azurite/package.json
+var packageJSON []byte
+
+//go:embed azurite/package-lock.json
+var packageLock []byte
+
+// azuriteEntry is the file that starts Azurite, inside an installation.
+const azuriteEntry = "node_modules/azurite/dist/src/azurite.js"
+
+// azurite is the pinned version.
+var azurite = npm.Packages{Name: "Azurite", Dir: "azurite", Manifest: packageJSON, Lock: packageLock, Entry: azuriteEntry, Cost: "about 15 s",
+	WithoutTools: "install Node.js 20 or newer with npm, or set " + ConnectionStringVariable + " to the connection string of an account to test on"}

@@ -1,14 +1,19 @@
 package storagetest
 
 import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -134,4 +139,223 @@ func (a aside) Meet(_ Call, _ *http.Request, send Send) (*http.Response, error) 
 		a.after()
 	}
 	return resp, err
+}
+
+// errorAnswer makes an error response in the form of the service that the call is for.
+func errorAnswer(call Call, req *http.Request, status int, code, message string) *http.Response {
+	id := fmt.Sprintf("00000000-0000-4000-8000-%012x", call.Index)
+	text := message + "\nRequestId:" + id + "\nTime:" + time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")
+	h := http.Header{"X-Ms-Request-Id": {id}, "X-Ms-Version": {header(req, "x-ms-version")}}
+	var body string
+	if call.Service == TableService {
+		h.Set("Content-Type", "application/json;odata=minimalmetadata;streaming=true;charset=utf-8")
+		value, _ := json.Marshal(text) // a string always marshals
+		body = `{"odata.error":{"code":"` + code + `","message":{"lang":"en-US","value":` + string(value) + `}}}`
+	} else {
+		h.Set("Content-Type", "application/xml")
+		h.Set("X-Ms-Error-Code", code)
+		var escaped strings.Builder
+		xml.EscapeText(&escaped, []byte(text))
+		body = `<?xml version="1.0" encoding="utf-8"?><Error><Code>` + code + `</Code><Message>` + escaped.String() + `</Message></Error>`
+	}
+	if req.Method == http.MethodHead {
+		body = ""
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}
+}
+
+// Cut is a fault in which the service carries out the call, but the client receives only the beginning of the response body. It is
+// also an [Injector], which injects the cut into every call.
+type Cut struct {
+	silent   bool
+	relative bool
+	at       int64
+	fraction float64
+}
+
+// CutAnswer ends the response body after n bytes, at most all of them, with io.ErrUnexpectedEOF; a negative n counts
+// from the end. If the response has no body, the call fails with that error.
+func CutAnswer(n int64) Cut { return Cut{at: n} }
+
+// CutAnswerAt is [CutAnswer] after a part of the body: 0.5 is half of it.
+func CutAnswerAt(fraction float64) Cut { return Cut{relative: true, fraction: fraction} }
+
+// CutSilently ends the response body after n bytes as if it were complete, as a proxy between client and service can
+// do; a negative n counts from the end. A body of at most n bytes is not changed.
+func CutSilently(n int64) Cut { return Cut{silent: true, at: n} }
+
+// CutSilentlyAt is [CutSilently] after a part of the body: 0.5 is half of it.
+func CutSilentlyAt(fraction float64) Cut {
+	return Cut{silent: true, relative: true, fraction: fraction}
+}
+
+// String says where the cut is.
+func (c Cut) String() string {
+	name := "CutAnswer"
+	if c.silent {
+		name = "CutSilently"
+	}
+	if c.relative {
+		return fmt.Sprintf("%sAt(%g)", name, c.fraction)
+	}
+	return fmt.Sprintf("%s(%d)", name, c.at)
+}
+
+// Inject injects the cut into every call.
+func (c Cut) Inject(Call) Fault { return c }
+
+// Meet sends the call and cuts its response.
+func (c Cut) Meet(_ Call, req *http.Request, send Send) (*http.Response, error) {
+	resp, err := send()
+	if err != nil {
+		return nil, err
+	}
+	if bodyless(resp, req) {
+		if c.silent {
+			return resp, nil
+		}
+		discard(resp)
+		return nil, transportError(req, io.ErrUnexpectedEOF)
+	}
+	at, known, err := c.position(resp)
+	if err != nil {
+		return nil, err
+	}
+	if c.silent && known && at >= resp.ContentLength {
+		return resp, nil
+	}
+	body := resp.Body
+	var rest io.Reader = brokenOff{}
+	if c.silent {
+		rest = bytes.NewReader(nil)
+		resp.ContentLength = -1
+		resp.Header = resp.Header.Clone()
+		resp.Header.Del("Content-Length")
+		resp.Header.Del("Content-MD5") // the checksum would show that the body is incomplete
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(io.LimitReader(body, at), rest), body}
+	return resp, nil
+}
+
+// position returns the number of bytes to let through, and whether the body's length is known. It reads the
+// body only if the length is needed and no header has it, since a body can be too large for memory.
+func (c Cut) position(resp *http.Response) (at int64, known bool, err error) {
+	if (c.relative || c.at < 0) && resp.ContentLength < 0 {
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return 0, false, err
+		}
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	length := resp.ContentLength
+	switch {
+	case c.relative:
+		at = int64(float64(length) * c.fraction)
+	case c.at < 0:
+		at = length + c.at
+	default:
+		at = c.at
+	}
+	return max(at, 0), length >= 0, nil
+}
+
+// bodyless reports whether a response certainly has no body.
+func bodyless(resp *http.Response, req *http.Request) bool {
+	return req.Method == http.MethodHead || resp.ContentLength == 0 ||
+		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+}
+
+// brokenOff is a reader that stands for the rest of a body whose connection was reset.
+type brokenOff struct{}
+
+func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Inside is a failure of an entity group transaction that Azure reports inside its response: the response has status
+// 202, and its one part says that the service is too busy (503, 429) or ran out of time (500), often without an error
+// code. Inside is also an [Injector], which injects itself into every call of kind [Batch].
+//
+// Azure sends 429, and 503 with code ServerBusy, before it applies anything. So a test that combines one of
+// these with Applied tests a case that never occurs on the service.
+type Inside struct {
+	// Status is the part's status.
+	Status int
+	// Code is the part's error code; it may be empty.
+	Code string
+	// Applied makes the service apply the transaction first.
+	Applied bool
+}
+
+// String names status and code: "Inside(503 ServerBusy)", "Inside(500 applied)".
+func (f Inside) String() string {
+	text := strconv.Itoa(f.Status)
+	if f.Code != "" {
+		text += " " + f.Code
+	}
+	if f.Applied {
+		text += " applied"
+	}
+	return "Inside(" + text + ")"
+}
+
+// Inject injects the fault into transactions.
+func (f Inside) Inject(call Call) Fault {
+	if call.Kind != Batch {
+		return nil
+	}
+	return f
+}
+
+// Meet returns the failure as the response to the transaction.
+func (f Inside) Meet(call Call, req *http.Request, send Send) (*http.Response, error) {
+	if call.Kind != Batch {
+		return send()
+	}
+	if f.Applied {
+		resp, err := send()
+		if err != nil {
+			return nil, err
+		}
+		discard(resp)
+	} else {
+		closeBody(req)
+	}
+	return f.answer(call, req)
+}
+
+// answer makes the response to a transaction that contains the failure: a multipart body in a multipart body.
+func (f Inside) answer(call Call, req *http.Request) (*http.Response, error) {
+	resp := errorAnswer(call, req, f.Status, f.Code, insideText(f.Status))
+	refusal, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	id := resp.Header.Get("X-Ms-Request-Id")
+	body := fmt.Appendf(nil, "--batchresponse_%[1]s\r\nContent-Type: multipart/mixed; boundary=changesetresponse_%[1]s\r\n\r\n"+
+		"--changesetresponse_%[1]s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"+
+		"HTTP/1.1 %[2]d %[3]s\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\nContent-Type: %[4]s\r\n\r\n%[5]s\r\n"+
+		"--changesetresponse_%[1]s--\r\n--batchresponse_%[1]s--\r\n", id, f.Status, http.StatusText(f.Status), resp.Header.Get("Content-Type"), refusal)
+	resp.StatusCode, resp.Status = http.StatusAccepted, "202 Accepted"
+	resp.Header.Set("Content-Type", "multipart/mixed; boundary=batchresponse_"+id)
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	resp.ContentLength, resp.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+func insideText(status int) string {
+	switch status {
+	case http.StatusServiceUnavailable:
+		return "The server is busy."
+	case http.StatusTooManyRequests:
+		return "The request rate is too large."
+	}
+	return "Operation could not be completed within the specified time."
 }

@@ -1,11 +1,21 @@
 package storagetest
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 )
@@ -131,4 +141,171 @@ func endpoint(settings map[string]string, name, service string) string {
 		suffix = "core.windows.net"
 	}
 	return fmt.Sprintf("%s://%s.%s.%s", protocol, settings["AccountName"], service, suffix)
+}
+
+// WithTransport returns the same service with another transport in its ClientOptions: the one that wrap
+// returns for inner, the service's own transport.
+func (s *Service) WithTransport(wrap func(inner policy.Transporter) policy.Transporter) *Service {
+	inner := s.ClientOptions.Transport
+	if inner == nil {
+		inner = http.DefaultClient
+	}
+	wrapped := *s
+	wrapped.ClientOptions.Transport = wrap(inner)
+	return &wrapped
+}
+
+// Faulty returns the same service for one client process whose calls meet the injector's faults, and a record of these calls. Clients
+// made from s itself meet no faults, so a test can write through the faulty service and read through s:
+//
+//	faulty, calls := s.Faulty(storagetest.OnIndex(1, storagetest.LostAnswer))
+func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
+	var faults *Faults
+	front := func(inner policy.Transporter) policy.Transporter {
+		faults = NewFaults(inner, injector)
+		faults.locate = newLocator(s)
+		return faults
+	}
+	faulty := s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+		if gate, ok := inner.(interface {
+			Behind(wrap func(policy.Transporter) policy.Transporter) policy.Transporter
+		}); ok {
+			return gate.Behind(front)
+		}
+		return front(inner)
+	})
+	return faulty, faults
+}
+
+// WithRetries returns the same service with ClientOptions under which the SDK repeats each failed request up to n times, almost at
+// once; with n = 0, never.
+func (s *Service) WithRetries(n int32) *Service {
+	again := *s
+	again.ClientOptions.Retry = quickRetries(n)
+	return &again
+}
+
+// CallNamer returns a function for transports and policies of your own: it names the call that a request
+// makes. Send the request that the function returns in place of the given one, since it reads the body of a
+// transaction to find the table.
+func (s *Service) CallNamer() func(req *http.Request) (Call, *http.Request, error) {
+	return newLocator(s).call
+}
+
+// maxName limits the names that this package makes. Tables, queues and containers allow 63 characters; the
+// remaining characters are for derived names, such as the name of a poison queue.
+const maxName = 50
+
+// TableName returns a table name that begins with the test's name. It has at most 50 letters and digits, and
+// no other call returns it, in this process or another. The table is not created. On an account of
+// AZURE_STORAGE_CONNECTION_STRING, a table of this name is deleted when the test ends.
+func (s *Service) TableName(t testing.TB) string {
+	t.Helper()
+	name := uniqueName(t.Name())
+	s.deleteAtEnd(t, deleteTable, name)
+	return name
+}
+
+// QueueName returns a name for a queue, as [Service.TableName] does for a table, in lower case as queues require.
+func (s *Service) QueueName(t testing.TB) string {
+	t.Helper()
+	name := strings.ToLower(uniqueName(t.Name()))
+	s.deleteAtEnd(t, deleteQueue, name)
+	return name
+}
+
+// ContainerName returns a name for a blob container, as [Service.TableName] does for a table, in lower case as containers require.
+func (s *Service) ContainerName(t testing.TB) string {
+	t.Helper()
+	name := strings.ToLower(uniqueName(t.Name()))
+	s.deleteAtEnd(t, deleteContainer, name)
+	return name
+}
+
+// uniqueName joins the letters and digits of name, cut to fit, and 64 random bits. It does not use a counter,
+// because two test binaries can share an account, and the name of a deleted table stays taken for a while.
+func uniqueName(name string) string {
+	var random [8]byte
+	rand.Read(random[:]) // never returns an error: it ends the program instead
+	suffix := hex.EncodeToString(random[:])
+
+	b := make([]byte, 0, maxName)
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if len(b) == 0 && !letter {
+			b = append(b, 'T') // a table's name starts with a letter
+		}
+		if letter || '0' <= c && c <= '9' {
+			b = append(b, c)
+		}
+		if len(b) == maxName-len(suffix) {
+			break
+		}
+	}
+	if len(b) == 0 {
+		b = append(b, 'T')
+	}
+	return string(b) + suffix
+}
+
+// cleanupTime bounds the deletion of one table, queue or container.
+const cleanupTime = 30 * time.Second
+
+// deleteAtEnd calls del with name when the test ends, if the account outlives the test. A failed deletion is logged
+// and does not fail the test, which has finished its checks.
+func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, string) error, name string) {
+	if !s.keep {
+		return // this Azurite ends with the test binary, so there is nothing to delete
+	}
+	t.Cleanup(func() {
+		// Do not use t.Context(), which is already cancelled when clean-up functions run.
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
+		defer cancel()
+		if reason := failure(del(ctx, s.ConnectionString, name)); reason != "" {
+			t.Logf("storagetest: %q is left on the account: %s", name, reason)
+		}
+	})
+}
+
+// failure returns why a deletion failed, or "" if it succeeded or there was nothing to delete. It does not
+// use the error's own text, which can contain an address with a shared access signature.
+func failure(err error) string {
+	var answer *azcore.ResponseError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
+		return ""
+	case errors.As(err, &answer):
+		return "the service answered " + http.StatusText(answer.StatusCode) + " " + answer.ErrorCode
+	default:
+		return "the request got no answer"
+	}
+}
+
+func deleteTable(ctx context.Context, connectionString, name string) error {
+	client, err := aztables.NewServiceClientFromConnectionString(connectionString, nil)
+	if err != nil {
+		return err
+	}
+	_, err = client.DeleteTable(ctx, name, nil)
+	return err
+}
+
+func deleteQueue(ctx context.Context, connectionString, name string) error {
+	client, err := azqueue.NewServiceClientFromConnectionString(connectionString, nil)
+	if err != nil {
+		return err
+	}
+	_, err = client.DeleteQueue(ctx, name, nil)
+	return err
+}
+
+func deleteContainer(ctx context.Context, connectionString, name string) error {
+	client, err := azblob.NewClientFromConnectionString(connectionString, nil)
+	if err != nil {
+		return err
+	}
+	_, err = client.DeleteContainer(ctx, name, nil)
+	return err
 }

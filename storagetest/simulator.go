@@ -2,8 +2,13 @@ package storagetest
 
 import (
 	"fmt"
+	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/simulator"
 	"github.com/tablepatterns/tablepatterns/internal/simulator/environment"
@@ -86,4 +91,51 @@ func (s *Service) Wait(d time.Duration) {
 		return
 	}
 	time.Sleep(d)
+}
+
+// Clock is the time of a [Simulator]. Each write moves it by 100 ns, and each request by Chaos.Latency;
+// otherwise only Advance moves it. So the test decides when a message appears again, a lease ends, a
+// signature expires, or the name of a dropped table becomes free. It is safe for concurrent use.
+type Clock struct{ clock *environment.Clock }
+
+// Now returns the virtual time. Each write moves it forward by 100 ns, so that no two writes have the same timestamp.
+func (c *Clock) Now() time.Time { return c.clock.Now() }
+
+// Advance moves the virtual time forward by d.
+func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
+
+// InBubble runs a test in a bubble of testing/synctest, where waiting takes no real time, on a fresh
+// [Simulator] whose clock follows the clock of the bubble. In the bubble, a worker polls, renews and waits as
+// in production. The rules of testing/synctest hold: make the clients inside the test; t cannot run subtests
+// or be parallel.
+func InBubble(t *testing.T, test func(t *testing.T, s *Service)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := Simulator(t, nil)
+		clock := &following{clock: s.Clock, last: time.Now()}
+		test(t, s.WithTransport(func(inner policy.Transporter) policy.Transporter {
+			clock.inner = inner
+			return clock
+		}))
+	})
+}
+
+// following is a transport that, before each request, advances the simulator's clock by the time that has
+// passed in the bubble since the last request.
+type following struct {
+	inner policy.Transporter
+	clock *Clock
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Do implements policy.Transporter.
+func (f *following) Do(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	now := time.Now()
+	f.clock.Advance(now.Sub(f.last))
+	f.last = now
+	f.mu.Unlock()
+	return f.inner.Do(req)
 }

@@ -1,14 +1,21 @@
 package tables
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"go.opentelemetry.io/otel/metric"
@@ -17,6 +24,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/connection"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
 // Endpoints are the addresses of an account's services, such as https://contoso.table.core.windows.net. Table is required; Queue and
@@ -193,3 +201,122 @@ func (a *Account) String() string { return fmt.Sprintf("%s (%s)", a.endpoints.Ta
 
 // LogValue returns the text of String, for log/slog.
 func (a *Account) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
+// NewAccountFromConnectionString reads an Azure Storage connection string in any of its forms: account name and key,
+// shared access signature, custom endpoints, UseDevelopmentStorage=true. Errors name the setting
+// that is wrong and never its value. Requests: 0.
+func NewAccountFromConnectionString(connectionString string, options *AccountOptions) (*Account, error) {
+	const op = "NewAccountFromConnectionString"
+	parsed, err := connection.Parse(connectionString)
+	if err != nil {
+		return nil, Wiringf(op, "", "%w", err)
+	}
+	if parsed.Key != "" {
+		return NewAccountWithSharedKey(Endpoints(parsed.Endpoints), parsed.Name, parsed.Key, options)
+	}
+	account, err := NewAccountWithSAS(Endpoints(parsed.Endpoints), parsed.SAS, options)
+	if err == nil {
+		account.name = parsed.Name
+	}
+	return account, err
+}
+
+// NewAccountFromEnv returns the account that the environment names, in the variables of Azure's command line. One of these must be set:
+//
+//	AZURE_STORAGE_CONNECTION_STRING
+//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY
+//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_SAS_TOKEN
+//	AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_AUTH_MODE=login: azidentity's DefaultAzureCredential
+//
+// It returns ErrWiring if more than one of them is set, since a guess could write to the wrong account. Account.Source says which one
+// was used. Requests: 0.
+func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
+	const op = "NewAccountFromEnv"
+	text, name := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGE_ACCOUNT")
+	key, sas, login := os.Getenv("AZURE_STORAGE_KEY"), os.Getenv("AZURE_STORAGE_SAS_TOKEN"), os.Getenv("AZURE_STORAGE_AUTH_MODE") == "login"
+	var ways []string
+	for way, set := range map[string]bool{"AZURE_STORAGE_CONNECTION_STRING": text != "", "AZURE_STORAGE_KEY": key != "",
+		"AZURE_STORAGE_SAS_TOKEN": sas != "", "AZURE_STORAGE_AUTH_MODE=login": login} {
+		if set {
+			ways = append(ways, way)
+		}
+	}
+	switch {
+	case len(ways) == 0:
+		return nil, Wiringf(op, "", "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
+	case len(ways) > 1:
+		return nil, Wiringf(op, "", "%s are set; set only one of them", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
+	case text != "" && name != "":
+		return nil, Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; set only one of them")
+	case text == "" && name == "":
+		return nil, Wiringf(op, "", "%s is set without AZURE_STORAGE_ACCOUNT; set both", ways[0])
+	}
+	account, err := accountFromEnv(text, name, key, sas, options)
+	if err != nil {
+		return nil, err
+	}
+	account.name = max(account.name, name)
+	account.source = ways[0] + " (" + account.source + ")"
+	return account, nil
+}
+
+func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Account, error) {
+	switch {
+	case text != "":
+		return NewAccountFromConnectionString(text, options)
+	case key != "":
+		return NewAccountWithSharedKey(AccountEndpoints(name), name, key, options)
+	case sas != "":
+		return NewAccountWithSAS(AccountEndpoints(name), sas, options)
+	}
+	credentialOptions := azidentity.DefaultAzureCredentialOptions{}
+	if options != nil {
+		credentialOptions.ClientOptions = options.ClientOptions
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(&credentialOptions)
+	if err != nil {
+		return nil, Wiringf("NewAccountFromEnv", "", "%w", err)
+	}
+	return NewAccount(AccountEndpoints(name), credential, options)
+}
+
+// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until
+// expiry: a shared access signature. expiry is at most 7 days from now. The address is a secret: do not log
+// it. It works over https only, unless the account's own endpoint is http. An account with a shared key signs
+// with that key. An account with a token credential signs with a user delegation key; its credential needs
+// the role Storage Blob Delegator. For an account that was made from a shared access signature SignBlob
+// returns ErrWiring, since such an account cannot sign.
+//
+// Requests: 0; with a token credential 1.
+func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
+	const op = "SignBlob"
+	now := time.Now()
+	switch {
+	case a.blobs == nil:
+		return "", Wiringf(op, "", "the account has no blob endpoint; give one in Endpoints")
+	case a.signs == nil && !a.token:
+		return "", Wiringf(op, "", "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
+	case container == "" || blob == "":
+		return "", Invalidf(op, "the name of the container or of the blob is empty; both are needed")
+	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):
+		return "", Invalidf(op, "the expiry is %v from now; it must be more than 0 and at most %v", expiry.Sub(now).Round(time.Second), maxSigned)
+	}
+	values := sas.BlobSignatureValues{ContainerName: container, BlobName: blob, ExpiryTime: expiry.UTC(),
+		Permissions: (&sas.BlobPermissions{Read: true}).String()}
+	if u, err := url.Parse(a.endpoints.Blob); err != nil || strings.EqualFold(u.Scheme, "https") {
+		values.Protocol = sas.ProtocolHTTPS
+	}
+	sign := a.signs
+	if sign == nil {
+		var err error
+		values.StartTime = now.Add(-clockSkew).UTC()
+		if sign, err = connection.Delegated(ctx, a.blobs, values.StartTime, values.ExpiryTime); err != nil {
+			return "", ServiceError(op, container, err)
+		}
+	}
+	query, err := sign(values)
+	if err != nil {
+		return "", Invalid(op, wire.Redact(err))
+	}
+	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
+}

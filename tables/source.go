@@ -3,10 +3,17 @@ package tables
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -130,4 +137,87 @@ func (s *Source) DecodeError(op string, key Key, err error) error {
 	}
 	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, wire.ErrGarbled) // a response that was cut off is no problem of the row
 	return &located
+}
+
+// fetch makes the point read of one row. Requests: 1.
+func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
+	if err := t.usable(); err != nil {
+		return nil, Wiringf(op, "", "%w", err)
+	}
+	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
+		return nil, Invalid(op, err)
+	}
+	if err := pace.Rows(ctx, 1); err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	ex := wire.Exchange{Entity: &wire.Address{Table: t.name, PartitionKey: key.Partition, RowKey: key.Row}}
+	if _, err := t.client.GetEntity(wire.With(ctx, &ex), wire.StubKey, wire.StubKey, nil); err != nil {
+		err = failure(op, t.name, key, err)
+		t.failed(ctx, err)
+		return nil, err
+	}
+	t.account.telemetry.Rows(ctx, t.name, 1, 1)
+	answer, err := rowreader.New(ex.Answer, known, accessProperty).One()
+	if err == nil && answer.Problem != nil {
+		return nil, &Error{Op: op, Table: t.name, Key: key, Kind: ErrGarbled, OfRow: true, Err: answer.Problem}
+	}
+	if err != nil {
+		return nil, failure(op, t.name, key, err)
+	}
+	row := new(RawRow)
+	row.set(answer)
+	if row.ETag == "" {
+		row.ETag = azcore.ETag(ex.Header.Get("ETag"))
+	}
+	row.Answered, _ = http.ParseTime(ex.Header.Get("Date")) // without the header Answered stays zero; then the age of a reservation is unknown
+	if row.Key != key {
+		return nil, failure(op, t.name, key, rowreader.Garbled(errors.New("the response contains another row than the requested one; repeat the read, and check any proxy before the service")))
+	}
+	if !wire.IsETag(string(row.ETag)) {
+		return nil, failure(op, t.name, key, rowreader.Garbled(rowreader.ErrNoETag))
+	}
+	return row, nil
+}
+
+// readRow reads a row for its system properties only.
+func (t *Table) readRow(ctx context.Context, key Key) (*RawRow, error) {
+	return t.fetch(ctx, "Get", key, map[string]int{})
+}
+
+// RawRow is a row as the service holds it. The reader of pages reuses it: Clone what must outlive the call.
+type RawRow struct {
+	Key       Key
+	ETag      azcore.ETag
+	Timestamp time.Time
+	// Answered is the service's time when it answered a point read, zero for a row of a page.
+	Answered time.Time
+	// WriteID is the ID of the write that left the row, "" where it is not stored.
+	WriteID string
+	// System are the library's other properties, Properties the caller's.
+	System, Properties Properties
+	// Problem says which value of a row in a page could not be read, and why; Properties lacks that value.
+	// Nil means no problem.
+	Problem error
+	// Lossy is Meta.Lossy.
+	Lossy bool
+}
+
+// Clone returns a copy that shares nothing with the reader's memory.
+func (r *RawRow) Clone() *RawRow {
+	c := *r
+	c.System, c.Properties = slices.Clone(r.System), slices.Clone(r.Properties)
+	return &c
+}
+
+// set fills r with a row that was read.
+func (r *RawRow) set(row *rowreader.Row[Property]) {
+	*r = RawRow{
+		Key: Key{row.Partition, row.Row}, ETag: azcore.ETag(row.ETag), Timestamp: row.Timestamp, WriteID: row.WriteID,
+		System: row.System, Properties: row.Properties, Problem: row.Problem, Lossy: row.Lossy,
+	}
+}
+
+// accessProperty gives the internal packages access to a property; they know edm.Value only.
+func accessProperty(p *Property) (name *string, value *edm.Value) {
+	return &p.Name, (*edm.Value)(&p.Value)
 }

@@ -1,7 +1,12 @@
 package odata
 
 import (
+	"bytes"
+	"encoding/hex"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
@@ -214,4 +219,224 @@ func (o operand) alone(at token) (Expr, error) {
 		return nil, at.invalid("got an operator, want a property or a literal")
 	}
 	return Comparison{o.property, Eq, edm.Boolean(true)}, nil
+}
+
+// kind is the kind of a token.
+type kind uint8
+
+const (
+	kindEnd    kind = iota
+	kindOpen        // (
+	kindClose       // )
+	kindWord        // a name or keyword
+	kindNumber      // text starts with a digit or a minus sign
+	kindString      // '...'; prefix is the word directly before it, such as guid
+)
+
+func (k kind) String() string {
+	switch k {
+	case kindOpen:
+		return "an opening parenthesis"
+	case kindClose:
+		return "a closing parenthesis"
+	case kindWord:
+		return "a word"
+	case kindNumber:
+		return "a number"
+	case kindString:
+		return "a quoted literal"
+	}
+	return "the end"
+}
+
+// token is a piece of a filter. Its text may be a secret, so no error contains it.
+type token struct {
+	kind   kind
+	pos    int    // offset in the filter, in bytes
+	text   string // for a string: the text between the quotes, with quotes still doubled
+	prefix string // for a string: datetime, guid, x or binary, in lower case
+}
+
+type lexer struct {
+	text string
+	pos  int
+}
+
+const (
+	spaces     = " \t\r\n"
+	wordBreaks = spaces + "()'"
+)
+
+func (l *lexer) next() (token, error) {
+	for l.pos < len(l.text) && strings.IndexByte(spaces, l.text[l.pos]) >= 0 {
+		l.pos++
+	}
+	start := l.pos
+	if start == len(l.text) {
+		return token{kind: kindEnd, pos: start}, nil
+	}
+	switch c := l.text[start]; {
+	case c == '(':
+		l.pos++
+		return token{kind: kindOpen, pos: start}, nil
+	case c == ')':
+		l.pos++
+		return token{kind: kindClose, pos: start}, nil
+	case c == '\'':
+		return l.quoted(start, "")
+	}
+	length := strings.IndexAny(l.text[start:], wordBreaks)
+	if length < 0 {
+		length = len(l.text) - start
+	}
+	l.pos += length
+	word := l.text[start:l.pos]
+	if c := word[0]; c >= '0' && c <= '9' || c == '-' {
+		return token{kind: kindNumber, pos: start, text: word}, nil
+	}
+	if l.pos < len(l.text) && l.text[l.pos] == '\'' && length <= len("datetime") {
+		if prefix := strings.ToLower(word); isLiteralPrefix(prefix) {
+			return l.quoted(start, prefix)
+		}
+	}
+	return token{kind: kindWord, pos: start, text: word}, nil
+}
+
+func isLiteralPrefix(word string) bool {
+	return word == "datetime" || word == "guid" || word == "x" || word == "binary"
+}
+
+// quoted reads a string from its opening quote at l.pos. Two quotes within it stand for one quote.
+func (l *lexer) quoted(start int, prefix string) (token, error) {
+	from := l.pos + 1
+	for at := from; ; {
+		quote := strings.IndexByte(l.text[at:], '\'')
+		if quote < 0 {
+			return token{}, &SyntaxError{Pos: start, Reason: "the quoted literal has no closing quote"}
+		}
+		at += quote
+		if at+1 < len(l.text) && l.text[at+1] == '\'' {
+			at += 2
+			continue
+		}
+		l.pos = at + 1
+		return token{kind: kindString, pos: start, text: l.text[from:at], prefix: prefix}, nil
+	}
+}
+
+// UnprintableError says why a tree or value cannot be written in the filter language. It never contains the value.
+type UnprintableError struct {
+	Property string // the property in the comparison; "" for a value outside of a comparison
+	Reason   string
+}
+
+func (e *UnprintableError) Error() string {
+	if e.Property == "" {
+		return "filter: " + e.Reason
+	}
+	return "filter on " + strconv.Quote(e.Property) + ": " + e.Reason
+}
+
+// AppendLiteral appends v as a literal: a string in single quotes with its own quotes doubled, 5, 5L, 5.0, true, X'0aff',
+// datetime'2014-08-22T00:50:32.1234567Z', guid'c9da6455-213d-42c9-9a79-3e9149a57833'. NaN, the infinities, null and invalid
+// UTF-8 have no literal: it returns an *UnprintableError and dst unchanged.
+func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
+	switch v.Type() {
+	case edm.TypeString:
+		s, _ := v.Str()
+		if !utf8.ValidString(s) {
+			return dst, &UnprintableError{Reason: "a string is not valid UTF-8, which the service refuses; compare with a valid one"}
+		}
+		return appendQuoted(dst, s), nil
+	case edm.TypeBinary:
+		b, _ := v.Bytes()
+		dst = hex.AppendEncode(append(dst, "X'"...), b)
+		return append(dst, '\''), nil
+	case edm.TypeBoolean:
+		b, _ := v.Bool()
+		return strconv.AppendBool(dst, b), nil
+	case edm.TypeInt32, edm.TypeInt64:
+		n, _ := v.Int()
+		dst = strconv.AppendInt(dst, n, 10)
+		if v.Type() == edm.TypeInt64 {
+			dst = append(dst, 'L')
+		}
+		return dst, nil
+	case edm.TypeDouble:
+		f, _ := v.Float()
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return dst, &UnprintableError{Reason: "the value is NaN or infinite, for which filters have no literal; compare with a finite number"}
+		}
+		return appendDouble(dst, f), nil
+	case edm.TypeDateTime:
+		return appendPrefixed(dst, "datetime", v), nil
+	case edm.TypeGuid:
+		return appendPrefixed(dst, "guid", v), nil
+	}
+	return dst, &UnprintableError{Reason: "the value is null, which the service neither stores nor compares; compare with another value"}
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '\'')
+	for i := range len(s) {
+		if s[i] == '\'' {
+			dst = append(dst, '\'')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '\'')
+}
+
+// appendDouble always writes a decimal point, because without one the service reads an Int32. It never writes
+// an exponent, because Azurite interprets 1e300 as the name of a property, and returns every row that lacks
+// such a property.
+func appendDouble(dst []byte, f float64) []byte {
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if bytes.IndexByte(dst[start:], '.') < 0 {
+		dst = append(dst, ".0"...)
+	}
+	return dst
+}
+
+// appendPrefixed appends prefix'text', where text is the content of the value's JSON string.
+func appendPrefixed(dst []byte, prefix string, v edm.Value) []byte {
+	dst = append(dst, prefix...)
+	start := len(dst)
+	dst = edm.AppendValue(dst, v)
+	dst[start], dst[len(dst)-1] = '\'', '\''
+	return dst
+}
+
+// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not
+// implement: it calls a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The
+// service answers such a filter with another status than a text that is not OData.
+func Unimplemented(text string) bool {
+	l := lexer{text: text}
+	operand := false // the previous token can be the left operand of a calculation
+	for {
+		t, err := l.next()
+		switch {
+		case err != nil || t.kind == kindEnd:
+			return false
+		case t.kind != kindWord:
+			operand = t.kind == kindNumber || t.kind == kindString || t.kind == kindClose
+		case isJoint(t.text):
+			operand = false
+		case operand && isArithmetic(t.text) || l.pos < len(text) && text[l.pos] == '(':
+			return true
+		default:
+			operand = true
+		}
+	}
+}
+
+// isJoint reports whether a word is an operator between operands or conditions.
+func isJoint(word string) bool {
+	_, isOp := ParseOp(word)
+	return isOp || word == "and" || word == "or" || word == "not"
+}
+
+func isArithmetic(word string) bool {
+	return word == "add" || word == "sub" || word == "mul" || word == "div" || word == "mod"
 }

@@ -5,6 +5,9 @@ import (
 	"iter"
 	"slices"
 	"sync"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
 // Fetch reads one page of a leg: for an empty token the first page, otherwise the page at which the token
@@ -296,3 +299,91 @@ func (s *Scan[P]) read(ctx context.Context, n *node[P]) {
 		token = next
 	}
 }
+
+// MaxComparisons is the largest number of comparisons in the filter of a leg.
+const MaxComparisons = 3
+
+// Leg is a range, or the first part of a range, that a filter without "or" can select: rows of one partition,
+// or whole partitions.
+type Leg struct{ Range }
+
+// leg returns the first leg of a range.
+func (r Range) leg() Leg {
+	if r.single() {
+		return Leg{r}
+	}
+	if !r.From.opens() && r.From.Side != Behind {
+		return Leg{Range{r.From, &Point{Partition: r.From.Partition, Side: Behind}}}
+	}
+	if r.To != nil && r.To.Side != Behind && !r.To.opens() {
+		return Leg{Range{r.From, &Point{Partition: r.To.Partition}}}
+	}
+	return Leg{r}
+}
+
+// Filter returns the leg as a filter in the service's language, "" for the whole table. It returns an error if a key cannot be written in a
+// filter.
+func (l Leg) Filter() (string, error) {
+	var terms []odata.Expr
+	add := func(property string, op odata.Op, key string) {
+		terms = append(terms, odata.Comparison{Property: property, Op: op, Value: edm.String(key)})
+	}
+	switch from := l.From; {
+	case l.single():
+		add("PartitionKey", odata.Eq, from.Partition)
+		if !from.opens() {
+			add("RowKey", [...]odata.Op{Before: odata.Ge, After: odata.Gt}[from.Side], from.Row)
+		}
+		if l.To.Side != Behind {
+			add("RowKey", [...]odata.Op{Before: odata.Lt, After: odata.Le}[l.To.Side], l.To.Row)
+		}
+		return text(terms)
+	case from.Side == Behind:
+		add("PartitionKey", odata.Gt, from.Partition)
+	case from.Partition != "":
+		add("PartitionKey", odata.Ge, from.Partition)
+	}
+	if l.To != nil {
+		op := odata.Lt
+		if l.To.Side == Behind {
+			op = odata.Le
+		}
+		add("PartitionKey", op, l.To.Partition)
+	}
+	return text(terms)
+}
+
+func text(terms []odata.Expr) (string, error) {
+	printed, err := odata.Append(nil, odata.AllOf(terms...))
+	return string(printed), err
+}
+
+// Union is a set of rows: ranges in the order of their keys, with gaps between them.
+type Union []Range
+
+// With returns the set extended by another range, which must not overlap the set. Ranges that touch become one. It does not change the
+// receiver.
+func (u Union) With(r Range) Union {
+	if r.ends(r.From) {
+		return u
+	}
+	at, _ := slices.BinarySearchFunc(u, r.From, func(s Range, p Point) int { return s.From.Compare(p) })
+	all := slices.Insert(slices.Clone(u), at, r)
+	if at+1 < len(all) && all[at].To != nil && all[at].To.Compare(all[at+1].From) == 0 {
+		all[at].To = all[at+1].To
+		all = slices.Delete(all, at+1, at+2)
+	}
+	if at > 0 && all[at-1].To != nil && all[at-1].To.Compare(all[at].From) == 0 {
+		all[at-1].To = all[at].To
+		all = slices.Delete(all, at, at+1)
+	}
+	return all
+}
+
+// Covers reports whether the set contains the rows directly after a point.
+func (u Union) Covers(p Point) bool {
+	return slices.ContainsFunc(u, func(r Range) bool { return r.From.Compare(p) <= 0 && !r.ends(p) })
+}
+
+// Valid reports whether the ranges are in the order of their keys and do not overlap.
+func (u Union) Valid() bool { return follow(u) }

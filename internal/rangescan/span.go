@@ -1,10 +1,15 @@
 package rangescan
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
 )
 
 // pagesBeforeSplit is the number of pages after which a range may be divided.
@@ -211,4 +216,123 @@ func (s *span) judge(rows int) bool {
 		s.parent = nil
 	}
 	return true
+}
+
+// Key identifies a row.
+type Key struct{ Partition, Row string }
+
+// Side is the side of a key on which a Point lies.
+type Side uint8
+
+// The sides.
+const (
+	Before Side = iota // before the row
+	After              // after the row
+	Behind             // after every row of the partition
+)
+
+// Point is a position between rows. The zero value is before every row.
+type Point struct {
+	Partition string `json:"p,omitempty"`
+	Row       string `json:"r,omitempty"`
+	Side      Side   `json:"s,omitempty"`
+}
+
+// Compare orders points by their position.
+func (p Point) Compare(q Point) int {
+	if c := compoundkey.Compare(p.Partition, q.Partition); c != 0 {
+		return c
+	}
+	if p.Side == Behind || q.Side == Behind {
+		return cmp.Compare(p.Side/Behind, q.Side/Behind)
+	}
+	return cmp.Or(compoundkey.Compare(p.Row, q.Row), cmp.Compare(p.Side, q.Side))
+}
+
+// covers reports whether a row lies before the point.
+func (p Point) covers(k Key) bool { return p.Compare(Point{Partition: k.Partition, Row: k.Row}) > 0 }
+
+// opens reports whether the point is before every row of its partition.
+func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
+
+// Border reports whether the point is between two partitions.
+func (p Point) Border() bool { return p.opens() || p.Side == Behind }
+
+// Range has the rows between two points; without To, those up to the end of the table. The zero value is the whole table.
+type Range struct {
+	From Point  `json:"f"`
+	To   *Point `json:"t,omitempty"`
+}
+
+// Partition returns the range of one partition.
+func Partition(key string) Range {
+	return Range{From: Point{Partition: key}, To: &Point{Partition: key, Side: Behind}}
+}
+
+// Covers reports whether a row lies in the range.
+func (r Range) Covers(k Key) bool { return !r.From.covers(k) && (r.To == nil || r.To.covers(k)) }
+
+// ends reports whether the range has no rows after a point.
+func (r Range) ends(at Point) bool { return r.To != nil && r.To.Compare(at) <= 0 }
+
+// single reports whether the range lies within one partition.
+func (r Range) single() bool {
+	return r.To != nil && r.To.Partition == r.From.Partition && r.From.Side != Behind
+}
+
+// token is the text form of a State.
+type token struct {
+	Version int    `json:"v"`
+	Query   string `json:"q"` // fingerprint of the query
+	State
+	Left int `json:"l,omitempty"` // number of rows that the query's limit still allows
+}
+
+const tokenVersion = 1
+
+// Token returns the text of a state, with the fingerprint of the query and the number of rows that its limit still allows.
+func (s State) Token(query string, left int) string {
+	return continuation.Encode(token{tokenVersion, query, s, left})
+}
+
+// ParseState is the inverse of Token for a scan of this many initial ranges; "" is the beginning, with limit rows left.
+func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
+	if text == "" {
+		return State{}, limit, nil
+	}
+	var t token
+	switch {
+	case continuation.Decode(text, &t) != nil:
+		return s, 0, fmt.Errorf("ParallelOptions.Resume, of %d characters, is not Report.Resume of an earlier parallel read", len(text))
+	case t.Version != tokenVersion:
+		return s, 0, fmt.Errorf("ParallelOptions.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
+	case t.Query != query:
+		return s, 0, errors.New("ParallelOptions.Resume is the token of another query or of other partitions; repeat those of that read")
+	}
+	if t.Left < 0 || (limit > 0) != (t.Left > 0) || !t.Valid(ranges) {
+		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other; begin again without it")
+	}
+	return t.State, t.Left, nil
+}
+
+// Valid reports whether a scan of this many initial ranges can have the state.
+func (s State) Valid(ranges int) bool {
+	return s.Next >= 0 && s.Next <= ranges && follow(s.Ranges)
+}
+
+// follow reports whether ranges are in the order of their keys and do not overlap.
+func follow(all []Range) bool {
+	for i, r := range all {
+		if r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
+			i > 0 && (all[i-1].To == nil || all[i-1].To.Compare(r.From) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Has reports whether the ranges that have begun may still have rows of a partition.
+func (s State) Has(partition string) bool {
+	all := Partition(partition)
+	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.Compare(*all.To) < 0 && !r.ends(all.From) })
 }

@@ -3,6 +3,17 @@
 // the raw functions of package tables.
 package rows
 
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+)
+
 // Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
 // program outside of this module can name it.
 type Pass uint8
@@ -37,4 +48,89 @@ func IsKnown(name string) bool {
 		return true
 	}
 	return false
+}
+
+// CheckKey returns an error for a key that the service does not accept; what is "partition key" or "row key".
+// If the key is only too long, the error is an edm.SizeError.
+func CheckKey(what, key string) error {
+	err := compoundkey.CheckKey(key)
+	if err == nil {
+		return nil
+	}
+	if n := edm.Units(key); n > compoundkey.MaxUnits {
+		return &edm.SizeError{What: "a " + what, Size: n, Limit: compoundkey.MaxUnits, Unit: "UTF-16 units"}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// CheckKeys calls CheckKey for both keys of a row.
+func CheckKeys(partition, row string) error {
+	if err := CheckKey("partition key", partition); err != nil {
+		return err
+	}
+	return CheckKey("row key", row)
+}
+
+// CheckTableName returns an error for a name that the service does not accept for a table.
+func CheckTableName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("the table name has %d characters; it must have 3 to 63", len(name))
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("table name %q must have only ASCII letters and digits, and begin with a letter", name)
+		}
+	}
+	if strings.EqualFold(name, "tables") {
+		return fmt.Errorf("table name %q is reserved by the service; choose another", name)
+	}
+	return nil
+}
+
+const (
+	numberMark   = "!" // compoundkey never writes this character before a digit
+	numberDigits = 4
+	behindDigits = ":" // the character after '9'
+
+	// MaxFirst is the maximum length of the first row's key in UTF-16 units: the keys of further rows append a number.
+	MaxFirst = compoundkey.MaxUnits - len(numberMark) - numberDigits
+)
+
+// Numbered returns the key of a row of a value that needs several rows: the first row's key, '!' and the row's number.
+// The first row has number 0, and only its key.
+func Numbered(first string, number int) string {
+	if number == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s%s%0*d", first, numberMark, numberDigits, number)
+}
+
+// ParseNumbered splits the key of a further row. For any other row, first is the whole key and number is 0.
+func ParseNumbered(row string) (first string, number int) {
+	at := len(row) - numberDigits
+	if at < 1 || row[at-1:at] != numberMark || strings.Trim(row[at:], "0123456789") != "" {
+		return row, 0
+	}
+	number, _ = strconv.Atoi(row[at:]) // never fails: the text has only digits
+	return row[:at-1], number
+}
+
+// AllNumbered returns the range of the keys of a value's rows. No other key that compoundkey makes lies in
+// the range, since in it another character than '!' follows. Keys that compoundkey did not make may lie in
+// the range.
+func AllNumbered(first string) compoundkey.Span {
+	return compoundkey.Range(first, first+numberMark+behindDigits)
+}
+
+const hashBytes = 20 // a multiple of 5, so base32 adds no padding
+
+// Hash returns a hash of the texts in base32, which a key can contain. The hash includes the lengths of the
+// texts, so that different lists of texts have different hashes.
+func Hash(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d %s", len(text), text)
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil)[:hashBytes])
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -143,4 +144,35 @@ func responseError(f *wire.BatchFailure) error {
 		StatusCode: f.Status, Status: fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status)), Header: http.Header{}, Body: http.NoBody,
 		Request: &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/$batch"}},
 	}, f.Code)
+}
+
+// unansweredWitnesses is the number of rows that are read if there was no response at all: the service may be
+// failing, and without a response no read can prove that the write was not applied.
+const unansweredWitnesses = 2
+
+// Witnesses chooses the rows to read after a lost response, among the rows that would have the write ID if
+// the write was applied. The refused operation, counted from 1, comes first, then the inserted rows, which
+// other writers overwrite least. Another writer may have overwritten any row, so after a refusal it chooses
+// all of them.
+func Witnesses(operations []wire.Operation, marked []bool, refused int, unanswered bool) []int {
+	rank := func(i int) int {
+		switch {
+		case i+1 == refused:
+			return 0
+		case operations[i].Verb == wire.VerbInsert:
+			return 1
+		}
+		return 2
+	}
+	var rows []int
+	for i, m := range marked {
+		if m {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return rank(a) - rank(b) })
+	if unanswered {
+		rows = rows[:min(len(rows), unansweredWitnesses)]
+	}
+	return rows
 }

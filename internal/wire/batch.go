@@ -1,6 +1,10 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -83,4 +87,187 @@ func (op *Operation) append(dst []byte, endpoint string, cosmos bool, id int) []
 	dst = strconv.AppendInt(dst, int64(len(op.Body)), 10)
 	dst = append(dst, "\r\n\r\n"...)
 	return append(dst, op.Body...)
+}
+
+// BatchAnswer is the response to an entity group transaction: an ETag for each operation ("" for a delete), or one failure
+// for all of them.
+type BatchAnswer struct {
+	ETags   []string
+	Failure *BatchFailure
+}
+
+// BatchFailure is the failure of an entity group transaction. Index is the index of the operation that
+// failed, or -1 if the response does not name it.
+type BatchFailure struct {
+	Status  int
+	Index   int
+	Code    string
+	Message string
+}
+
+// ErrGarbled means that a response is truncated or cannot be parsed, so the outcome of the write is unknown.
+var ErrGarbled = errors.New("the response is cut off or was changed on its way")
+
+func garbled(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
+}
+
+// ParseBatchAnswer parses the multipart response to a transaction of n operations. It accepts only a complete response, with
+// both closing boundaries and n successes or one failure.
+func ParseBatchAnswer(contentType string, body []byte, n int) (BatchAnswer, error) {
+	parts, err := changeSetParts(contentType, body)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	answer := BatchAnswer{ETags: make([]string, 0, n)}
+	for i, raw := range parts {
+		p, err := readPart(raw)
+		if err != nil {
+			return BatchAnswer{}, err
+		}
+		if p.status >= 400 {
+			code, message := ErrorCode(p.content)
+			return BatchAnswer{Failure: &BatchFailure{Status: p.status, Index: failureIndex(message, n, i), Code: code, Message: message}}, nil
+		}
+		answer.ETags = append(answer.ETags, string(header(p.head, "ETag")))
+	}
+	if len(answer.ETags) != n {
+		return BatchAnswer{}, garbled("it has the results of %d operations, and %d were sent", len(answer.ETags), n)
+	}
+	return answer, nil
+}
+
+// changeSetParts returns the parts of the one change set in a multipart response.
+func changeSetParts(contentType string, body []byte) ([][]byte, error) {
+	boundary, ok := boundaryOf([]byte(contentType))
+	if !ok {
+		return nil, garbled("its content type has no boundary")
+	}
+	outer, err := splitParts(body, boundary)
+	if err != nil || len(outer) != 1 {
+		return nil, garbled("the batch has %d parts, not 1", len(outer))
+	}
+	head, content, ok := cutHead(outer[0])
+	if !ok {
+		return nil, garbled("the header of the batch does not end")
+	}
+	inner, ok := boundaryOf(header(head, "Content-Type"))
+	if !ok {
+		return nil, garbled("the content type of the change set has no boundary")
+	}
+	return splitParts(content, inner)
+}
+
+// splitParts returns the contents between the boundary's lines. It returns an error if the closing boundary is missing.
+func splitParts(body []byte, boundary string) ([][]byte, error) {
+	delimiter := []byte("--" + boundary)
+	var parts [][]byte
+	first := bytes.Index(body, delimiter)
+	if first < 0 {
+		return nil, garbled("its boundary does not appear")
+	}
+	rest := body[first+len(delimiter):]
+	for {
+		if bytes.HasPrefix(rest, []byte("--")) {
+			return parts, nil
+		}
+		_, content, ok := bytes.Cut(rest, []byte("\n"))
+		if !ok {
+			return nil, garbled("it ends at a boundary that is not the closing one")
+		}
+		end := bytes.Index(content, delimiter)
+		if end < 0 {
+			return nil, garbled("its closing boundary is missing")
+		}
+		parts = append(parts, content[:end])
+		rest = content[end+len(delimiter):]
+	}
+}
+
+// part is the response to one operation, or to all of them.
+type part struct {
+	status        int
+	head, content []byte
+}
+
+func readPart(raw []byte) (part, error) {
+	start := bytes.Index(raw, []byte("HTTP/1."))
+	if start < 0 || len(raw) < start+12 {
+		return part{}, garbled("a part has no status line")
+	}
+	response := raw[start:]
+	status, err := strconv.Atoi(string(response[9:12]))
+	if err != nil || status < 200 || status >= 300 && status < 400 || status > 599 {
+		return part{}, garbled("a part has no status of an operation, 200 to 299 or 400 to 599")
+	}
+	head, content, ok := cutHead(response)
+	if !ok {
+		return part{}, garbled("the header of a part does not end")
+	}
+	return part{status, head, content}, nil
+}
+
+// failureIndex returns the index of the operation that failed. The message begins with it and a colon, unless
+// the transaction has one operation. If the service answers every operation, the index of the part is also
+// the index of the operation.
+func failureIndex(message string, operations, part int) int {
+	for i := 0; i < len(message) && i < 4; i++ {
+		if message[i] == ':' && i > 0 {
+			if n, err := strconv.Atoi(message[:i]); err == nil && n >= 0 && n < operations {
+				return n
+			}
+		}
+	}
+	if operations == 1 {
+		return 0
+	}
+	if part > 0 && part < operations {
+		return part
+	}
+	return -1
+}
+
+func cutHead(b []byte) (head, content []byte, ok bool) {
+	if head, content, ok = bytes.Cut(b, []byte("\r\n\r\n")); ok {
+		return head, content, true
+	}
+	return bytes.Cut(b, []byte("\n\n"))
+}
+
+func header(head []byte, name string) []byte {
+	for len(head) > 0 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, []byte("\n"))
+		if key, value, ok := bytes.Cut(line, []byte(":")); ok && len(key) == len(name) && bytes.EqualFold(key, []byte(name)) {
+			return bytes.TrimSpace(value)
+		}
+	}
+	return nil
+}
+
+func boundaryOf(contentType []byte) (string, bool) {
+	_, boundary, ok := bytes.Cut(contentType, []byte("boundary="))
+	if !ok {
+		return "", false
+	}
+	boundary, _, _ = bytes.Cut(boundary, []byte(";"))
+	boundary = bytes.Trim(bytes.TrimSpace(boundary), `"`)
+	return string(boundary), len(boundary) > 0
+}
+
+// ErrorCode returns code and message of the service's error body: {"odata.error":{"code":..,"message":{"value":..}}}. Both
+// are empty if the body has another form.
+func ErrorCode(body []byte) (code, message string) {
+	var parsed struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message struct {
+				Value string `json:"value"`
+			} `json:"message"`
+		} `json:"odata.error"`
+	}
+	if json.Unmarshal(bytes.TrimSpace(body), &parsed) != nil {
+		return "", ""
+	}
+	return parsed.Error.Code, parsed.Error.Message.Value
 }

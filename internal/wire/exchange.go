@@ -12,9 +12,13 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -118,3 +122,252 @@ func stub(req *http.Request, received *http.Response) *http.Response {
 
 const stubBatchAnswer = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" +
 	"--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n--c--\r\n--b--\r\n"
+
+// Outcome is the known outcome of one attempt of a request.
+type Outcome uint8
+
+// The outcomes. OutcomeRefused means that the service did not apply the attempt, OutcomeNotSent that the attempt never
+// reached it, and OutcomeUnknown that the service may have applied it.
+const (
+	OutcomeNone Outcome = iota
+	OutcomeSucceeded
+	OutcomeRefused
+	OutcomeNotSent
+	OutcomeUnknown
+)
+
+// Observer is the first policy in ClientOptions.PerRetryPolicies. It records the outcome of every attempt of a call, while
+// Caller sees only the last response. Suppose that an insert was applied, its response was lost, and the SDK repeated it: the
+// call ends in 409, and only the record of the lost response distinguishes that from a real conflict.
+type Observer struct{}
+
+// Do records the attempt's outcome and removes secrets from its error.
+func (Observer) Do(req *policy.Request) (*http.Response, error) {
+	ex := from(req)
+	if ex == nil {
+		return withoutSecrets(req.Next())
+	}
+	if ex.Last == OutcomeSucceeded {
+		ex.Unknown++ // the SDK repeats an attempt that was applied if its response was lost
+	}
+	ex.sent = false
+	resp, err := req.Next()
+	ex.Last = OutcomeOf(resp, err)
+	if err != nil && !ex.sent {
+		ex.Last = OutcomeNotSent
+	}
+	if ex.Last == OutcomeUnknown {
+		ex.Unknown++
+	}
+	return withoutSecrets(resp, err)
+}
+
+// withoutSecrets removes signatures from an error, or from a response that reports one: the service repeats the signature
+// that it refuses, and the SDK puts the whole response into its error and log.
+func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode < 400 {
+		return resp, Redact(err)
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return resp, Redact(err)
+	}
+	resp.Body = io.NopCloser(strings.NewReader(RedactText(string(body))))
+	return resp, nil
+}
+
+// Sender is the last policy in ClientOptions.PerRetryPolicies. If an attempt does not reach Sender, because a
+// credential or a policy of the caller failed or the context has ended, the attempt was certainly not sent.
+type Sender struct{}
+
+// Do records that the attempt is sent, exposes a transient failure inside the response to a transaction (see
+// exposeTransient), and removes secrets from the result. So the policies before it, including the SDK's retry policy, see
+// that failure.
+func (Sender) Do(req *policy.Request) (*http.Response, error) {
+	if err := req.Raw().Context().Err(); err != nil {
+		return nil, err
+	}
+	if ex := from(req); ex != nil {
+		ex.sent = true
+	}
+	if sent, _ := req.Raw().Context().Value(sentKey{}).(*bool); sent != nil {
+		*sent = true
+	}
+	return withoutSecrets(exposeTransient(req))
+}
+
+type sentKey struct{}
+
+// WatchSent returns a context for one attempt, and a flag that Sender sets if the attempt passes all policies.
+func WatchSent(ctx context.Context) (context.Context, *bool) {
+	sent := new(bool)
+	return context.WithValue(ctx, sentKey{}, sent), sent
+}
+
+// NotSent is the error of an attempt of which the service received nothing, or only a part that it cannot apply. A policy
+// returns it, or the request's body while the transport reads it. The SDK does not repeat such an attempt.
+type NotSent struct{ Err error }
+
+// NonRetriable makes the SDK's retry policy give up.
+func (NotSent) NonRetriable() {}
+
+// Error returns the text of the cause.
+func (e NotSent) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e NotSent) Unwrap() error { return e.Err }
+
+// OutcomeOf returns the outcome of a sent attempt, as far as its response or error shows it.
+func OutcomeOf(resp *http.Response, err error) Outcome {
+	if err != nil {
+		var cut NotSent
+		if errors.As(err, &cut) {
+			return OutcomeNotSent
+		}
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+			return OutcomeNotSent
+		}
+		var dns *net.DNSError
+		if errors.As(err, &dns) {
+			return OutcomeNotSent
+		}
+		return OutcomeUnknown
+	}
+	code := ""
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		code = codeOf(resp)
+	}
+	return OutcomeOfStatus(resp.StatusCode, code)
+}
+
+// EarlierUnknown reports whether an attempt before the last one may have been applied.
+func (ex *Exchange) EarlierUnknown() bool {
+	if ex.Last == OutcomeUnknown {
+		return ex.Unknown > 1
+	}
+	return ex.Unknown > 0
+}
+
+// Lost reports whether a call that returned an error may have been applied nevertheless: the outcome of its last attempt is
+// unknown; or its last attempt succeeded, but the SDK discarded the response because the context had ended; or there was no
+// response at all and an earlier attempt was sent.
+func (ex *Exchange) Lost() bool {
+	switch {
+	case ex.Last == OutcomeUnknown, ex.Last == OutcomeSucceeded:
+		return true
+	case ex.Status == 0:
+		return ex.Unknown > 0
+	}
+	return false
+}
+
+// isTransient reports whether a later attempt of a request with this response status may succeed.
+func isTransient(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
+		status >= http.StatusInternalServerError && status != http.StatusNotImplemented
+}
+
+// OutcomeOfStatus returns the outcome of an attempt, as far as the status and the error code of its response
+// show it. The service sends the code ServerBusy before it does any work, and a gateway never sends that
+// code, so such a 503 is a refusal. Any other 503 may come from a gateway that has lost the service's
+// response, so the attempt may have been applied.
+func OutcomeOfStatus(status int, code string) Outcome {
+	switch {
+	case status < http.StatusBadRequest:
+		return OutcomeSucceeded
+	case status == http.StatusServiceUnavailable && code == "ServerBusy", status == http.StatusTooManyRequests, !isTransient(status):
+		return OutcomeRefused
+	}
+	return OutcomeUnknown
+}
+
+// codeOf returns the service's error code in a response, or "" if there is none. The table service sends the code only in the
+// body, the other services also in a header.
+func codeOf(resp *http.Response) string {
+	if code := resp.Header.Get(codeHeader); code != "" {
+		return code
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return ""
+	}
+	if code, _ := ErrorCode(body); code != "" {
+		return code
+	}
+	_, rest, _ := bytes.Cut(body, []byte("<Code>")) // the table service's errors about access policies are XML
+	code, _, _ := bytes.Cut(rest, []byte("</Code>"))
+	return string(code)
+}
+
+const codeHeader = "X-Ms-Error-Code"
+
+// exposeTransient sends the request. If the response to an entity group transaction has status 202 but contains a transient
+// failure, it returns that failure as the response. Azure reports throttling and timeouts of a transaction in this way, often
+// without an error code, and the SDK's retry policy would not repeat the transaction because it looks only at the status. It
+// returns every other response unchanged, for ParseBatchAnswer.
+func exposeTransient(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err != nil || resp.StatusCode != http.StatusAccepted || !strings.HasSuffix(req.Raw().URL.Path, batchPath) {
+		return resp, err
+	}
+	body, err := runtime.Payload(resp)
+	if err != nil {
+		return resp, err
+	}
+	parts, err := changeSetParts(resp.Header.Get("Content-Type"), body)
+	if err != nil {
+		return resp, nil
+	}
+	for _, raw := range parts {
+		p, err := readPart(raw)
+		switch {
+		case err != nil:
+			return resp, nil
+		case isTransient(p.status):
+			return p.answer(resp), nil
+		case p.status >= http.StatusBadRequest:
+			return resp, nil
+		}
+	}
+	return resp, nil
+}
+
+// batchPath is the end of the URL path of an entity group transaction.
+const batchPath = "/$batch"
+
+// answer returns the part as the response to the whole request. It keeps the headers of the surrounding response, except
+// those that describe the body, and adds the part's headers about retries.
+func (p *part) answer(around *http.Response) *http.Response {
+	resp := *around
+	resp.StatusCode, resp.Status = p.status, strconv.Itoa(p.status)+" "+http.StatusText(p.status)
+	resp.Header = around.Header.Clone()
+	resp.Header.Del("Content-Type")
+	for _, name := range [...]string{"Content-Type", codeHeader, "Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if value := header(p.head, name); len(value) > 0 {
+			resp.Header.Set(name, string(value))
+		}
+	}
+	resp.Header.Set("Content-Length", strconv.Itoa(len(p.content)))
+	resp.ContentLength = int64(len(p.content))
+	resp.Body = io.NopCloser(bytes.NewReader(p.content))
+	return &resp
+}
+
+type readsKey struct{}
+
+// CountReads returns a context in which the policies count read requests to tables, and the counter. The code
+// that makes the requests need not count them.
+func CountReads(ctx context.Context) (context.Context, *atomic.Int64) {
+	reads := new(atomic.Int64)
+	return context.WithValue(ctx, readsKey{}, reads), reads
+}
+
+// countRead counts a call that reads, once regardless of how often the SDK repeats it.
+func countRead(req *policy.Request) {
+	if req.Raw().Method != http.MethodGet {
+		return
+	}
+	if reads, ok := req.Raw().Context().Value(readsKey{}).(*atomic.Int64); ok {
+		reads.Add(1)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -57,3 +59,31 @@ type noToken struct{ cause error }
 
 func (e *noToken) Error() string { return "the credential gave no token: " + e.cause.Error() }
 func (e *noToken) Unwrap() error { return e.cause }
+
+// IsStatus reports whether err is a response of the service with this status. Responses to HEAD have no error code.
+func IsStatus(err error, status int) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == status
+}
+
+// HasCode reports whether err is a response of the service with one of these error codes.
+func HasCode(err error, codes ...string) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && slices.Contains(codes, answer.ErrorCode)
+}
+
+// IsETag reports whether text has the form of an ETag: W/"x" or "x", in ASCII without spaces. Without this
+// check, the library would notice an ETag that was lost or truncated in transit only when a later write fails
+// with a conflict.
+func IsETag(text string) bool {
+	text = strings.TrimPrefix(text, "W/")
+	if len(text) < 3 || text[0] != '"' || text[len(text)-1] != '"' {
+		return false
+	}
+	for _, c := range []byte(text[1 : len(text)-1]) {
+		if c <= ' ' || c == '"' || c >= 0x7F {
+			return false
+		}
+	}
+	return true
+}

@@ -1,9 +1,17 @@
 package driver
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -95,4 +103,98 @@ type ChangeState struct {
 	Whole       bool              // for a merge: it replaces the row
 
 	notes map[string]any // by pattern
+}
+
+// Beside are rows that belong to no single entity and to no pattern of a repository, such as the mark that an
+// archive.Mover keeps beside a copy while it moves an entity. They are written in the transaction of an
+// entity's change, or alone. Queries, indexes and Verify skip them. Their row keys begin with U+FFFC and a
+// word of their owner, so they never collide with an entity.
+type Beside struct {
+	// Owner is the name of the package that keeps the rows, stored in each as _tpShared.
+	Owner string
+	// Rows are written in the partition of the entity with which they are written, whatever their own Key.Partition. A
+	// write sets Row.ETag to the new ETag, or to "" if it is unknown: the response was lost and another writer
+	// followed.
+	Rows []RowOperation
+}
+
+// Write writes the rows, all of one partition of the table, in one transaction. It returns ErrConflict, ErrExists or
+// ErrNotFound if a row has changed. Requests: 1.
+func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
+	const op = "Write"
+	writes, err := b.Writes(pass)
+	if err != nil {
+		return tables.Invalid(op, err)
+	}
+	etags, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	if err != nil {
+		return err
+	}
+	b.Written(pass, etags)
+	return nil
+}
+
+// Written sets the ETags that a write returned.
+func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
+	for i := range b.Rows {
+		b.Rows[i].Row.ETag = etags[i]
+	}
+}
+
+// Writes returns the writes of the rows. It rejects rows without an owner: they would be read as entities.
+func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
+	if b.Owner == "" && len(b.Rows) > 0 {
+		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")
+	}
+	writes := make([]tables.RawWrite, len(b.Rows))
+	for i := range b.Rows {
+		var err error
+		if writes[i], err = WriteOf(pass, &b.Rows[i], b.Owner); err != nil {
+			return nil, err
+		}
+	}
+	return writes, nil
+}
+
+// WriteOf returns the write of a row with its owner. It rejects a replacement or delete without an ETag, since that
+// would be unconditional.
+func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, error) {
+	if row.Row == nil {
+		return tables.RawWrite{}, errors.New("a RowOperation has no Row; the pattern must set it")
+	}
+	w := tables.RawWrite{Key: row.Row.Key, Properties: row.Row.Properties, IfMatch: row.Row.ETag}
+	if row.Verb != DeleteRow {
+		w.System = tables.Properties{{Name: rows.Shared, Value: tables.String(owner)}}
+	}
+	switch row.Verb {
+	case InsertRow:
+		w.Verb, w.IfMatch = wire.VerbInsert, ""
+		return w, nil
+	case ReplaceRow:
+		w.Verb = wire.VerbReplace
+	case DeleteRow:
+		w.Verb = wire.VerbDelete
+	default:
+		return w, fmt.Errorf("a RowOperation has verb %d; it must be InsertRow, ReplaceRow or DeleteRow", row.Verb)
+	}
+	if w.IfMatch == "" {
+		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", tables.Loggable(pass, w.Key).Row)
+	}
+	return w, nil
+}
+
+// keySeparator stands between the parts of a joined key; no key contains it.
+const keySeparator = "\t"
+
+// JoinKey returns a key as one text, for Fact.Place and the keys of an intent; SplitKey is the inverse.
+func JoinKey(key tables.Key) string { return key.Partition + keySeparator + key.Row }
+
+// SplitKey returns the key that JoinKey has joined. It returns an error for any other text: intents come from
+// a queue, so the text may be forged.
+func SplitKey(text string) (tables.Key, error) {
+	partition, row, ok := strings.Cut(text, keySeparator)
+	if !ok {
+		return tables.Key{}, fmt.Errorf("the text of %d characters is not a key that JoinKey has joined; it must be a partition key, a tab and a row key", len(text))
+	}
+	return tables.Key{Partition: partition, Row: row}, nil
 }

@@ -144,3 +144,23 @@ func CheckApart(what, name string, own compoundkey.Span) error {
 	}
 	return nil
 }
+
+// FailedQuery returns a query of which Plan, and every method that would send it, returns err. A method that
+// returns a query returns a FailedQuery if its pattern was not given to a repository, so that callers can
+// chain methods without a nil check.
+func FailedQuery[T any](err error) tables.Query[T] {
+	return tables.QueryOf[T](rows.Open, &tables.Source{Err: err})
+}
+
+// Errors that patterns, repositories and queues exchange internally.
+var (
+	// ErrOutdated reports that the data that was read has been replaced meanwhile. A Transform or a Layout
+	// returns it; the repository then reads the entity again. A caller never sees it.
+	ErrOutdated = errors.New("replaced meanwhile")
+	// ErrSkipped is what Transform.Load returns for a row that is not an entity of its type; the query skips
+	// the row. A caller never sees it.
+	ErrSkipped = errors.New("skipped")
+	// ErrUnknownPattern reports that an intent names a pattern that this program's repository does not have.
+	// The queue of intents keeps the intent for a newer build. The caller of a change never sees it.
+	ErrUnknownPattern = errors.New("unknown pattern")
+)

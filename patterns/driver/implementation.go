@@ -2,10 +2,16 @@ package driver
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -145,4 +151,257 @@ const (
 type RowOperation struct {
 	Verb RowVerb
 	Row  *tables.Entity
+}
+
+// Stage orders the transforms of a repository.
+type Stage uint8
+
+// The stages, in the order of writing; reading runs them in reverse.
+const (
+	StageType    Stage = iota // stores type and version; reading selects and upgrades entities by them
+	StageSpill                // moves large values out of the entity
+	StageEncrypt              // encrypts the remaining properties
+)
+
+// Transform rewrites properties between T and storage.
+type Transform[T any] struct {
+	Stage Stage
+	// Store converts properties of the entity into the properties to store: all of them, or those that a
+	// merge sends. Unless change.DryRun is set, it may write outside of the partition the things that
+	// OutsideKeys has named. Every copy of the entity is made of the result.
+	Store func(ctx context.Context, change *Change[T], p tables.Properties) (tables.Properties, error)
+	// Load reverses Store. It returns ErrOutdated if the properties refer to something that no longer exists,
+	// because the entity may have been replaced. Then the repository reads the row again, and returns
+	// ErrGarbled if the row has not changed. An ErrNotFound of Load also becomes ErrGarbled, since
+	// ErrNotFound would tell the caller that the entity does not exist. ErrSkipped makes the query skip the
+	// row.
+	Load func(ctx context.Context, of Reading, p tables.Properties) (tables.Properties, error)
+	// Filterable reports whether rows store a property unchanged; nil means every property. A query with a condition
+	// on any other property returns ErrInvalid.
+	Filterable func(property string) bool
+	// RefusesMerge returns why some properties cannot be stored without the others, nil if they can.
+	RefusesMerge error
+	// Protects returns how a property of an entity with this key is protected; nil for a transform that does not
+	// encrypt or sign. It must be pure.
+	Protects func(entity tables.Key, property string) Protection
+	// Streams reports that entities hold references to content in blobs, which the program reads later, in
+	// place of the content.
+	Streams bool
+	// Authentication is for a transform whose Load rejects any entity that Store did not produce.
+	Authentication *Authentication
+}
+
+// Authentication checks that a copy belongs to its entity. With it, a read through a copy also checks that
+// the entity belongs under the copy's key: otherwise anyone who can write rows could store an entity's copy
+// under another entity's key. If the copy contains the whole entity, the key is computed from it. Otherwise
+// ProvesCopy is called; if ProvesCopy returns false, the repository reads the entity itself, with 1 more
+// request.
+type Authentication struct {
+	// Properties are stored properties that every copy contains and every projection reads, requested or not.
+	Properties []string
+	// ProvesCopy reports whether the stored properties of a copy, which Load has accepted, prove that the entity had a
+	// copy in this row of the table when it was written.
+	ProvesCopy func(ctx context.Context, of Reading, table *tables.Table, row tables.Key, stored tables.Properties) (bool, error)
+	// NotAuthentic is the error for a copy under a key that its entity does not have.
+	NotAuthentic error
+}
+
+// Protection says how a property is protected in storage. Each level includes the lower ones.
+type Protection uint8
+
+// The protections.
+const (
+	Unprotected Protection = iota
+	Signed                 // changes are detected
+	Encrypted              // also unreadable without the key
+)
+
+// Reading describes the row from which properties were read.
+type Reading struct {
+	Key tables.Key // key of the entity, also if they come from a copy of it
+	// Partial reports that properties of the entity may be missing, because the caller selected some, or the copy
+	// stores only some. Such an entity is never written back whole.
+	Partial bool
+}
+
+// EncryptTag is the struct tag of fields that must be stored encrypted: `encrypt:"true"`.
+const EncryptTag = "encrypt"
+
+// Layout spreads an entity over several rows of one transaction. Its functions must be pure, and all must be set: the
+// repository chooses the keys, and reads and writes the rows.
+type Layout struct {
+	// Split divides properties into rows. Equal properties must give equal rows.
+	Split func(p tables.Properties) (*LaidOut, error)
+	// Versions returns the versions of the further rows.
+	Versions func(directory string) ([]string, error)
+	// Rows returns the indexes of the further rows that hold the named properties; if names is nil, of all
+	// further rows.
+	Rows func(directory string, names []string) ([]int, error)
+	// Join reverses Split, given the first row and all further rows that Rows has returned, by index. It returns
+	// ErrOutdated if they belong to different versions; the repository then reads all rows again.
+	Join func(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
+	// Filterable reports whether the first row always contains a property that the entity has. A query with a
+	// condition on any other property returns ErrInvalid, since it would miss entities.
+	Filterable func(property string) bool
+}
+
+// LaidOut is an entity's properties, divided into rows.
+type LaidOut struct {
+	First     tables.Properties // of the row under the entity's own key
+	Directory string            // describes the further rows for Join; stored in the first row; "" if there are none
+	Further   []FurtherRow      // at most MaxFurtherRows
+}
+
+// FurtherRow is one of the rows beside the first.
+type FurtherRow struct {
+	Properties tables.Properties
+	Version    string // changes whenever the properties change; a merge does not rewrite rows of the same version
+}
+
+// Reconciliation is one entity in the input of Implementation.Reconcile.
+type Reconciliation[T any] struct {
+	Key    tables.Key
+	Entity *T                // nil if the entity does not exist
+	Stored tables.Properties // of the entity, as stored
+	Keys   []string
+	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have
+	// forged. If it is true, check that a key belongs to the entity before you change or delete what the key
+	// names. It is false for the writer's own keys.
+	Received bool
+	// ChangeID identifies the change set whose message names the keys. The writer and every delivery of the
+	// message have the same ChangeID. Another attempt to make the change has another message and another
+	// ChangeID.
+	ChangeID string
+	// NotCommitted reports that the service has refused the writer's change, so that Reconcile only frees the
+	// reservations for it. It is false in a worker, and if the outcome is unknown.
+	NotCommitted bool
+	// Err is set by Reconcile if it cannot reconcile the entity.
+	Err error
+
+	pattern string
+}
+
+// ReconcileEach returns the Reconcile of a pattern whose entities share nothing outside of the partition: it reconciles each by itself,
+// and continues with the next if one fails.
+func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[T]) error) func(context.Context, []*Reconciliation[T]) error {
+	return func(ctx context.Context, all []*Reconciliation[T]) error {
+		for _, r := range all {
+			r.Err = reconcile(ctx, r)
+		}
+		return nil
+	}
+}
+
+// NewReconciliation is for patterns that repair rows of their own outside of any change. r names the keys
+// that may be written, and pattern owns the rows.
+func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
+	r.pattern = pattern
+	return &r
+}
+
+// Owns reports whether the message names a key: only named keys may be written for it.
+func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
+	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
+}
+
+// Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
+// transaction: all rows are of one partition of a table. For rows of several keys or entities, check each by Owns first. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
+// require Row.ETag, so that the service rejects a delayed write. It returns ErrConflict if a row has changed, appeared or disappeared: then read
+// the rows again and repeat.
+func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
+	const op = "Reconcile"
+	if !r.Owns(ctx, key) {
+		return tables.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
+	}
+	writes := make([]tables.RawWrite, len(operations))
+	for i := range operations {
+		var err error
+		if writes[i], err = WriteOf(pass, &operations[i], r.pattern); err != nil {
+			return tables.Invalid(op, err)
+		}
+		writes[i].Meaning = namedBy(r.pattern)
+	}
+	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	return err
+}
+
+const pass = rows.Open
+
+// namedBy is a Meaning that adds the pattern's name to errors of its rows.
+type namedBy string
+
+// Explain adds the pattern's name to e. It changes the kinds ErrExists and ErrNotFound to ErrConflict, since a concurrent writer has
+// then inserted or deleted the row.
+func (n namedBy) Explain(e *tables.Error) {
+	e.Pattern = string(n)
+	switch tables.KindOf(e) {
+	case tables.ErrExists, tables.ErrNotFound:
+		e.Kind = tables.ErrConflict
+	}
+}
+
+// Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the
+// entities require. A fact is anything but a copy. Patterns of copies need no Audit: the repository knows
+// their rows.
+type Audit[T any] struct {
+	// Expected returns the facts that the pattern must store for an entity. It must be pure.
+	Expected func(entity *T) ([]Fact, error)
+	// List yields the facts that the pattern stores for the entities in the scope, in any order. It may make
+	// one request per page. For a fact that cannot be read, it yields a Fact with an Err.
+	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
+	// Read reads the facts that the pattern currently stores. Each element of asked has Place and Entity set.
+	// Read returns for each of them, in the same order, the fact that is stored for the entity at the place,
+	// or nil. It should read facts that are stored together, such as the entries of one list, with one
+	// request. If every fact needs its own request, use ReadEach.
+	Read func(ctx context.Context, asked []Fact) ([]*Fact, error)
+	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again
+	// to restore a missing fact, and calls Remove for a fact that no entity requires. Remove reads the place,
+	// calls wanted, removes the fact under the ETag that it read unless wanted returns true, and starts again
+	// on conflict. Each write that makes the place required must change its ETag, so that Remove detects it.
+	Remove func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
+}
+
+// Fact is one thing that a pattern stores for one entity.
+type Fact struct {
+	Place  string // in the pattern's notation; with OutsideKeys, the key that intents name
+	Entity tables.Key
+	Digest [16]byte // of the content; zero if the fact has no content
+	Err    error    // why it cannot be read
+}
+
+// readsAtOnce is how many facts ReadEach reads at the same time.
+const readsAtOnce = 8
+
+// ReadEach returns an Audit.Read that calls read for each fact. read returns held as false if nothing is
+// stored.
+func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)) func(context.Context, []Fact) ([]*Fact, error) {
+	return func(ctx context.Context, asked []Fact) ([]*Fact, error) {
+		found := make([]*Fact, len(asked))
+		one := func(ctx context.Context, i int) error {
+			fact, held, err := read(ctx, asked[i].Place, asked[i].Entity)
+			if err == nil && held {
+				found[i] = &fact
+			}
+			return err
+		}
+		if len(asked) == 1 {
+			return found, one(ctx, 0)
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(readsAtOnce)
+		for i := range asked {
+			group.Go(func() error { return one(ctx, i) })
+		}
+		return found, group.Wait()
+	}
+}
+
+// Scope is the part of a table that is verified.
+type Scope struct {
+	Partitions []string // the entities' partitions; nil for all
+}
+
+// Contains reports whether an entity is in the scope.
+func (s Scope) Contains(entity tables.Key) bool {
+	return s.Partitions == nil || slices.Contains(s.Partitions, entity.Partition)
 }

@@ -4,18 +4,16 @@
 // In reading order, a change goes through
 //
 //	verbs.go          what the caller asked for becomes a Work
+//	work.go           Work and Change; prior, the state that an entity's Meta carries from one change to the next
 //	set.go            Run: the way from the Works of a change set to the transaction, and what makes it start over
-//	companions.go     entities that patterns change in the same transaction
+//	companions.go     properties that follow from other entities; entities that patterns change in the same transaction
 //	change.go         the checks before the first request; orphaned copies, and what of the entity is read again
-//	complete.go       properties that follow from other entities
-//	draft.go          the plan of a set: the rows of all members, shared rows, rows to remove
-//	planning.go       the rows of one entity: its own and its copies
+//	draft.go          the plan of a set: the rows of each entity, shared rows, rows to remove, and what the failure of a row means
 //	layout.go         an entity that is spread over several rows
-//	operation.go      a row of the plan, and what its failure means
+//	outside.go        the keys of an entity outside of its partition, and their claims
 //	reservation.go    unique keys in other partitions, reserved before the transaction
 //	reconcile.go      what is outside of the partition is made consistent with the entity, after the transaction or in a worker
-//	outsidewrite.go   a copy in another partition, with its claim
-//	batch.go          copies of several members, written together
+//	outsidewrite.go   a copy in another partition, with its claim; copies of several members, written together
 //
-// and a read through row.go and load.go. prior.go defines the state that an entity's Meta carries from one change to the next.
+// and a read through load.go. jobs.go has what bulk writes and jobs such as Rebuild use.
 package engine

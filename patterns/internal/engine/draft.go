@@ -2,11 +2,15 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -298,4 +302,232 @@ func (p *part) addRemoval(o Operation) {
 		o.accompany(p.member.companionOf)
 	}
 	p.draft.removals = append(p.draft.removals, removal{rowOf{p.member, p.member.number}, o})
+}
+
+// PlannedRow is one physical row of an entity.
+type PlannedRow struct {
+	Pattern    string // "" for the entity's own rows
+	RowKey     string
+	Properties tables.Properties
+	Layout     string // as in StoredRow
+	version    string // of a further row
+}
+
+// rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its
+// layout, then its copies.
+func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties) ([]PlannedRow, error) {
+	s := r.Spreading(stored)
+	rows, err := s.Spread(nil, "", key, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range r.Copies {
+		if rows, err = AppendCopies(rows, c, v, key, s); err != nil {
+			return nil, PatternError(c, err, tables.ErrInvalid)
+		}
+	}
+	return rows, nil
+}
+
+// AppendCopies appends the rows of one pattern's copies.
+func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key, s *spreading) ([]PlannedRow, error) {
+	made, err := v.Near(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, copied := range made {
+		if copied.RowKey == key.Row {
+			return nil, fmt.Errorf("a copy has the entity's own row key; give it another")
+		}
+		before := len(rows)
+		rows, err = s.Spread(rows, c.Name, tables.Key{Partition: key.Partition, Row: copied.RowKey}, copied.Keep)
+		if err != nil {
+			return nil, err
+		}
+		if repeats(rows[:before], rows[before].RowKey) {
+			return nil, fmt.Errorf("two rows of the entity have the same row key; give each its own")
+		}
+	}
+	return rows, nil
+}
+
+// copyNameSeparator separates the names in a row's list of copies.
+const copyNameSeparator = ","
+
+// NamesCopies reports whether a row's list contains a pattern. If the row does not list a copy, the pattern
+// was attached later, or a program without the pattern wrote the row. That copy may be missing or stale, or
+// belong to another entity.
+func NamesCopies(list, pattern string) bool {
+	for name := range strings.SplitSeq(list, copyNameSeparator) {
+		if name == pattern {
+			return true
+		}
+	}
+	return false
+}
+
+func repeats(rows []PlannedRow, rowKey string) bool {
+	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
+}
+
+// Remember returns the prior state that the next change of a stored entity needs: the keys of all of its rows
+// but the first, and the results of the patterns' Prior. row has all stored properties. Rows of patterns that
+// row does not list may be orphaned copies. A pattern whose key function rejects the entity has no copies of
+// it.
+func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
+	if len(r.Patterns) == 0 {
+		return &prior{}, nil
+	}
+	copiesOf := CopiesOf(v)
+	p := &prior{outside: r.rememberOutside(copiesOf)}
+	s, err := r.spreadAsRead(row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Spread(nil, "", key, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.rows = note(p.rows, rows[1:])
+	for _, c := range r.Copies {
+		copies, err := AppendCopies(nil, c, copiesOf, key, s)
+		switch {
+		case err != nil:
+		case NamesCopies(row.Copies, c.Name):
+			p.rows = note(p.rows, copies)
+		default:
+			p.Orphans = note(p.Orphans, copies)
+		}
+	}
+	return p, r.rememberPatterns(p, v, row.Properties)
+}
+
+// rememberPlanned does what Remember does, for an entity whose rows were just planned: none of them can be an
+// orphaned copy.
+func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows []PlannedRow) (*prior, error) {
+	if len(r.Patterns) == 0 {
+		return &prior{}, nil
+	}
+	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
+	return p, r.rememberPatterns(p, v.entity, stored)
+}
+
+// rememberPatterns adds the results of the patterns' Prior.
+func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
+	for _, x := range r.rememberers {
+		items, err := x.Prior(v, stored)
+		if err != nil {
+			return PatternError(x, err, tables.ErrInvalid)
+		}
+		if p.patterns == nil {
+			p.patterns = map[string][]string{}
+		}
+		p.patterns[x.Name] = items
+	}
+	return nil
+}
+
+// Operation is one row of a plan, with the library's own properties as fields.
+type Operation struct {
+	Verb       wire.Verb
+	Key        tables.Key
+	IfMatch    azcore.ETag // "" for an insert or an upsert
+	properties tables.Properties
+
+	incarnation string // this field and the next five are written unless they are empty
+	copies      string
+	primary     *string
+	layout      string
+	outside     outsideFacts
+	carried     tables.Properties // properties that only a later version of the library knows, written back as they are
+	Meaning
+}
+
+// Meaning describes how to handle the failure of a row.
+type Meaning struct {
+	Pattern string // the pattern that owns the row, "" for the entity's own
+	role    role
+	owner   azcore.ETag // for roleStale: ETag that the entity had when it had the row
+}
+
+// role determines how the failure of an operation is handled.
+type role uint8
+
+const (
+	roleEntity  role = iota
+	roleUnique       // a row that must be new: if it exists, ErrDuplicate
+	roleStale        // the removal of a row that may no longer exist
+	roleShared       // a row that other entities change as well: retry on conflict
+	roleBeside       // a row of Apply's caller, who handles a conflict
+	roleClaimed      // an orphaned copy that is claimed under its ETag: retry on conflict
+)
+
+// Explain adds the pattern's name to the error of a row, and converts a taken key into ErrDuplicate.
+func (m *Meaning) Explain(e *tables.Error) {
+	e.Pattern = m.Pattern
+	if m.role == roleUnique && errors.Is(e.Kind, tables.ErrExists) {
+		e.Kind = tables.ErrDuplicate
+	}
+}
+
+// MeaningOf returns the Meaning of a row; a plain row has the zero Meaning.
+func MeaningOf(w *tables.RawWrite) Meaning {
+	if m, ok := w.Meaning.(*Meaning); ok {
+		return *m
+	}
+	return Meaning{}
+}
+
+// write returns the row in the form in which it is sent.
+func (o *Operation) write() tables.RawWrite {
+	w := tables.RawWrite{Verb: o.Verb, Key: o.Key, IfMatch: o.IfMatch, Properties: o.properties, Marked: o.incarnation != ""}
+	if o.Meaning != (Meaning{}) {
+		w.Meaning = &o.Meaning
+	}
+	if o.Verb != wire.VerbDelete {
+		w.System = o.system()
+	}
+	return w
+}
+
+// system lists the library's own properties of the row, without the write ID.
+func (o *Operation) system() (all tables.Properties) {
+	set := func(name, value string) { all = append(all, tables.Property{Name: name, Value: tables.String(value)}) }
+	all = append(all, o.carried...)
+	if o.incarnation != "" {
+		set(rows.Incarnation, o.incarnation)
+	}
+	if o.copies != "" || o.incarnation != "" && o.Verb == wire.VerbMerge {
+		set(rows.Copies, o.copies) // a merge without copies must clear the stored list, which would become wrong
+	}
+	if o.primary != nil {
+		set(rows.Primary, *o.primary)
+	}
+	if o.layout != "" {
+		set(rows.Layout, o.layout)
+	}
+	return o.outside.append(all)
+}
+
+// check returns an error for a row that the service would not store.
+func (o *Operation) check() error {
+	w := o.write()
+	if _, e := w.Check(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// writesOf converts operations into the writes to send.
+func writesOf(operations []Operation) []tables.RawWrite {
+	writes := make([]tables.RawWrite, len(operations))
+	for i := range operations {
+		writes[i] = operations[i].write()
+	}
+	return writes
+}
+
+// Commit writes rows in one transaction.
+func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
+	return Raw(t).Commit(ctx, op, writesOf(operations), rowwriter.NewWriteID())
 }

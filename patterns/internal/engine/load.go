@@ -5,14 +5,122 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+// pass opens the raw surface of package tables.
+const pass = rows.Open
+
+// StoredRow is one stored row, with the library's own properties as fields.
+type StoredRow struct {
+	*tables.RawRow
+	Incarnation string
+	Copies      string
+	Primary     string // row key of the entity's own row, on a copy or further row
+	Shared      bool   // belongs to several entities
+	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
+	Outside     outsideFacts
+	carried     tables.Properties // properties that only a later version of the library knows
+	IsCopy      bool
+}
+
+// RowOf parses the library's own properties of a row.
+func RowOf(raw *tables.RawRow) *StoredRow {
+	r := &StoredRow{RawRow: raw}
+	for _, p := range raw.System {
+		text, _ := p.Value.Text()
+		switch p.Name {
+		case rows.Incarnation:
+			r.Incarnation = text
+		case rows.Copies:
+			r.Copies = text
+		case rows.Shared:
+			r.IsCopy, r.Shared = true, true
+		case rows.Primary:
+			r.IsCopy, r.Primary = true, text
+		case rows.Layout:
+			r.Layout = text
+		case rows.Partition:
+			r.Outside.Is, r.Outside.Partition = true, text
+		case rows.Version:
+			r.Outside.Version = text
+		case rows.Reserved:
+			r.Outside.Reserved = text
+		case rows.Term:
+			seconds, _ := p.Value.Int()
+			r.Outside.Term = time.Duration(seconds) * time.Second
+		case rows.Claim:
+			r.Outside.IsClaim, r.Outside.Claim = true, text
+		default:
+			r.carried = append(r.carried, p)
+		}
+	}
+	return r
+}
+
+// With returns the row with other properties.
+func (r *StoredRow) With(p tables.Properties) *StoredRow {
+	c, raw := *r, *r.RawRow
+	raw.Properties = p
+	c.RawRow = &raw
+	return &c
+}
+
+// isNearCopy reports whether the row belongs to an entity of its own partition but is not the entity's own row: it is
+// a copy, or a further row.
+func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outside.Is }
+
+// Expired reports whether a row is a reservation whose term and grace period are over. Then every request of
+// its change has arrived, so a later read of the entity shows the outcome of the change.
+func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
+
+// Raw opens the raw surface of a table.
+func Raw(t *tables.Table) tables.Raw { return tables.RawOf(pass, t) }
+
+// Fetch reads one row with the properties that known names, nil for all. Requests: 1.
+func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, known map[string]int) (*StoredRow, error) {
+	row, err := Raw(t).Get(ctx, op, key, known)
+	if err != nil {
+		return nil, err
+	}
+	return RowOf(row), nil
+}
+
+// readSystem reads one row for the library's own properties only. Requests: 1.
+func readSystem(ctx context.Context, t *tables.Table, key tables.Key) (*StoredRow, error) {
+	return Fetch(ctx, t, "Get", key, map[string]int{})
+}
+
+// StoredRows converts the rows of a sequence to StoredRow.
+func StoredRows(all iter.Seq2[*tables.RawRow, error]) iter.Seq2[*StoredRow, error] {
+	return func(yield func(*StoredRow, error) bool) {
+		for row, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(RowOf(row), nil) {
+				return
+			}
+		}
+	}
+}
+
+// AsError returns the first error of the library in err's chain, nil for none.
+func AsError(err error) *tables.Error {
+	e, _ := errors.AsType[*tables.Error](err)
+	return e
+}
 
 // load makes an entity from its own row or a copy. selected names the properties that the caller requested, kept those that the row stores;
 // nil means all. It returns nil if the row was deleted since it was read.
@@ -155,4 +263,169 @@ func (r *Engine) filterable(property string) error {
 		return fmt.Errorf("property %s cannot be used in a condition, since pattern %s may store it in a further row", property, r.Layout.Name)
 	}
 	return nil
+}
+
+// sealed returns the names of the properties that every copy must hold and every projection must read,
+// because an authentication needs them.
+func (r *Engine) sealed() []string {
+	if r.seals == nil {
+		return nil
+	}
+	return r.seals.Transform.Authentication.Properties
+}
+
+// keeps returns the properties that copies store if a pattern asks for the named ones: these and the sealed
+// ones. Nil means all properties.
+func (r *Engine) keeps(names []string) []string {
+	if names == nil || r.seals == nil {
+		return names
+	}
+	return slices.Concat(names, r.sealed())
+}
+
+// sealCopies adds the sealed properties to all copies.
+func (r *Engine) sealCopies() {
+	if r.seals == nil {
+		return
+	}
+	for _, p := range r.Copies {
+		p.Copies = edited(p.Copies, func(c *driver.Copy) { c.Keep = r.keeps(c.Keep) })
+	}
+	for _, p := range r.Outside {
+		p.Outside.Copies = edited(p.Outside.Copies, func(c *driver.OutsideCopy) { c.Keep = r.keeps(c.Keep) })
+	}
+}
+
+// edited returns a function that calls copiesOf and applies edit to each copy.
+func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]C, error) {
+	return func(v any) ([]C, error) {
+		copies, err := copiesOf(v)
+		copies = slices.Clone(copies) // the pattern may return the same slice again
+		for i := range copies {
+			edit(&copies[i])
+		}
+		return copies, err
+	}
+}
+
+// loadCopy does for a copy what load does for the entity's own row. If a pattern authenticates copies, it
+// also checks that the entity belongs under the copy's key. A partial copy without proof is compared with the
+// current entity: if the entity is gone, or has no copy under the key, the copy is stale or forged, and
+// loadCopy skips it.
+func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
+	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
+	if v == nil || err != nil || r.seals == nil {
+		return v, err
+	}
+	s := r.State(v)
+	if !s.Partial {
+		if !r.belongsUnder(v, table, read.Key, read.Outside.Is) {
+			return nil, PatternError(r.seals, r.seals.Transform.Authentication.NotAuthentic, tables.ErrGarbled)
+		}
+		return v, nil
+	}
+	proven, err := r.seals.Transform.Authentication.ProvesCopy(ctx, driver.Reading{Key: s.Key, Partial: true}, table, read.Key, read.Properties)
+	switch {
+	case err != nil:
+		return nil, PatternError(r.seals, err, tables.ErrGarbled)
+	case proven:
+		return v, nil
+	}
+	entity, err := r.Get(ctx, "Get", s.Key)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !r.belongsUnder(entity, table, read.Key, read.Outside.Is):
+		return nil, nil
+	}
+	return v, nil
+}
+
+// belongsUnder reports whether an entity has a copy under a key of a table. If the key function rejects the
+// entity, the result is false.
+func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outside bool) bool {
+	if !outside {
+		for _, p := range r.Copies {
+			copies, err := p.Copies(v)
+			for i := range copies {
+				if err == nil && copies[i].RowKey == key.Row {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, p := range r.Outside {
+		if !p.Outside.Table.Same(table) {
+			continue
+		}
+		if has, err := CopiesOf(v).has(p, key); err == nil && has {
+			return true
+		}
+	}
+	return false
+}
+
+// loadOwner reads the entity of an unchanged copy that refers to something missing, such as a blob: a newer write may
+// have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
+// from its own row, projected like the copy; nil if the entity is gone or no longer requires the copy; and missing as
+// ErrGarbled if the copy is of the entity's current version. Requests: 1, and those of reading the entity.
+func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
+	key := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+	if row.Outside.Is {
+		key.Partition = row.Outside.Partition
+	}
+	for attempt := range r.Schema.MaxAttempts {
+		own, err := Fetch(ctx, r.Table, "Get", key, nil)
+		switch {
+		case errors.Is(err, tables.ErrNotFound):
+			return nil, nil, nil
+		case err != nil:
+			return nil, nil, err
+		case !r.Owns(own):
+			return nil, nil, nil
+		case row.Outside.Is && string(own.ETag) == row.Outside.Version, !row.Outside.Is && own.WriteID == row.WriteID:
+			return nil, nil, asGarbled(missing)
+		}
+		v, own, err := r.LoadStored(ctx, r.Table, own, nil, nil)
+		if err != nil || v == nil {
+			return nil, nil, err
+		}
+		if asks, err := r.asksFor(v, own, table, row); err != nil || !asks {
+			return nil, nil, err
+		}
+		if selected == nil && kept == nil {
+			return v, own, nil
+		}
+		own = own.With(own.Properties.Only(kept).Only(selected))
+		own.Layout = ""
+		if v, own, err = r.loadOnce(ctx, r.Table, own, selected, kept); !errors.Is(err, driver.ErrOutdated) {
+			return v, own, err
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, errReplaced(r.Table, key)
+}
+
+// asksFor reports whether an entity, according to its own row, requires a copy where one was read.
+func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
+	if !copied.Outside.Is {
+		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)
+		return repeats(rows, copied.Key.Row), err
+	}
+	for _, p := range r.Outside {
+		if t := p.Outside.Table; t == nil || !t.Same(table) {
+			continue
+		}
+		if has, err := CopiesOf(v).has(p, copied.Key); err != nil {
+			return false, PatternError(p, err, tables.ErrInvalid)
+		} else if has {
+			return true, nil
+		}
+	}
+	return false, nil
 }

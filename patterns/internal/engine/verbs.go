@@ -342,3 +342,89 @@ func overlay(base, top tables.Properties) tables.Properties {
 
 // stateOf returns a repository's prior state in a Meta, nil for none.
 func stateOf(meta *tables.Meta) *tables.State { return *tables.StateOf(pass, meta) }
+
+// Check implements Repository.Check.
+func (r *Engine) Check(ctx context.Context, v any) error {
+	w, err := r.Inserting("Check", v)
+	if err != nil {
+		return err
+	}
+	return r.checkInsert(ctx, w)
+}
+
+// CheckUnder implements Host.CheckUnder.
+func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
+	w, err := r.Inserting("CheckUnder", v)
+	if err != nil {
+		return err
+	}
+	w.Change.Key, w.Change.standIn = key, true
+	return r.checkInsert(ctx, w)
+}
+
+func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
+	if err := Raw(r.Table).Usable(); err != nil {
+		return r.Located(w, tables.Invalid("", err))
+	}
+	w.Begin()
+	w.Change.DryRun = true
+	s := r.NewSet(w)
+	if err := s.preflight(ctx); err != nil {
+		return err
+	}
+	_, err := s.Intent(ctx) // patterns return an error here for an entity that they cannot store outside
+	return err
+}
+
+// Applied is one change of Host.Apply.
+type Applied struct {
+	Engine      *Engine
+	Kind        driver.ChangeKind
+	Value       any
+	Incarnation string // of an insert; "" makes a new one
+}
+
+// Apply makes changes of entities of one partition of a table, with rows beside them, in one transaction.
+func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error {
+	s := &Set{table: changes[0].Engine.Table}
+	for i, c := range changes {
+		op := "Apply"
+		if c.Kind <= driver.ChangeDelete {
+			op = c.Kind.String()
+		}
+		w, err := c.Engine.changing(ctx, op, c.Kind, c.Value)
+		if err != nil {
+			return err
+		}
+		w.Change.incarnation, w.engine = c.Incarnation, c.Engine
+		if len(changes) > 1 {
+			w.number = i + 1
+		}
+		if err = s.admit(w); err == nil && !c.Engine.Table.Same(s.table) {
+			err = fmt.Errorf("the entity is in table %s, and the first one in table %s; all changes of a transaction must be in one table", c.Engine.Table.Name(), s.table.Name())
+		}
+		if err == nil && i == 0 {
+			w.Change.beside = beside
+			_, err = beside.Writes(pass)
+		}
+		if err != nil {
+			return c.Engine.Invalid(w.Op, w.Change.Key, err)
+		}
+		s.own = append(s.own, w)
+	}
+	s.members = s.own
+	return s.Run(ctx)
+}
+
+// changing prepares a change whose kind is a value.
+func (r *Engine) changing(ctx context.Context, op string, kind driver.ChangeKind, v any) (*Work, error) {
+	switch kind {
+	case driver.ChangeInsert:
+		return r.Inserting(op, v)
+	case driver.ChangeReplace:
+		return r.Replacing(op, v)
+	case driver.ChangeDelete:
+		return r.Deleting(ctx, op, v, nil)
+	}
+	return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the kind of change is %d; it must be ChangeInsert, ChangeReplace or ChangeDelete", kind))
+}

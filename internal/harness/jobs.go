@@ -8,8 +8,37 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/explore"
 	"github.com/tablepatterns/tablepatterns/patterns"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+// RepositoryJob is a job of a repository: Verify, Repair or Rebuild.
+type RepositoryJob = func(context.Context, *patterns.JobOptions) (tables.Report, error)
+
+// Findings runs a job and returns its findings, even together with an error.
+func Findings(ctx context.Context, job RepositoryJob, options *patterns.JobOptions) (found []patterns.Finding, err error) {
+	_, err = job(ctx, withFound(options, func(f patterns.Finding) error {
+		found = append(found, f)
+		return nil
+	}))
+	return found, err
+}
+
+// Clean runs a job and returns an error at its first finding.
+func Clean(ctx context.Context, job RepositoryJob, options *patterns.JobOptions) error {
+	_, err := job(ctx, withFound(options, func(f patterns.Finding) error { return fmt.Errorf("found %v", f) }))
+	return err
+}
+
+func withFound(options *patterns.JobOptions, found func(patterns.Finding) error) *patterns.JobOptions {
+	var o patterns.JobOptions
+	if options != nil {
+		o = *options
+	}
+	o.Found = found
+	return &o
+}
 
 // Job is a maintenance run over all entities. P is the state of one process, such as its repositories.
 type Job[P any] struct {
@@ -63,4 +92,21 @@ func Keeper[P any](x *Trouble, seed uint64, runs int, open func(*storagetest.Ser
 		}
 		return runs == 0, nil
 	})
+}
+
+// ReadFact reads one fact with Audit.Read.
+func ReadFact[T any](ctx context.Context, a *driver.Audit[T], place string, entity tables.Key) (fact driver.Fact, held bool, err error) {
+	found, err := a.Read(ctx, []driver.Fact{{Place: place, Entity: entity}})
+	if err != nil || found[0] == nil {
+		return fact, false, err
+	}
+	return *found[0], true, nil
+}
+
+// ReconcileOne calls a pattern's Reconcile for one entity.
+func ReconcileOne[T any](ctx context.Context, reconcile func(context.Context, []*driver.Reconciliation[T]) error, r *driver.Reconciliation[T]) error {
+	if err := reconcile(ctx, []*driver.Reconciliation[T]{r}); err != nil {
+		return err
+	}
+	return r.Err
 }
