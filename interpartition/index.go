@@ -3,6 +3,7 @@ package interpartition
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,21 +15,26 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Index is a secondary index of entities of type T, in partitions of its own. It belongs to the one Repository to which it
-// was given. Before NewRepository has returned, its reads return tables.ErrWiring.
+// Index is a secondary index of entities of type T. It belongs to the one Repository to which it was given.
+// Before NewRepository has returned, its reads return tables.ErrWiring. Without Options.Group it has one
+// partition, and is read as it is. With it, In chooses the group to read.
 type Index[T any] struct {
+	*declaration[T]
+	group *string // the group that In has chosen, nil for none
+}
+
+// declaration is what an index and its groups share.
+type declaration[T any] struct {
 	index  keyindex.Index[T]
 	table  *tables.Table
 	unique bool
 }
 
-// Global is the group of a global index: Options.Group returns it for one partition with the copies of all entities.
-const Global = ""
-
 // Options are the options of NewIndex; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group returns an entity's group, for example its region. The index has a partition for each group. For a global index,
-	// which has one partition, it returns Global. It must be pure. By default the group is the entity's partition.
+	// Group returns an entity's group, for example its department or region. The index has a partition for each group, and In
+	// reads one of them. It must be pure. By default all entities are in one group: an index key belongs to one entity of the
+	// table, and the index takes at most about 1,000 changes a second, the half of the service's target for a partition.
 	Group func(*T) string
 
 	// Table holds the copies (default: the entities' own table). It may be in another account.
@@ -46,26 +52,32 @@ type Options[T any] struct {
 	Unique bool
 }
 
-// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. It is the partition key of
-// group Global; followed by "_", it is the beginning of the partition keys of the other groups. key must be
-// pure. key returns one index key, or several, for example one for each tag; repeated keys count once. It
-// returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by
-// several properties. An index key belongs to one entity of its group, so if values repeat, such as last
-// names, end the key with the entity's id. NewRepository reports an invalid name.
+// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. It is the partition key of the
+// copies; with Options.Group, it is followed by "_" and the group. key must be pure. key returns one index
+// key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
+// entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key
+// belongs to one entity of its group, so if values repeat, such as last names, end the key with the entity's
+// id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
 	}
-	x := &Index[T]{index: keyindex.New(name, key, options.Group), table: options.Table, unique: options.Unique}
+	x := &declaration[T]{index: keyindex.New(name, key, options.Group), table: options.Table, unique: options.Unique}
 	x.index.Project = slices.Clone(options.Project)
-	return x
+	return &Index[T]{declaration: x}
 }
+
+// In returns the index for reads in one group. Use it if the index has Options.Group; without, reads of the
+// result return tables.ErrWiring. The result cannot be given to a repository. Requests: 0.
+func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.declaration, &group} }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.index.Attach(host)
-	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns,
-		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
+	if x.group != nil {
+		err = fmt.Errorf("it is the index in group %q, which In has returned; give the repository the index itself", *x.group)
+	}
+	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns, Copies: x.copies}
 	if x.unique {
 		implementation.Outside.ReservationTerm = reservationTerm
 	}
@@ -77,16 +89,16 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 const reservationTerm = time.Hour
 
 // owns reports whether a row belongs to this index, since a table may hold the copies of several indexes.
-func (x *Index[T]) owns(key tables.Key) bool {
+func (x *declaration[T]) owns(key tables.Key) bool {
 	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
 }
 
-// copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
-func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
-	group := x.index.GroupOf(v, keyOf)
+// copies returns the rows of an entity: one for each of its keys.
+func (x *declaration[T]) copies(v *T) ([]driver.OutsideCopy, error) {
+	partition := x.partition(x.index.GroupOf(v))
 	var copies []driver.OutsideCopy
 	for _, part := range x.index.KeysOf(v) {
-		key := x.key(group, part)
+		key := tables.Key{Partition: partition, Row: compoundkey.Join("", part)}
 		if err := errors.Join(compoundkey.Err(key.Partition), compoundkey.Err(key.Row)); err != nil {
 			return nil, err
 		}
@@ -95,62 +107,80 @@ func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy
 	return copies, nil
 }
 
-// partition returns the partition key of a group's copies: the index's name and, unless the index is global, the group.
-func (x *Index[T]) partition(group string) string {
-	if group == Global {
+// partition returns the partition key of a group's copies.
+func (x *declaration[T]) partition(group string) string {
+	if group == "" {
 		return compoundkey.Join(x.index.Name)
 	}
 	return compoundkey.Join(x.index.Name, compoundkey.String(group))
 }
 
-// Get reads the copy under an index key of a group. It returns tables.ErrNotFound if there is none. key has
-// the form that the key function returns, such as compoundkey.String(email). Requests: 1.
-func (x *Index[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	host, err := x.index.Host("Get")
+// chosen returns the partition that the caller wants to read, and the repository to which the index was given.
+func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
+	host, err := x.index.Host(op)
+	if err != nil {
+		return "", nil, err
+	}
+	group, err := x.index.Chosen(op, x.group)
+	return x.partition(group), host, err
+}
+
+// Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
+// the key function returns, such as compoundkey.String(email). Requests: 1.
+func (x *Index[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
+	partition, host, err := x.chosen("Get")
 	if err != nil {
 		return nil, err
 	}
-	return host.GetOutsideCopy(ctx, x.table, x.key(group, key), x.index.Project)
+	return host.GetOutsideCopy(ctx, x.table, tables.Key{Partition: partition, Row: compoundkey.Join("", key)}, x.index.Project)
 }
 
 // GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
 // entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
 // meanwhile. Requests: 2.
-func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
-	host, err := x.index.Host("GetFull")
+func (x *Index[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
+	_, host, err := x.chosen("GetFull")
 	if err != nil {
 		return nil, err
 	}
-	copied, err := x.Get(ctx, group, key)
+	copied, err := x.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	return host.Get(ctx, host.MetaOf(copied).Key())
 }
 
-func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
-	return tables.Key{Partition: x.partition(group), Row: compoundkey.Join("", part)}
-}
-
-// Range yields the entities of a group whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
-// order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any
-// other error once, as the last element. Requests: 1 for each page of at most 1,000.
-func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
+// Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
+// the order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow,
+// and the loop may continue. It yields any other error once, as the last element. Requests: 1 for each page of
+// at most 1,000.
+func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		x.Query(span).Partition(x.partition(group)).All(ctx)(yield)
+		partition, host, err := x.chosen("Range")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		host.OutsideCopies(x.table, span, x.index.Project).Partition(partition).All(ctx)(yield)
 	}
 }
 
-// Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// groups: restrict it to a group with Partition(x.PartitionKey(group)). If the index was not given to a repository, Plan and the methods
-// that would send the query return tables.ErrWiring. Query itself makes no request.
+// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. Of an
+// index with Options.Group it reads the group that In has chosen; without In it reads all groups, which is a
+// table scan. If the index was not given to a repository, Plan and the methods that would send the query return
+// tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	return host.OutsideCopies(x.table, span, x.index.Project)
+	query := host.OutsideCopies(x.table, span, x.index.Project)
+	if x.index.Group != nil && x.group == nil {
+		return query
+	}
+	partition, _, err := x.chosen("Query")
+	if err != nil {
+		return driver.FailedQuery[T](err)
+	}
+	return query.Partition(partition)
 }
-
-// PartitionKey returns the partition key of a group's copies.
-func (x *Index[T]) PartitionKey(group string) string { return x.partition(group) }

@@ -64,48 +64,66 @@ func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
 // rows returns the span of row keys for a span of index keys.
 func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.index.Name) }
 
-// Get reads the copy under an index key of a partition. It returns tables.ErrNotFound if there is none. key
-// has the form that the key function returns, such as compoundkey.String(email). Requests: 1.
-func (x *Index[T]) Get(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
-	host, err := x.index.Host("Get")
-	if err != nil {
-		return nil, err
-	}
-	return host.GetCopy(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)}, x.index.Project)
-}
+// In returns the index for reads in one partition. Requests: 0.
+func (x *Index[T]) In(partition string) View[T] { return View[T]{x, partition} }
 
-// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
-// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
-// meanwhile. Requests: 2.
-func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundkey.Part) (*T, error) {
-	host, err := x.index.Host("GetFull")
-	if err != nil {
-		return nil, err
-	}
-	return host.GetPrimary(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)})
-}
-
-// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the order of
-// the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error
-// is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
-func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey.Span) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		host, err := x.index.Host("Range")
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		host.Copies(x.rows(span), x.index.Project).Partition(partition).All(ctx)(yield)
-	}
-}
-
-// Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// partitions. If the index was not given to a repository, Plan and the methods that would send the query return tables.ErrWiring. Query
-// itself makes no request.
+// Query returns a query of the copies of all partitions in the span, for conditions and pages; see View.Query for
+// one partition. If the index was not given to a repository, Plan and the methods that would send the query return
+// tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
 	return host.Copies(x.rows(span), x.index.Project)
+}
+
+// View is an index in one partition.
+type View[T any] struct {
+	index     *Index[T]
+	partition string
+}
+
+// Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
+// the key function returns, such as compoundkey.String(email). Requests: 1.
+func (v View[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
+	x := &v.index.index
+	host, err := x.Host("Get")
+	if err != nil {
+		return nil, err
+	}
+	return host.GetCopy(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)}, x.Project)
+}
+
+// GetFull reads the copy and then the entity's own row, for an index with Options.Project. It returns the
+// entity as the second read found it, and tables.ErrNotFound if there is no copy or the entity was deleted
+// meanwhile. Requests: 2.
+func (v View[T]) GetFull(ctx context.Context, key compoundkey.Part) (*T, error) {
+	x := &v.index.index
+	host, err := x.Host("GetFull")
+	if err != nil {
+		return nil, err
+	}
+	return host.GetPrimary(ctx, tables.Key{Partition: v.partition, Row: compoundkey.Join(x.Name, key)})
+}
+
+// Range yields the entities whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
+// order of the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the
+// loop can continue; any other error is yielded once, as the last element. Requests: 1 for each page of at most
+// 1,000.
+func (v View[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		host, err := v.index.index.Host("Range")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		host.Copies(v.index.rows(span), v.index.index.Project).Partition(v.partition).All(ctx)(yield)
+	}
+}
+
+// Query returns a query of the partition's copies in the span, in the order of the index, for conditions and
+// pages. Query itself makes no request.
+func (v View[T]) Query(span compoundkey.Span) tables.Query[T] {
+	return v.index.Query(span).Partition(v.partition)
 }

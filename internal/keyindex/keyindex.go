@@ -23,11 +23,11 @@ type Index[T any] struct {
 	Name    string
 	Keys    func(*T) []compoundkey.Part // the index keys of an entity; pure
 	Project []string                    // the properties that copies contain; nil for all
-	Group   func(*T) string             // the group of an entity; pure; nil for the entity's partition
+	Group   func(*T) string             // the group of an entity; pure; nil for one group with all entities
 	Binding driver.Binding[T]
 }
 
-// New makes an index. key returns one index key or several. If group is nil, the group is the entity's partition. Both
+// New makes an index. key returns one index key or several. If group is nil, all entities are in one group, "". Both
 // functions must be pure.
 func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, group func(*T) string) Index[T] {
 	return Index[T]{Name: name, Keys: manyKeys(key), Group: group}
@@ -85,10 +85,26 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	return parts
 }
 
-// GroupOf returns the group of an entity. keyOf is Host.KeyOf.
-func (x *Index[T]) GroupOf(v *T, keyOf func(*T) tables.Key) string {
-	if x.Group != nil {
-		return x.Group(v)
+// GroupOf returns the group of an entity.
+func (x *Index[T]) GroupOf(v *T) string {
+	if x.Group == nil {
+		return ""
 	}
-	return keyOf(v).Partition
+	return x.Group(v)
+}
+
+// Chosen returns the group that a read has to use: chosen is what the caller gave to In, nil for nothing.
+func (x *Index[T]) Chosen(op string, chosen *string) (string, error) {
+	var why string
+	switch {
+	case x.Group == nil && chosen == nil:
+		return "", nil
+	case x.Group == nil:
+		why = "the index has no groups, since its Options.Group is nil; read it without In"
+	case chosen == nil:
+		why = "the index has groups; choose one with In"
+	default:
+		return *chosen, nil
+	}
+	return "", &tables.Error{Op: op, Pattern: x.Name, Kind: tables.ErrWiring, Err: errors.New(why)}
 }
