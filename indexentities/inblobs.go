@@ -53,7 +53,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
-	implementation.Fits = func([]driver.Implementation[T]) error { // Attach may still fail for another pattern; Fits is called when the index belongs to this repository
+	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach, which a second repository calls, too, before it is refused the index
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
