@@ -12,33 +12,43 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Keys returns the sorted keys of the entities of a group that have a value; none if no entity has it. value
-// has the form that the value function returns, such as compoundkey.String of a text. Requests: 1.
-func (x *index[T]) Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error) {
-	_, keys, err := x.keysAt(ctx, "Keys", group, value)
-	return keys, err
+// Keys returns the sorted keys of the entities that have a value; none if no entity has it. value has the form
+// that the value function returns, such as compoundkey.String of a text. Requests: 1.
+func (x *Index[T]) Keys(ctx context.Context, value compoundkey.Part) ([]tables.Key, error) {
+	const op = "Keys"
+	place, err := x.place(op, value)
+	if err != nil {
+		return nil, err
+	}
+	return x.keysAt(ctx, op, place)
 }
 
-// keysAt reads a list, and also returns its place.
-func (x *index[T]) keysAt(ctx context.Context, op, group string, value compoundkey.Part) (string, []tables.Key, error) {
+// place names the list of a value in the group that the caller has chosen.
+func (x *Index[T]) place(op string, value compoundkey.Part) (string, error) {
 	if _, err := x.definition.Host(op); err != nil {
-		return "", nil, err
+		return "", err
+	}
+	group, err := x.definition.Chosen(op, x.group)
+	if err != nil {
+		return "", err
 	}
 	place, err := x.shelves.place(group, value)
-	if err != nil {
-		return "", nil, x.failed(op, err)
-	}
+	return place, x.failed(op, err)
+}
+
+// keysAt reads a list.
+func (x *index[T]) keysAt(ctx context.Context, op, place string) ([]tables.Key, error) {
 	ids, err := x.shelves.load(ctx, place)
 	if err != nil {
-		return "", nil, x.failed(op, err)
+		return nil, x.failed(op, err)
 	}
 	keys := make([]tables.Key, len(ids))
 	for i, id := range ids {
 		if keys[i], err = x.shelves.keyOf(place, id); err != nil {
-			return "", nil, x.failed(op, &tables.Error{Kind: tables.ErrGarbled, Err: err})
+			return nil, x.failed(op, &tables.Error{Kind: tables.ErrGarbled, Err: err})
 		}
 	}
-	return place, keys, nil
+	return keys, nil
 }
 
 // FindOptions are the options of Find; nil is the same as the zero value.
@@ -47,12 +57,18 @@ type FindOptions struct {
 	Concurrency int
 }
 
-// Find yields the entities of a group that have a value, in the order of their keys. It reads each entity's current version, and skips it
+// Find yields the entities that have a value, in the order of their keys. It reads each entity's current version, and skips it
 // if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop
 // can continue; any other error is yielded once, as the last element. Requests: 1, and 1 for each key, 8 at once.
-func (x *index[T]) Find(ctx context.Context, group string, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
+func (x *Index[T]) Find(ctx context.Context, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
+	const op = "Find"
 	return func(yield func(*T, error) bool) {
-		place, keys, err := x.keysAt(ctx, "Find", group, value)
+		place, err := x.place(op, value)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		keys, err := x.keysAt(ctx, op, place)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -90,17 +106,21 @@ func (x *index[T]) follow(ctx context.Context, place string, keys []tables.Key, 
 // value, group or index Page returns tables.ErrInvalid. Even if the list changes between pages, Page returns
 // no key twice, and misses no key that stays in the list. Requests: 1, and 1 for each key of the page, 8 at
 // once.
-func (x *index[T]) Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
+func (x *Index[T]) Page(ctx context.Context, value compoundkey.Part, size int, token string) (tables.Page[T], error) {
 	const op = "Page"
 	var page tables.Page[T]
 	if size < 1 {
 		return page, x.failed(op, fmt.Errorf("the page size is %d; it must be 1 or more", size))
 	}
-	behind, err := x.parseToken(group, value, token)
+	place, err := x.place(op, value)
+	if err != nil {
+		return page, err
+	}
+	behind, err := x.parseToken(place, token)
 	if err != nil {
 		return page, x.failed(op, err)
 	}
-	place, keys, err := x.keysAt(ctx, op, group, value)
+	keys, err := x.keysAt(ctx, op, place)
 	if err != nil {
 		return page, err
 	}
@@ -135,13 +155,9 @@ type pageToken struct {
 const tokenVersion = 1
 
 // parseToken returns the key after which a page begins, nil for the first page.
-func (x *index[T]) parseToken(group string, value compoundkey.Part, token string) (*tables.Key, error) {
+func (x *index[T]) parseToken(place, token string) (*tables.Key, error) {
 	if token == "" {
 		return nil, nil
-	}
-	place, err := x.shelves.place(group, value)
-	if err != nil {
-		return nil, err
 	}
 	var t pageToken
 	switch {
@@ -176,13 +192,19 @@ func (v Value) Text() (string, error) {
 	return text, err
 }
 
-// Values yields the values that entities of a group have, within a span: compoundkey.All, Prefix, Between and
+// Values yields the values that entities have, within a span: compoundkey.All, Prefix, Between and
 // so on. They come in the order of their keys; with blobs, in the order of the blobs' names, which differs
 // for characters above U+FFFF. An error is yielded once, as the last element. Requests: 1 for each page: of
 // at most 1,000 rows, or 5,000 blobs.
-func (x *index[T]) Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error] {
+func (x *Index[T]) Values(ctx context.Context, span compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		if _, err := x.definition.Host("Values"); err != nil {
+		_, err := x.definition.Host("Values")
+		if err != nil {
+			yield(Value{}, err)
+			return
+		}
+		group, err := x.definition.Chosen("Values", x.group)
+		if err != nil {
 			yield(Value{}, err)
 			return
 		}

@@ -26,9 +26,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InBlobs is an index whose lists are blobs. It belongs to the one Repository to which it was given. Before NewRepository has
-// returned, its reads return tables.ErrWiring.
-type InBlobs[T any] struct {
+// inBlobs stores the lists in blobs.
+type inBlobs[T any] struct {
 	index[T]
 	blobs blobLists
 }
@@ -38,14 +37,13 @@ type InBlobs[T any] struct {
 // tags; repeated values count once. It returns the zero Part for an entity that is in no list. Get the container from
 // Store.Container or Account.Container, of this or another account; Store.Create creates it. The repository needs a table of a patterns.Store.
 // NewRepository reports invalid arguments.
-func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *InBlobs[T] {
-	x := &InBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
-	x.shelves = x
-	return x
+func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *Index[T] {
+	x := &inBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
+	x.shelves, x.attach = x, x.attachTo
+	return &Index[T]{index: &x.index}
 }
 
-// Attach implements patterns.Pattern; NewRepository calls it.
-func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *inBlobs[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
 	if err == nil && x.blobs.container == nil {
 		err = errors.New("the container is nil; give one of an account with a blob endpoint")
@@ -55,7 +53,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
 	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach, which a second repository calls, too, before it is refused the index
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
-		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
+		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, ""),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
 		return nil
 	}
@@ -64,7 +62,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 
 // reconcileLists puts the entities of an intent into the lists to which they belong, and removes them from the other lists
 // that the intent names.
-func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
+func (x *inBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	x.reconcile(ctx, all, func(edits []*edit[T]) {
 		for _, e := range edits {
 			if err := x.reconcileList(ctx, e); err != nil {
@@ -75,7 +73,7 @@ func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconcili
 	return nil
 }
 
-func (x *InBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
+func (x *inBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, e.place)
 		if err != nil {
@@ -100,13 +98,13 @@ func (x *InBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
 	})
 }
 
-func (x *InBlobs[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *inBlobs[T]) place(group string, value compoundkey.Part) (string, error) {
 	return blobName(x.definition.Name, group, value)
 }
 
-func (x *InBlobs[T]) checkOwn(place string) error { return x.blobs.owner.CheckName(place) }
+func (x *inBlobs[T]) checkOwn(place string) error { return x.blobs.owner.CheckName(place) }
 
-func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
+func (x *inBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil {
 		return nil, err
@@ -114,16 +112,16 @@ func (x *InBlobs[T]) load(ctx context.Context, place string) ([]string, error) {
 	return l.ids, nil
 }
 
-func (x *InBlobs[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
+func (x *inBlobs[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
-func (x *InBlobs[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
+func (x *inBlobs[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 // under lists the blobs whose names begin with prefix.
 func (b blobLists) under(ctx context.Context, prefix string) iter.Seq2[*container.BlobItem, error] {
 	return blobio.List(ctx, b.container, prefix, container.ListBlobsInclude{Metadata: true})
 }
 
-func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *inBlobs[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		if err := of.Err(); err != nil {
 			yield(Value{}, err)
@@ -154,14 +152,14 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields a fact for each key in the lists. With Options.Group it reads the blobs of all groups. Requests: 1 for each
+// held yields a fact for each key in the lists. Without Options.ByPartition it reads the blobs of all groups. Requests: 1 for each
 // 5,000 blobs, and 1 for each blob.
-func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *inBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
-		all := x.definition.Group != nil || scope.Partitions == nil
+		all := !x.definition.Groups.ByPartition || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
-			groups = []string{Global} // the names of all groups' lists begin with the prefix of Global
+			groups = []string{""} // the names of all lists begin with the prefix of the group ""
 		}
 		for _, group := range groups {
 			prefix := groupPrefix(x.definition.Name, group)
@@ -182,7 +180,7 @@ func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[dri
 }
 
 // heldIn yields a fact for each key in one blob. It returns false if the iteration must end.
-func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
+func (x *inBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scope, yield func(driver.Fact, error) bool) bool {
 	l, err := x.blobs.read(ctx, place)
 	if err != nil && !errors.Is(err, tables.ErrGarbled) {
 		yield(driver.Fact{}, x.failed("List", err))
@@ -290,7 +288,7 @@ const segmentEnd = "/"
 // groupPrefix begins the names of a group's blobs.
 func groupPrefix(name, group string) string {
 	prefix := blobio.Segment(name) + segmentEnd
-	if group == Global {
+	if group == "" {
 		return prefix
 	}
 	return prefix + blobio.Segment(compoundkey.Join("", compoundkey.String(group))) + segmentEnd

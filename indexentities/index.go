@@ -1,6 +1,7 @@
 package indexentities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -13,29 +14,47 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Global is the group of a global index: Options.Group returns it for lists of all entities, whatever their partition.
-const Global = ""
+// Index is an index of lists, which one of the three constructors has made. It belongs to the one Repository to which it was
+// given. Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, such as one in the
+// partition, is read in the group that In chooses; an index without groups is read as it is.
+type Index[T any] struct {
+	*index[T]
+	group *string // the group that In has chosen, nil for none
+}
 
 // Options are the options of NewInTable and NewInBlobs; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group returns an entity's group, for example its region. Each group has lists of its own. For a global index, whose
-	// lists contain entities of all partitions, it returns Global. It must be pure. By default the group is the entity's
-	// partition.
+	// Group returns an entity's group, for example its region. Each group has lists of its own, and In chooses the group to read.
+	// It must be pure. By default there are no groups: a list contains entities of all partitions.
 	Group func(*T) string
+
+	// ByPartition makes the entity's partition its group (default: false). It excludes Group.
+	ByPartition bool
 }
 
-// index is the part that the indexes of all three options share.
+// In returns the index for reads in one group: what Options.Group returns, or, with NewInPartition or ByPartition, a partition. Reads of an
+// index without groups return tables.ErrWiring after In. The result cannot be given to a repository. Requests: 0.
+func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.index, &group} }
+
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+	implementation, err := x.attach(host)
+	if x.group != nil {
+		err = keyindex.ErrInGroup(*x.group)
+	}
+	return implementation, err
+}
+
+// index is an index without the group that a caller reads.
 type index[T any] struct {
 	definition keyindex.Index[T]
 	shelves    shelves
+	attach     func(driver.Host[T]) (driver.Implementation[T], error)
 }
 
 func newIndex[T any, K compoundkey.OneOrMany](name string, value func(*T) K, options *Options[T]) index[T] {
-	var group func(*T) string
-	if options != nil {
-		group = options.Group
-	}
-	return index[T]{definition: keyindex.New(name, value, group)}
+	options = cmp.Or(options, &Options[T]{})
+	return index[T]{definition: keyindex.New(name, value, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition})}
 }
 
 // shelves store the lists. A place names one list in intents and audits: in rows it is the key of the list's first row, in

@@ -13,22 +13,20 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InPartition is an index whose lists are rows in the entities' own partition. Its groups are the partitions. It belongs to
-// the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrWiring.
-type InPartition[T any] struct{ rowIndex[T] }
+// inPartition stores the lists in rows of the entities' own partition.
+type inPartition[T any] struct{ rowIndex[T] }
 
-// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name is the beginning of the
-// lists' row keys: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the
-// entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list. NewRepository reports
-// invalid arguments.
-func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *InPartition[T] {
-	x := &InPartition[T]{rowIndex[T]{index: newIndex(name, value, nil)}}
-	x.shelves = x
-	return x
+// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the partitions:
+// each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and '.'. value must be
+// pure. It returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero Part
+// for an entity that is in no list. NewRepository reports invalid arguments.
+func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
+	x := &inPartition[T]{rowIndex[T]{index: newIndex(name, value, &Options[T]{ByPartition: true})}}
+	x.shelves, x.attach = x, x.attachTo
+	return &Index[T]{index: &x.index}
 }
 
-// Attach implements patterns.Pattern; NewRepository calls it.
-func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *inPartition[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
 	if err == nil {
 		err = driver.CheckApart("the index", x.definition.Name, host.Rows())
@@ -41,7 +39,7 @@ func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 // contribute returns the operations on the lists' rows. It reads each list once that an entity is in before or after its
 // change. A list that an entity enters is written even if it already contains the entity, so that a concurrent Repair
 // detects the write.
-func (x *InPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
+func (x *inPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
 		return nil, err
@@ -102,31 +100,31 @@ func checkSize(operations []driver.RowOperation) error {
 	return nil
 }
 
-func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *inPartition[T]) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
 // checkOwn is needed for the interface only: reconcile alone calls it, and an index in the partition has no intents.
-func (x *InPartition[T]) checkOwn(string) error { return nil }
+func (x *inPartition[T]) checkOwn(string) error { return nil }
 
-func (x *InPartition[T]) idOf(entity tables.Key) string { return entity.Row }
+func (x *inPartition[T]) idOf(entity tables.Key) string { return entity.Row }
 
-func (x *InPartition[T]) keyOf(place, id string) (tables.Key, error) {
+func (x *inPartition[T]) keyOf(place, id string) (tables.Key, error) {
 	list, err := driver.SplitKey(place)
 	return tables.Key{Partition: list.Partition, Row: id}, err
 }
 
-func (x *InPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *inPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return x.valuesIn(ctx, group, of.Under(x.definition.Name), x.definition.Name+"_")
 }
 
 // held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists.
-func (x *InPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *inPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldIn(ctx, x.queries, scope)
 }
 
 // queries returns queries for all lists that can contain an entity of the scope.
-func (x *InPartition[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+func (x *inPartition[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
 	if scope.Partitions == nil {
 		return []tables.Query[tables.Entity]{all.AllowTableScan()}
@@ -143,7 +141,7 @@ const attempts = 10
 
 // removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
 // Requests: 2, and those of wanted; 2 more for each conflict.
-func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+func (x *inPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err

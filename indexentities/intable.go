@@ -13,23 +13,21 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository to which it was
-// given. Before NewRepository has returned, its reads return tables.ErrWiring.
-type InTable[T any] struct{ rowIndex[T] }
+// inTable stores the lists in rows of partitions of their own.
+type inTable[T any] struct{ rowIndex[T] }
 
 // NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists and may be
 // in another account; if it is nil, the entities' own table holds them. name is the beginning of their partition keys: ASCII
 // letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's tags; repeated
 // values count once. It returns the zero Part for an entity that is in no list. The repository needs a table of a
 // patterns.Store. NewRepository reports invalid arguments.
-func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
-	x := &InTable[T]{rowIndex[T]{newIndex(name, value, options), table}}
-	x.shelves = x
-	return x
+func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T] {
+	x := &inTable[T]{rowIndex[T]{newIndex(name, value, options), table}}
+	x.shelves, x.attach = x, x.attachTo
+	return &Index[T]{index: &x.index}
 }
 
-// Attach implements patterns.Pattern; NewRepository calls it.
-func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
+func (x *inTable[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.definition.Attach(host)
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Tables = []*tables.Table{x.table}
@@ -39,7 +37,7 @@ func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 
 // reconcileLists puts the entities of an intent into the lists to which they belong, and removes them from the other lists
 // that the intent names. For several entities it writes the lists of a partition in one transaction.
-func (x *InTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
+func (x *inTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
 		return err
@@ -58,7 +56,7 @@ func (x *InTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconcili
 }
 
 // apply edits a list in memory.
-func (x *InTable[T]) apply(l *list, e *edit[T]) error {
+func (x *inTable[T]) apply(l *list, e *edit[T]) error {
 	for _, r := range e.in {
 		if err := l.enter(x.idOf(r.Key), false); err != nil {
 			return err
@@ -72,7 +70,7 @@ func (x *InTable[T]) apply(l *list, e *edit[T]) error {
 
 // writeTogether writes lists by one transaction for each partition. It returns the lists that must be written one by one,
 // such as those that a concurrent writer has changed.
-func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
+func (x *inTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
 	partitions := map[string][]*edit[T]{}
 	var order []string
 	for _, e := range edits {
@@ -105,7 +103,7 @@ func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*
 }
 
 // writeLists writes lists of one partition in one transaction.
-func (x *InTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edit[T]) error {
+func (x *inTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edit[T]) error {
 	places := make([]string, len(edits))
 	for i, e := range edits {
 		places[i] = e.place
@@ -131,7 +129,7 @@ func (x *InTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edi
 }
 
 // reconcileList writes one row of a list at a time, and reads the list again until there is nothing to write.
-func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T]) error {
+func (x *inTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T]) error {
 	for conflicts := 0; ; {
 		l, err := rows.read(ctx, e.place)
 		if err != nil {
@@ -161,39 +159,39 @@ func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T
 }
 
 // partition returns the partition key of a group's lists.
-func (x *InTable[T]) partition(group string) string {
-	if group == Global {
+func (x *inTable[T]) partition(group string) string {
+	if group == "" {
 		return compoundkey.Join(x.definition.Name)
 	}
 	return compoundkey.Join(x.definition.Name, compoundkey.String(group))
 }
 
-func (x *InTable[T]) place(group string, value compoundkey.Part) (string, error) {
+func (x *inTable[T]) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(x.partition(group), compoundkey.Join("", value))
 }
 
-func (x *InTable[T]) checkOwn(place string) error { return checkRowPlace(x.definition.Name, place) }
+func (x *inTable[T]) checkOwn(place string) error { return checkRowPlace(x.definition.Name, place) }
 
-func (x *InTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
+func (x *inTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
-func (x *InTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
+func (x *inTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
-func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
+func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
 	return x.valuesIn(ctx, x.partition(group), of, "")
 }
 
-// held yields a fact for each key in the lists. With Options.Group it reads the lists of all groups. Requests: those of
+// held yields a fact for each key in the lists. Without Options.ByPartition it reads the lists of all groups. Requests: those of
 // Query.AllParallel of the lists.
-func (x *InTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+func (x *inTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldIn(ctx, x.queries, scope)
 }
 
 // queries returns queries for all lists that can contain an entity of the scope.
-func (x *InTable[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+func (x *inTable[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
-	if x.definition.Group != nil || scope.Partitions == nil {
+	if !x.definition.Groups.ByPartition || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.definition.Name)
-		return []tables.Query[tables.Entity]{q.Partition(x.partition(Global)),
+		return []tables.Query[tables.Entity]{q.Partition(x.partition("")),
 			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
 	}
 	var queries []tables.Query[tables.Entity]

@@ -3,7 +3,6 @@ package interpartition
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -16,8 +15,8 @@ import (
 )
 
 // Index is a secondary index of entities of type T. It belongs to the one Repository to which it was given.
-// Before NewRepository has returned, its reads return tables.ErrWiring. Without Options.Group it has one
-// partition, and is read as it is. With it, In chooses the group to read.
+// Before NewRepository has returned, its reads return tables.ErrWiring. An index with groups, by Options.Group
+// or Options.ByPartition, is read in the group that In chooses; an index without groups is read as it is.
 type Index[T any] struct {
 	*declaration[T]
 	group *string // the group that In has chosen, nil for none
@@ -32,10 +31,13 @@ type declaration[T any] struct {
 
 // Options are the options of NewIndex; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group returns an entity's group, for example its department or region. The index has a partition for each group, and In
-	// reads one of them. It must be pure. By default all entities are in one group: an index key belongs to one entity of the
-	// table, and the index takes at most about 1,000 changes a second, the half of the service's target for a partition.
+	// Group returns an entity's group, for example its region. The index has a partition for each group, and In chooses the one
+	// to read. It must be pure. By default the index has one partition with all entities, which takes at most 1,000 changes a
+	// second, half of the service's target for a partition.
 	Group func(*T) string
+
+	// ByPartition makes the entity's partition its group, as in the guide (default: false). It excludes Group.
+	ByPartition bool
 
 	// Table holds the copies (default: the entities' own table). It may be in another account.
 	Table *tables.Table
@@ -53,7 +55,7 @@ type Options[T any] struct {
 }
 
 // NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. It is the partition key of the
-// copies; with Options.Group, it is followed by "_" and the group. key must be pure. key returns one index
+// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index
 // key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
 // entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key
 // belongs to one entity of its group, so if values repeat, such as last names, end the key with the entity's
@@ -62,22 +64,23 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 	if options == nil {
 		options = &Options[T]{}
 	}
-	x := &declaration[T]{index: keyindex.New(name, key, options.Group), table: options.Table, unique: options.Unique}
+	x := &declaration[T]{index: keyindex.New(name, key, keyindex.Groups[T]{Of: options.Group, ByPartition: options.ByPartition}), table: options.Table, unique: options.Unique}
 	x.index.Project = slices.Clone(options.Project)
 	return &Index[T]{declaration: x}
 }
 
-// In returns the index for reads in one group. Use it if the index has Options.Group; without, reads of the
-// result return tables.ErrWiring. The result cannot be given to a repository. Requests: 0.
+// In returns the index for reads in one group: what Options.Group returns, or with ByPartition a partition. Reads of an
+// index without groups return tables.ErrWiring after In. The result cannot be given to a repository. Requests: 0.
 func (x *Index[T]) In(group string) *Index[T] { return &Index[T]{x.declaration, &group} }
 
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.index.Attach(host)
 	if x.group != nil {
-		err = fmt.Errorf("it is the index in group %q, which In has returned; give the repository the index itself", *x.group)
+		err = keyindex.ErrInGroup(*x.group)
 	}
-	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns, Copies: x.copies}
+	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns,
+		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
 	if x.unique {
 		implementation.Outside.ReservationTerm = reservationTerm
 	}
@@ -93,9 +96,9 @@ func (x *declaration[T]) owns(key tables.Key) bool {
 	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
 }
 
-// copies returns the rows of an entity: one for each of its keys.
-func (x *declaration[T]) copies(v *T) ([]driver.OutsideCopy, error) {
-	partition := x.partition(x.index.GroupOf(v))
+// copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
+func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
+	partition := x.partition(x.index.GroupOf(v, keyOf))
 	var copies []driver.OutsideCopy
 	for _, part := range x.index.KeysOf(v) {
 		key := tables.Key{Partition: partition, Row: compoundkey.Join("", part)}
@@ -165,9 +168,8 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 	}
 }
 
-// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. Of an
-// index with Options.Group it reads the group that In has chosen; without In it reads all groups, which is a
-// table scan. If the index was not given to a repository, Plan and the methods that would send the query return
+// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the
+// index has groups and In has chosen none, it is a query of all groups, a table scan. If the index was not given to a repository, Plan and the methods that would send the query return
 // tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
@@ -175,7 +177,7 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 		return driver.FailedQuery[T](err)
 	}
 	query := host.OutsideCopies(x.table, span, x.index.Project)
-	if x.index.Group != nil && x.group == nil {
+	if x.index.Groups.Any() && x.group == nil {
 		return query
 	}
 	partition, _, err := x.chosen("Query")

@@ -31,15 +31,15 @@ func (v Verified[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) 
 		return nil, err
 	}
 	at := tables.Key{Partition: partition, Row: compoundkey.Join("", key)}
-	if has, err := x.has(found, at); err != nil || !has {
+	if has, err := x.has(host, found, at); err != nil || !has {
 		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
 	}
 	return found, nil
 }
 
 // has reports whether an entity has a copy under a key.
-func (x *declaration[T]) has(v *T, key tables.Key) (bool, error) {
-	copies, err := x.copies(v)
+func (x *declaration[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) {
+	copies, err := x.copies(v, host.KeyOf)
 	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
 }
 
@@ -95,7 +95,7 @@ func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition 
 		if e == nil {
 			continue
 		}
-		if has, err := x.has(e, tables.Key{Partition: partition, Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
+		if has, err := x.has(host, e, tables.Key{Partition: partition, Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
 			continue // an entity that the key function refuses has no copies
 		}
 		if !yield(e, nil) {

@@ -31,7 +31,7 @@ type Options struct {
 // several properties. An index key belongs to one entity of its partition, so if values repeat, such as last
 // names, end the key with the entity's id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
-	x := &Index[T]{keyindex.New(name, key, nil)}
+	x := &Index[T]{keyindex.New(name, key, keyindex.Groups[T]{})}
 	if options != nil {
 		x.index.Project = slices.Clone(options.Project)
 	}

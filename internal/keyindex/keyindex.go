@@ -8,6 +8,7 @@
 package keyindex
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,14 +24,22 @@ type Index[T any] struct {
 	Name    string
 	Keys    func(*T) []compoundkey.Part // the index keys of an entity; pure
 	Project []string                    // the properties that copies contain; nil for all
-	Group   func(*T) string             // the group of an entity; pure; nil for one group with all entities
+	Groups  Groups[T]
 	Binding driver.Binding[T]
 }
 
-// New makes an index. key returns one index key or several. If group is nil, all entities are in one group, "". Both
-// functions must be pure.
-func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, group func(*T) string) Index[T] {
-	return Index[T]{Name: name, Keys: manyKeys(key), Group: group}
+// Groups says how an index divides its entities into groups. The zero value is one group, "", with all entities.
+type Groups[T any] struct {
+	Of          func(*T) string // the group of an entity; pure; nil without
+	ByPartition bool            // the group is the entity's partition
+}
+
+// Any reports whether there are groups, so that a read has to choose one.
+func (g Groups[T]) Any() bool { return g.Of != nil || g.ByPartition }
+
+// New makes an index. key returns one index key or several; it must be pure.
+func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, groups Groups[T]) Index[T] {
+	return Index[T]{Name: name, Keys: manyKeys(key), Groups: groups}
 }
 
 // manyKeys converts a key function into one that returns a slice. A nil function stays nil; Attach reports it.
@@ -51,6 +60,9 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	implementation := driver.Implementation[T]{Name: x.Name, Binding: &x.Binding, Projects: x.Project}
 	if x.Keys == nil {
 		return implementation, errors.New("the index's key function is nil; pass one to its constructor")
+	}
+	if x.Groups.Of != nil && x.Groups.ByPartition {
+		return implementation, errors.New("Options.Group and Options.ByPartition are both set; set one of them")
 	}
 	if _, err := compoundkey.Encode(x.Name); err != nil {
 		return implementation, err
@@ -85,26 +97,32 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	return parts
 }
 
-// GroupOf returns the group of an entity.
-func (x *Index[T]) GroupOf(v *T) string {
-	if x.Group == nil {
-		return ""
+// GroupOf returns the group of an entity. keyOf is Host.KeyOf.
+func (x *Index[T]) GroupOf(v *T, keyOf func(*T) tables.Key) string {
+	switch {
+	case x.Groups.ByPartition:
+		return keyOf(v).Partition
+	case x.Groups.Of != nil:
+		return x.Groups.Of(v)
 	}
-	return x.Group(v)
+	return ""
 }
 
-// Chosen returns the group that a read has to use: chosen is what the caller gave to In, nil for nothing.
-func (x *Index[T]) Chosen(op string, chosen *string) (string, error) {
+// Chosen returns the group that a read has to use. in is what the caller gave to In, nil if it did not call In.
+func (x *Index[T]) Chosen(op string, in *string) (string, error) {
 	var why string
 	switch {
-	case x.Group == nil && chosen == nil:
-		return "", nil
-	case x.Group == nil:
-		why = "the index has no groups, since its Options.Group is nil; read it without In"
-	case chosen == nil:
+	case x.Groups.Any() == (in != nil):
+		return *cmp.Or(in, new(string)), nil
+	case in == nil:
 		why = "the index has groups; choose one with In"
 	default:
-		return *chosen, nil
+		why = "the index has no groups; read it without In, or set Options.Group or Options.ByPartition"
 	}
 	return "", &tables.Error{Op: op, Pattern: x.Name, Kind: tables.ErrWiring, Err: errors.New(why)}
+}
+
+// ErrInGroup returns the error of an index that was given to a repository after In has chosen a group.
+func ErrInGroup(group string) error {
+	return fmt.Errorf("it is the index in group %q, which In has returned; give the repository the index itself", group)
 }
