@@ -16,8 +16,8 @@ const (
 	annotation      = "@odata.type"
 )
 
-// document is the content of a blob: the slots of one series as the table service would write them, and the
-// marks of operations. It includes slots that this program does not know.
+// document is the content of a blob: the slots of a series, with those that only later versions of the program declare, and
+// the marks of operations.
 type document struct {
 	write string // ID of the last write of the document
 	slots tables.Properties
@@ -65,7 +65,7 @@ func (d *document) encode() []byte {
 	return append(text, "]}\n"...)
 }
 
-// decodeDocument reads what encode has written. A truncated text is not valid JSON.
+// decodeDocument decodes what encode has written. A text that was cut off is not valid JSON.
 func decodeDocument(text []byte) (*document, error) {
 	var raw struct {
 		V     int                          `json:"v"`
@@ -106,8 +106,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("the blob is damaged: "+format+"; restore it from a backup, or delete it to begin the series again", args...)
 }
 
-// sort sorts the slots by number. All slot numbers have the same number of digits, so the names sort in the
-// order of the numbers.
+// sort sorts the slots by name, and so by number, since all numbers have the same number of digits.
 func (d *document) sort() {
 	slices.SortFunc(d.slots, func(a, b tables.Property) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -125,7 +124,7 @@ func decodeMark(raw map[string]json.RawMessage) (m blobMark, err error) {
 	return m, err
 }
 
-// decodeValue reads one annotated value of an object.
+// decodeValue decodes the value of a member, whose type may be in a member of its own.
 func decodeValue(object map[string]json.RawMessage, name string) (tables.Value, error) {
 	var typ edm.Type
 	if text, ok := object[name+annotation]; ok {
@@ -161,9 +160,4 @@ func member(name string, v edm.Value, err error) (tables.Value, error) {
 		err = damaged("member %s: %w", name, err)
 	}
 	return tables.Value(v), err
-}
-
-// sameIn does what same does, for a mark in a blob.
-func (m *mark) sameIn(there blobMark) error {
-	return m.same(tables.Properties{{Name: markerSlot, Value: tables.String(there.slot)}, {Name: markerDelta, Value: there.delta}})
 }

@@ -1,14 +1,23 @@
 package dataseries
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"iter"
+	"strings"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -21,10 +30,19 @@ type blobShelf struct {
 	attempts int
 }
 
-// errNothingToDo ends a change that is not needed.
+// errNothingToDo is returned by an edit after which the document must not be written.
 var errNothingToDo = errors.New("nothing to do")
 
-// change edits and writes a document, and retries on conflict.
+// changeOf changes the document of a series.
+func (b *blobShelf) changeOf(ctx context.Context, key tables.Key, once bool, edit func(s *stored) error) error {
+	name, err := b.nameOf(key)
+	if err != nil {
+		return err
+	}
+	return b.change(ctx, name, once, edit)
+}
+
+// change edits and writes a document, as persist describes.
 func (b *blobShelf) change(ctx context.Context, name string, once bool, edit func(s *stored) error) error {
 	return persist(ctx, b.attempts, once, func(ctx context.Context) (step, error) {
 		s, err := b.blobs.read(ctx, name)
@@ -43,11 +61,7 @@ func (b *blobShelf) change(ctx context.Context, name string, once bool, edit fun
 }
 
 func (b *blobShelf) set(ctx context.Context, key tables.Key, values []slotValue) error {
-	name, err := b.nameOf(key)
-	if err != nil {
-		return err
-	}
-	return b.change(ctx, name, false, func(s *stored) error {
+	return b.changeOf(ctx, key, false, func(s *stored) error {
 		for _, v := range values {
 			s.slots.Set(b.property(v.slot), v.value)
 		}
@@ -108,11 +122,7 @@ func (b *blobShelf) remove(ctx context.Context, key tables.Key) error {
 }
 
 func (b *blobShelf) add(ctx context.Context, key tables.Key, slot int, sum sum) error {
-	name, err := b.nameOf(key)
-	if err != nil {
-		return err
-	}
-	return b.change(ctx, name, false, func(s *stored) error { return b.addTo(s, slot, sum) })
+	return b.changeOf(ctx, key, false, func(s *stored) error { return b.addTo(s, slot, sum) })
 }
 
 func (b *blobShelf) addTo(s *stored, slot int, sum sum) error {
@@ -126,14 +136,10 @@ func (b *blobShelf) addTo(s *stored, slot int, sum sum) error {
 
 // addOnce writes the mark together with the sum.
 func (b *blobShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool, err error) {
-	name, err := b.nameOf(m.key)
-	if err != nil {
-		return false, err
-	}
 	var refused error
-	err = b.change(ctx, name, true, func(s *stored) error {
+	err = b.changeOf(ctx, m.key, true, func(s *stored) error {
 		if there, ok := s.mark(m.hash); ok {
-			counted, refused = there.call == m.call, m.sameIn(there)
+			counted, refused = there.call == m.call, m.same(tables.String(there.slot), there.delta)
 			return errNothingToDo
 		}
 		s.marks = append(s.marks, blobMark{hash: m.hash, slot: m.property, call: m.call, at: s.now, delta: m.delta})
@@ -188,7 +194,7 @@ func (b *blobShelf) sweepOne(ctx context.Context, name string, s *sweeping) (old
 			}
 		}
 		if len(young) == len(d.marks) {
-			return errNothingToDo // an earlier attempt with a lost response may have removed them
+			return errNothingToDo // also if an attempt whose response was lost has removed the marks; old stays as it was then
 		}
 		if old = len(d.marks) - len(young); s.DryRun {
 			return errNothingToDo
@@ -197,4 +203,113 @@ func (b *blobShelf) sweepOne(ctx context.Context, name string, s *sweeping) (old
 		return nil
 	})
 	return old, err
+}
+
+const contentType = "application/json"
+
+// blobs are documents in blobs of a container.
+type blobs struct{ container *container.Client }
+
+// stored is a document as it was read. Its ETag is empty if the blob does not exist.
+type stored struct {
+	document
+	etag azcore.ETag
+	now  time.Time // by the service's clock
+}
+
+// read reads a document. Requests: 1.
+func (b blobs) read(ctx context.Context, name string) (*stored, error) {
+	content, err := blobio.Read(ctx, b.container, name)
+	if err != nil {
+		return nil, tables.ServiceError("", name, err)
+	}
+	s := &stored{etag: content.ETag}
+	if s.now, err = dateOf(content.Header); err != nil || s.etag == "" {
+		return s, err
+	}
+	d, err := decodeDocument(content.Text)
+	if err != nil {
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
+	}
+	s.document = *d
+	return s, nil
+}
+
+// write writes the changed document under the ETag with which it was read. If the response is lost, the write ID in
+// the blob may show the outcome. Requests: 1.
+func (b blobs) write(ctx context.Context, name string, s *stored) error {
+	s.document.write = rand.Text()
+	kind := contentType
+	var ex wire.Exchange
+	_, err := b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(s.encode())),
+		&blockblob.UploadOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind},
+			AccessConditions: blobio.Unchanged(s.etag)})
+	if err == nil {
+		return nil
+	}
+	failed := tables.ServiceError("", name, err)
+	if !ex.Lost() && !ex.EarlierUnknown() {
+		return failed
+	}
+	now, readErr := b.read(ctx, name)
+	if readErr == nil && now.document.write == s.document.write {
+		return nil
+	}
+	failed.Kind, failed.Err = tables.ErrUnknownOutcome, errors.Join(failed.Err, readErr)
+	return failed
+}
+
+// remove deletes a document without a check of its ETag. Requests: 1.
+func (b blobs) remove(ctx context.Context, name string) error {
+	var ex wire.Exchange
+	_, err := b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), nil)
+	if err == nil {
+		return nil
+	}
+	failed := tables.ServiceError("", name, err)
+	switch {
+	case blobio.IsGone(err) && ex.EarlierUnknown():
+		return nil // an earlier attempt of the SDK may have deleted the blob
+	case ex.Lost():
+		failed.Kind = tables.ErrUnknownOutcome
+	}
+	return failed
+}
+
+const segmentEnd = "/"
+
+func segment(key string) string {
+	return blobio.Segment(compoundkey.Join("", compoundkey.String(key)))
+}
+
+// prefixOf returns how the names of the blobs of all series begin, or of those in a partition. It has the table's name in
+// lower case, since the service ignores case in it.
+func (b *blobShelf) prefixOf(partition *string) string {
+	prefix := strings.ToLower(b.table) + segmentEnd + b.prefix + segmentEnd
+	if partition != nil {
+		prefix += segment(*partition) + segmentEnd
+	}
+	return prefix
+}
+
+func (b *blobShelf) nameOf(key tables.Key) (string, error) {
+	name := b.prefixOf(&key.Partition) + segment(key.Row)
+	if err := blobio.CheckName(name); err != nil {
+		return "", tables.Invalid("", err)
+	}
+	return name, nil
+}
+
+// keyOf is the inverse of nameOf; ok is false for other blobs.
+func (b *blobShelf) keyOf(name string) (key tables.Key, ok bool) {
+	rest, ok := strings.CutPrefix(name, b.prefixOf(nil))
+	partition, row, two := strings.Cut(rest, segmentEnd)
+	if !ok || !two || strings.Contains(row, segmentEnd) {
+		return key, false
+	}
+	return key, keyOfSegment(partition, &key.Partition) && keyOfSegment(row, &key.Row)
+}
+
+func keyOfSegment(text string, key *string) bool {
+	return compoundkey.Parse(blobio.ParseSegment(text), "", compoundkey.ToString(key)) == nil
 }

@@ -2,11 +2,14 @@ package dataseries
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -81,9 +84,9 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 // staged then, and the rows written with the operation exist.
 //
 // Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists,
-// ErrUnknownOutcome, or ErrNotFound because the series was deleted meanwhile, stage everything in a new transaction; after ErrUnknownOutcome, StageAddOnce finds out whether
-// the operation was counted. Each row of a series can be staged once in a transaction. For a series in blobs it returns
-// tables.ErrWiring. Requests: 2; 1 if the operation was counted before.
+// ErrUnknownOutcome, or ErrNotFound because the series was deleted meanwhile, stage everything in a new transaction; after
+// ErrUnknownOutcome, StageAddOnce finds out whether the operation was counted. Each row of a series can be staged once in a
+// transaction. For a series in blobs it returns tables.ErrWiring. Requests: 2; 1 if the operation was counted before.
 func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, key tables.Key, slot int, delta V, operation string) (staged bool, err error) {
 	const op = "StageAddOnce"
 	m, err := c.mark(key, slot, delta, operation)
@@ -119,14 +122,6 @@ func (c *Counter[V]) adding(key tables.Key, slot int, delta V) (tables.Value, er
 	return c.encode(delta)
 }
 
-func (c *Counter[V]) mark(key tables.Key, slot int, delta V, operation string) (*mark, error) {
-	value, err := c.adding(key, slot, delta)
-	if err != nil {
-		return nil, err
-	}
-	return newMark(&c.layout, key, slot, value, operation)
-}
-
 // sum returns a function that adds delta to a slot's value.
 func (c *Counter[V]) sum(delta V) sum {
 	return func(old tables.Value) (tables.Value, error) {
@@ -151,3 +146,78 @@ func (c *Counter[V]) sum(delta V) sum {
 }
 
 func overflow() error { return tables.Invalid("", ErrOverflow) }
+
+const (
+	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC only after a '.', so markers sort after all
+	// keys that it makes, and never between the rows of a series.
+	markerPrefix = "\uFFFConce_"
+	behindPrefix = "\uFFFConce`" // the character after '_'
+
+	markerSeries    = "Series"    // row key of the series
+	markerSlot      = "Slot"      // the property to which the operation was added
+	markerOperation = "Operation" // the operation's ID
+	markerDelta     = "Delta"
+	markerCall      = "Call" // ID of the call that counted
+
+	longestOperation = 512 // UTF-16 units
+)
+
+// mark records that an operation was counted.
+type mark struct {
+	key       tables.Key
+	slot      int
+	property  string
+	operation string
+	delta     tables.Value
+	call      string
+	hash      string
+}
+
+// mark checks an addition with an operation's ID, and returns its mark.
+func (c *Counter[V]) mark(key tables.Key, slot int, delta V, operation string) (*mark, error) {
+	value, err := c.adding(key, slot, delta)
+	if err != nil {
+		return nil, err
+	}
+	if operation == "" {
+		return nil, tables.Invalidf("", "the operation's ID is empty; give each operation its own ID")
+	}
+	if n := edm.Units(operation); n > longestOperation {
+		return nil, tables.Invalid("", &edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
+	}
+	if err := edm.String(operation).Check(); err != nil {
+		return nil, tables.Invalid("", err)
+	}
+	return &mark{key: key, slot: slot, property: c.layout.property(slot), operation: operation, delta: value, call: rand.Text(),
+		hash: rows.Hash(c.layout.prefix, key.Row, operation)}, nil
+}
+
+// row returns the key of the marker.
+func (m *mark) row() tables.Key {
+	return tables.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
+}
+
+// stage adds the marker and the slot's row to a transaction. The marker is first, so that for an operation that was counted
+// before the transaction's error names the marker.
+func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
+	x.Insert(&tables.Entity{Key: m.row(), Properties: tables.Properties{
+		{Name: markerSeries, Value: tables.String(m.key.Row)},
+		{Name: markerSlot, Value: tables.String(m.property)},
+		{Name: markerOperation, Value: tables.String(m.operation)},
+		{Name: markerDelta, Value: m.delta},
+		{Name: markerCall, Value: tables.String(m.call)},
+	}})
+	if row.ETag == "" {
+		x.Insert(row)
+	} else {
+		x.Merge(row)
+	}
+}
+
+// same returns an error if the stored mark, of this slot and delta, belongs to another addition with the same operation ID.
+func (m *mark) same(slot, delta tables.Value) error {
+	if slot != tables.String(m.property) || delta != m.delta {
+		return &tables.Error{Key: m.key, Kind: tables.ErrExists, Err: ErrOtherAddition}
+	}
+	return nil
+}

@@ -3,9 +3,13 @@ package dataseries
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -19,7 +23,7 @@ type rowShelf struct {
 	counts   bool // set for a Counter: every write must check the ETags of the rows as read
 }
 
-// set merges the values into the rows that hold their slots, in one transaction if they are several.
+// set merges the values into the rows that hold their slots; several rows in one transaction.
 func (r *rowShelf) set(ctx context.Context, key tables.Key, values []slotValue) error {
 	merged := r.rowsFor(key, values)
 	if r.counts {
@@ -49,8 +53,8 @@ func (r *rowShelf) rowsFor(key tables.Key, values []slotValue) []*tables.Entity 
 	return grouped
 }
 
-// setUnchanged does what set does, under the ETags of the rows. A merge without ETags whose response was lost
-// could arrive late, and undo acknowledged additions.
+// setUnchanged does what set does, under the rows' ETags: an attempt without ETag whose response was lost could arrive late,
+// and undo acknowledged additions.
 func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) error {
 	return persist(ctx, r.attempts, false, func(ctx context.Context) (step, error) {
 		x, base := r.table.NewTransaction(), ""
@@ -62,7 +66,7 @@ func (r *rowShelf) setUnchanged(ctx context.Context, values []*tables.Entity) er
 			case err != nil:
 				return step{}, err
 			default:
-				row.Properties = value.Properties // only Properties, so that the row keeps its ETag and its facts
+				row.Properties = value.Properties // the row keeps its ETag
 				base += string(row.ETag) + " "
 				x.Merge(row)
 			}
@@ -133,7 +137,7 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(stored) == 0 {
-				return nil // a missing row means success, since Delete removes it
+				return nil // an earlier attempt whose response was lost has deleted the rows, or somebody else
 			}
 			tried = true
 			x := r.table.NewTransaction()
@@ -149,8 +153,8 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 // sum computes the new value of a slot from the old one, which is null for a gap.
 type sum func(old tables.Value) (tables.Value, error)
 
-// added reads the row of a slot and returns the entity to merge into it. If the entity has no ETag, the row
-// does not exist and must be inserted.
+// added reads the row of a slot, and returns the entity to merge into it. Without an ETag the row does not exist, and must
+// be inserted.
 func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum) (*tables.Entity, error) {
 	key = r.rowOf(key, slot)
 	row, err := r.rows.Get(ctx, key)
@@ -165,7 +169,7 @@ func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum)
 	if err != nil {
 		return row, err
 	}
-	row.Properties = tables.Properties{{Name: name, Value: value}} // only Properties, so that the row keeps its ETag and its facts
+	row.Properties = tables.Properties{{Name: name, Value: value}} // the row keeps its ETag
 	return row, nil
 }
 
@@ -192,7 +196,7 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 	err = persist(ctx, r.attempts, true, func(ctx context.Context) (step, error) {
 		row, err := r.added(ctx, m.key, m.slot, sum)
 		if errors.Is(err, ErrOverflow) {
-			// This operation itself may have been counted before and have filled the slot.
+			// The operation itself may have filled the slot, in an earlier call.
 			known, first, readErr := r.known(ctx, m)
 			switch {
 			case known:
@@ -227,7 +231,7 @@ func (r *rowShelf) addOnce(ctx context.Context, m *mark, sum sum) (counted bool,
 	return counted, err
 }
 
-// known reports whether an operation was counted before, and whether by this call.
+// known reports whether an operation was counted before, and whether this call has counted it (first).
 func (r *rowShelf) known(ctx context.Context, m *mark) (known, first bool, err error) {
 	row, err := r.rows.Get(ctx, m.row())
 	if errors.Is(err, tables.ErrNotFound) {
@@ -236,5 +240,73 @@ func (r *rowShelf) known(ctx context.Context, m *mark) (known, first bool, err e
 	if err != nil {
 		return false, false, err
 	}
-	return true, row.Get(markerCall) == tables.String(m.call), m.same(row.Properties)
+	return true, row.Get(markerCall) == tables.String(m.call), m.same(row.Get(markerSlot), row.Get(markerDelta))
+}
+
+// readMany joins the rows of each series, which need not be neighbours: the series "a b" sorts between the rows "a" and
+// "a!0001" of the series "a". So readMany holds back a series, and all series after it, until none of its rows can follow.
+func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		var waiting []record
+		// pass yields the series whose last row the query has passed; at its end, all of them.
+		pass := func(row string, end bool) bool {
+			for len(waiting) > 0 && (end || compoundkey.Compare(rows.AllNumbered(waiting[0].key.Row).To(), row) <= 0) {
+				if !yield(waiting[0], nil) {
+					return false
+				}
+				waiting = waiting[1:]
+			}
+			return true
+		}
+		for row, err := range r.table.InOrder(r.rows.Query().Partition(partition).Rows(r.widened(of)).All(ctx)) {
+			if err != nil {
+				yield(record{}, err)
+				return
+			}
+			first := row.Key.Row
+			if r.several() {
+				first, _ = rows.ParseNumbered(row.Key.Row)
+			}
+			if !of.Contains(first) || strings.HasPrefix(first, markerPrefix) {
+				continue
+			}
+			if !pass(row.Key.Row, false) {
+				return
+			}
+			if waiting, err = r.enter(waiting, tables.Key{Partition: partition, Row: first}, row); err != nil {
+				yield(record{key: row.Key}, err)
+				return
+			}
+			if !r.several() && !pass("", true) {
+				return
+			}
+		}
+		pass("", true)
+	}
+}
+
+// enter adds a row to its series in waiting. It ignores a row that begins no series and has no slots.
+func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) ([]record, error) {
+	at := slices.IndexFunc(waiting, func(w record) bool { return w.key == key })
+	if at >= 0 {
+		_, err := r.takeRow(waiting[at].values, row)
+		return waiting, err
+	}
+	one := record{key, make([]tables.Value, r.slots)}
+	if found, err := r.takeRow(one.values, row); err != nil || !found {
+		return waiting, err
+	}
+	// The series may sort before others in waiting: if its first row has no slots, it enters with a later one.
+	at, _ = slices.BinarySearchFunc(waiting, key, func(w record, k tables.Key) int { return compoundkey.Compare(w.key.Row, k.Row) })
+	return slices.Insert(waiting, at, one), nil
+}
+
+// widened extends the upper bound of a span to the further rows of its series: for the bound "a b", the span must contain
+// the row "a!0001" of the series "a", which sorts after it.
+func (r *rowShelf) widened(of compoundkey.Span) compoundkey.Span {
+	if at := strings.IndexAny(of.To(), " !"); at >= 0 && r.several() {
+		const behindMark = `"` // the character after '!'
+		return compoundkey.Range(of.From(), of.To()[:at]+behindMark)
+	}
+	return of
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -83,7 +85,7 @@ func New[V any](table *tables.Table, prefix string, slots int, options *Options)
 	return s, nil
 }
 
-// shelf stores the slots, in rows or a blob. Its callers check keys and values.
+// shelf stores series in rows or blobs. Its callers check keys, slots and values.
 type shelf interface {
 	set(ctx context.Context, key tables.Key, values []slotValue) error
 	read(ctx context.Context, key tables.Key) ([]tables.Value, error)
@@ -100,7 +102,7 @@ type slotValue struct {
 	value tables.Value
 }
 
-// record is one series as stored.
+// record is the key of a series and its stored values, which are null for gaps.
 type record struct {
 	key    tables.Key
 	values []tables.Value
@@ -172,7 +174,125 @@ func (s *Series[V]) checkKey(key tables.Key) error {
 	return nil
 }
 
-// failed sets operation and series of an error.
+// failed sets operation, table and key of the library's own errors, but not an illegal key, which may be a whole document.
 func (s *Series[V]) failed(op string, key tables.Key, err error) error {
-	return labelled(op, s.table.Name(), key, err)
+	return tables.Amend(rows.Open, err, func(e *tables.Error) {
+		e.Op, e.Table = op, cmp.Or(e.Table, s.table.Name())
+		if e.Key == (tables.Key{}) && checkKeys(key) == nil {
+			e.Key = key
+		}
+	})
+}
+
+// Slot holds the value of one slot of a series.
+type Slot[V any] struct {
+	Value   V
+	Present bool // false for a gap, a slot that was never set; its Value is zero then
+}
+
+// Values holds all declared slots of one series.
+type Values[V any] struct {
+	Key   tables.Key
+	Slots []Slot[V]
+}
+
+// Fill returns the values, with gap for each slot that was never set.
+func (v *Values[V]) Fill(gap V) []V {
+	filled := make([]V, len(v.Slots))
+	for i, s := range v.Slots {
+		if filled[i] = gap; s.Present {
+			filled[i] = s.Value
+		}
+	}
+	return filled
+}
+
+// cell has one field, since a codec encodes structs only.
+type cell[V any] struct{ Value V }
+
+const cellName = "Value"
+
+// encode returns v as a property's value. It refuses what a table cannot store, also for series in blobs.
+func (s *Series[V]) encode(v V) (tables.Value, error) {
+	p, err := s.codec.Encode(&cell[V]{v})
+	if err != nil {
+		return tables.Value{}, err
+	}
+	value := p.Get(cellName)
+	if value.IsNull() {
+		return value, tables.Invalidf("", "the value is nil or null, which the service does not store; give a value, since a slot cannot be emptied")
+	}
+	if err := edm.Value(value).Check(); err != nil {
+		return value, tables.Invalid("", err)
+	}
+	return value, nil
+}
+
+func (s *Series[V]) decode(value tables.Value) (V, error) {
+	var c cell[V]
+	err := s.codec.Decode(tables.Properties{{Name: cellName, Value: value}}, &c)
+	return c.Value, err
+}
+
+func (s *Series[V]) values(r record) (*Values[V], error) {
+	all := &Values[V]{Key: r.key, Slots: make([]Slot[V], len(r.values))}
+	for i, value := range r.values {
+		if value.IsNull() {
+			continue
+		}
+		v, err := s.decode(value)
+		if err != nil {
+			return nil, err
+		}
+		all.Slots[i] = Slot[V]{v, true}
+	}
+	return all, nil
+}
+
+// Read returns all slots of a series. For a series that does not exist, all slots are gaps. A series of
+// several rows is read row by row, so its rows may have been read at different times. Requests: 1.
+func (s *Series[V]) Read(ctx context.Context, key tables.Key) (*Values[V], error) {
+	const op = "Read"
+	if err := s.checkKey(key); err != nil {
+		return nil, s.failed(op, key, err)
+	}
+	stored, err := s.shelf.read(ctx, key)
+	if err != nil {
+		return nil, s.failed(op, key, err)
+	}
+	v, err := s.values(record{key, stored})
+	return v, s.failed(op, key, err)
+}
+
+// ReadMany yields the series of a partition whose row keys are in the span, in the order of their keys
+// (series in blobs: in the order of the blob names). It skips other rows of the partition. Requests: 1 for
+// each page of at most 1,000 rows; in blobs, 1 for each 5,000, and 1 for each series.
+func (s *Series[V]) ReadMany(ctx context.Context, partition string, of compoundkey.Span) iter.Seq2[*Values[V], error] {
+	const op = "ReadMany"
+	return func(yield func(*Values[V], error) bool) {
+		key := tables.Key{Partition: partition}
+		err := of.Err()
+		if err != nil {
+			err = tables.Invalid("", err)
+		} else {
+			err = checkKeys(key)
+		}
+		if err != nil {
+			yield(nil, s.failed(op, key, err))
+			return
+		}
+		for r, err := range s.shelf.readMany(ctx, partition, of) {
+			var v *Values[V]
+			if err == nil {
+				v, err = s.values(r)
+			}
+			if err != nil {
+				yield(nil, s.failed(op, r.key, err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
 }

@@ -23,7 +23,7 @@ type layout struct {
 	prefix string
 	slots  int
 	digits int
-	perRow int // slots per row; if it is at least slots, one row or blob holds all slots
+	perRow int // slots per row; slots or more if one row or blob holds all
 }
 
 func newLayout(prefix string, slots int, o *Options) (layout, error) {
@@ -58,9 +58,8 @@ func (l *layout) property(slot int) string {
 	return fmt.Sprintf("%s%0*d", l.prefix, l.digits, slot)
 }
 
-// slotOf is the inverse of property. It returns -1 for a property that is not a slot of this series, or that
-// a later version of the program has declared. If the number has another width, Digits was changed: slotOf
-// returns an error, since the value would otherwise be ignored silently.
+// slotOf is the inverse of property. It returns -1 for a property that is no slot, or a slot that only a later version of
+// the program declares. A number of another width is an error: Digits was changed, and the value must not be ignored.
 func (l *layout) slotOf(property string) (int, error) {
 	number, ok := strings.CutPrefix(property, l.prefix)
 	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
@@ -101,7 +100,8 @@ func (l *layout) check(key tables.Key) error {
 	return nil
 }
 
-// take copies the slots of a row, or a blob, into values. number is the number of the row, 0 for a blob.
+// take copies the slots of a row or blob into values, and reports whether it has any. number is the row's number, 0 for a
+// blob.
 func (l *layout) take(values []tables.Value, p tables.Properties, number int) (found bool, err error) {
 	for i := range p {
 		slot, err := l.slotOf(p[i].Name)

@@ -33,12 +33,11 @@ type SweepOptions struct {
 	Resume string
 }
 
-// callTerm less a sixth, as a margin, is the time limit of a call of AddOnce: after a lost response the call
-// looks for its own marker, which must still exist. A sweep keeps markers that are younger than the term and
-// a sixth.
+// callTerm less a sixth, 50 minutes, is the time limit of a call of AddOnce: after a lost response it looks for its own
+// marker, which no sweep may have removed by then. So a sweep keeps markers up to the age of callTerm and a sixth.
 const callTerm = time.Hour
 
-// leastAge is the shortest age at which markers are swept.
+// leastAge, 70 minutes, is the shortest age at which markers are swept.
 const leastAge = callTerm + callTerm/6
 
 const errLateCall = "AddOnce does not know whether it has counted; repeat the call with the same operation ID"
@@ -89,7 +88,7 @@ type sweeping struct {
 	SweepOptions
 	olderThan time.Duration
 	began     time.Time
-	unordered bool // the service returns rows in no order, so no key marks the position of the run
+	unordered bool // the service returns rows in no order, so the run cannot be resumed
 	at        sweepMark
 	report    tables.Report
 }
@@ -122,7 +121,7 @@ func (s *sweeping) resume(table, prefix string) error {
 	return nil
 }
 
-// passed records the position of the run.
+// passed records that the run has dealt with the markers up to a key.
 func (s *sweeping) passed(key tables.Key, old, removed int) {
 	s.report.Read, s.report.Deleted, s.report.Elapsed = s.report.Read+int64(old), s.report.Deleted+int64(removed), time.Since(s.began)
 	s.at.Partition, s.at.Row, s.at.Old, s.at.Removed = key.Partition, key.Row, s.report.Read, s.report.Deleted
@@ -195,8 +194,8 @@ func (r *rowShelf) sweepRows(ctx context.Context, s *sweeping, q tables.Query[ta
 	return flush()
 }
 
-// removeMarkers removes markers under their ETags, and returns their number. If another sweep has removed a
-// marker and an operation has inserted it again, the new marker stays.
+// removeMarkers removes markers of one partition, and returns how many. It deletes under their ETags: a marker that another
+// sweep has removed, and an operation has inserted again, stays.
 func (r *rowShelf) removeMarkers(ctx context.Context, group []*tables.Entity) (removed int, err error) {
 	x := r.table.NewTransaction()
 	for _, row := range group {

@@ -10,8 +10,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// bring writes the copy of a source into a holder in memory, or clears it if source is nil, and reports whether the holder changed. names
-// says that the source names the holder; with Find, the holder names the source.
+// bring writes the copy of a source into a holder in memory, or clears the copy if source is nil, and reports whether the holder
+// has changed. names says whether the source names the holder; with Find, SourceOf decides instead.
 func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -34,14 +34,13 @@ func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool)
 	return changed, nil
 }
 
-// holds reports whether a holder has, or with Find refers to, a source.
+// holds reports whether a holder has the copy of a source or, with Find, refers to it.
 func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	held, is := r.link.SourceOf(holder)
 	return is && held == source
 }
 
-// isAsAsked reports whether a holder already has the copy that the source requires. It does not modify the
-// holder.
+// isAsAsked reports whether a holder already is as the source requires. It does not change the holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -58,11 +57,11 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 	return has == want, err
 }
 
-// write copies a source into a holder, and reports whether that changed it. It rejects a Copy that writes a property
-// which Link.Properties does not name, since Verify could not check it.
+// write calls Link.Copy, and reports whether it has changed the copy. A change of a property that Link.Properties does not name
+// is an error, since Verify could not check it.
 func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	others := r.others(holder)
-	before, beforeErr := r.digest(holder) // an error is possible: the caller may have put values into the copy that cannot be stored
+	before, beforeErr := r.digest(holder) // an error if the user has set a copied property to a value that cannot be stored
 	r.link.Copy(source, holder)
 	after, err := r.digest(holder)
 	if err != nil {
@@ -79,8 +78,8 @@ func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 // other is a property outside of the copy, with its value as a text.
 type other struct{ name, value string }
 
-// others returns the properties of a holder that Copy must not change. For a property that cannot be stored,
-// the value is the text of the error.
+// others returns the properties of a holder that Copy must not change. If a property cannot be stored, its value is the text of
+// the error.
 func (r *relation[S, H]) others(holder *H) []other {
 	var all []other
 	for _, name := range r.codec.PropertyNames() {
@@ -100,8 +99,7 @@ func (r *relation[S, H]) others(holder *H) []other {
 	return all
 }
 
-// copyOf returns the digest of the copy of a source; for a nil source, the digest of a cleared copy. It
-// returns an error if no holder can store the copy.
+// copyOf returns the digest of a source's copy; for nil, of a cleared copy. It returns an error if the copy cannot be stored.
 func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	holder := new(H)
 	if _, err := r.write(holder, source); err != nil {

@@ -5,11 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/division"
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -22,7 +27,7 @@ type fanOut[S, H any] struct {
 	keys   map[tables.Key]bool // keys of the holders that the source names
 
 	mu    sync.Mutex
-	other map[tables.Key]namedBy // sources whose copies holders have, as they were read last
+	other map[tables.Key]namedBy // by source: what it named when it was read last
 }
 
 // namedBy holds the keys of the holders that one version of a source names.
@@ -52,8 +57,8 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 	return f.source != nil && (f.link.Find != nil || f.keys[holder])
 }
 
-// all reconciles all holders that Find yields. Correct holders cost no further request, so an interrupted
-// fan-out soon reaches the remaining holders when it is repeated.
+// all reconciles all holders that Find yields. Correct holders need no further request, so a repeated fan-out soon reaches
+// those that an interrupted one has not written.
 func (f *fanOut[S, H]) all(ctx context.Context) error {
 	if f.link.Find == nil {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
@@ -70,7 +75,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found++; found > f.limit() {
+		if found++; found > f.options.Limit {
 			return f.tooMany(f.key)
 		}
 		key, correct, err := f.correct(holder)
@@ -79,7 +84,7 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 		}
 		switch {
 		case correct:
-		case f.holders.MetaOf(holder).ReadRow() != key.Row: // the holder was read through an index's copy
+		case f.holders.MetaOf(holder).ReadRow() != key.Row: // holder is a copy in an index: read the holder itself
 			f.do(func() error { return f.one(ctx, named{key: key}) })
 		default:
 			together[key.Partition] = append(together[key.Partition], heldBy[H]{named{key: key}, holder})
@@ -103,7 +108,8 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// correct reports whether a holder that Find yielded is already correct. A holder that was read through an index may be outdated.
+// correct returns the key of a holder that Find has yielded, and whether the holder is already correct: false if it was read
+// from an index, which may be outdated.
 func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
@@ -117,7 +123,7 @@ func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	return key, right, err
 }
 
-// one reconciles one holder with the snapshot of the source, under the holder's ETag.
+// one reads one holder, reconciles it with the source as that was read, and writes it under its ETag.
 func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 	_, err := f.holders.Update(by(ctx, bySource, f.relation), n.key, func(holder *H) error {
 		return unlessChanged(f.give(ctx, f.read, n, holder))
@@ -128,8 +134,7 @@ func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 	return nil
 }
 
-// give changes a holder in memory, which was just read, as the source requires, and reports whether to write
-// it. read is the function that reads a source.
+// give changes a holder in memory as the source requires, and reports whether to write it.
 func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, holder *H) (write bool, err error) {
 	names := f.names(n.key)
 	if other, is := f.link.SourceOf(holder); f.link.Find == nil && names && is && other != f.key {
@@ -141,9 +146,8 @@ func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, ho
 	return changed || err == nil && n.isNew && f.holds(holder, f.key), err
 }
 
-// takes reports whether the source takes over a holder from the source whose copy it has: it does if that
-// other source no longer names the holder, or was written earlier. So a delayed message cannot give the
-// holder back to an earlier source.
+// takes reports whether the source takes over a holder from the other source whose copy it has: if that one no longer names
+// the holder, or was written earlier. So a delayed message cannot give a holder back to an earlier source.
 func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
@@ -154,20 +158,19 @@ func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, hol
 	}
 	ours, err := f.naming(ctx, read, f.key, holder)
 	if err != nil || ours == nil {
-		return false, err // the source has changed since it was read, and the intent is carried out again
+		return false, err // the source has changed since the fan-out read it, so the intent is carried out again
 	}
 	return follows(ours, theirs), nil
 }
 
-// follows reports whether source a counts as written after source b. Two sources may have one Timestamp: the service gives it to all rows
-// of a change set, and to rows that are written within a millisecond. Then the greater key wins, so that every order of messages ends with
-// the same holder.
+// follows reports whether source a counts as written after source b. Rows of a change set, or of one millisecond, may have the
+// same Timestamp: then the greater key wins, so that every order of messages ends with the same copy.
 func follows(a, b *tables.Meta) bool {
 	x, y := a.Key(), b.Key()
 	return cmp.Or(a.Timestamp.Compare(b.Timestamp), compoundkey.Compare(x.Partition, y.Partition), compoundkey.Compare(x.Row, y.Row)) > 0
 }
 
-// naming reads the current state of a source; it returns nil if the source does not name the holder.
+// naming reads a source, and returns its Meta, or nil if it does not name the holder.
 func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, holder tables.Key) (*tables.Meta, error) {
 	v, err := read(ctx, source)
 	if v == nil || err != nil {
@@ -180,8 +183,8 @@ func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, h
 	return meta, nil
 }
 
-// namedIn returns the holders that a source names. It computes them once for each version of the source: thousands of holders may have the
-// copy of the same other source.
+// namedIn returns the holders that a source names. It computes them once for each version of the source, since thousands of
+// holders may have the copy of one other source.
 func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,4 +213,191 @@ func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, 
 		return where
 	}
 	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
+}
+
+// crew runs functions concurrently, up to a limit, and keeps the first error. If a function panics, wait panics, too, in the
+// goroutine of its caller.
+type crew struct {
+	running  errgroup.Group
+	mu       sync.Mutex // protects panicked
+	panicked any
+}
+
+func newCrew(n int) *crew {
+	c := &crew{}
+	c.running.SetLimit(n)
+	return c
+}
+
+// do starts a function in a goroutine as soon as fewer than the limit run.
+func (c *crew) do(work func() error) {
+	c.running.Go(func() error {
+		defer func() {
+			if r := recover(); r != nil {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.panicked = fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+		}()
+		return work()
+	})
+}
+
+// failed makes wait return err, unless a function has failed before.
+func (c *crew) failed(err error) { c.do(func() error { return err }) }
+
+// wait waits for all functions and returns the first error.
+func (c *crew) wait() error {
+	err := c.running.Wait()
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return err
+}
+
+// named is a holder of an intent. isNew says that the source has just begun to name it (see newlyNamed).
+type named struct {
+	key   tables.Key
+	isNew bool
+}
+
+// heldBy is a holder as it was read.
+type heldBy[H any] struct {
+	named
+	holder *H
+}
+
+// readSource reads a source, or returns nil if it does not exist.
+type readSource[S any] func(ctx context.Context, key tables.Key) (*S, error)
+
+// mostTogether limits the holders that one transaction writes: each may need a second row, for an index.
+const mostTogether = tables.MaxTransactionOperations / 2
+
+// mostHeld limits the holders that wait in memory for others of their partitions.
+const mostHeld = 500
+
+// each reconciles the holders that an intent names; those of one partition together, up to mostTogether.
+func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
+	partitions := map[string][]named{}
+	var order []string
+	for _, n := range all {
+		if partitions[n.key.Partition] == nil {
+			order = append(order, n.key.Partition)
+		}
+		partitions[n.key.Partition] = append(partitions[n.key.Partition], n)
+	}
+	for _, partition := range order {
+		group := partitions[partition]
+		slices.SortFunc(group, func(a, b named) int { return compoundkey.Compare(a.key.Row, b.key.Row) }) // one query reads keys that lie close together
+		for part := range slices.Chunk(group, mostTogether) {
+			if err := ctx.Err(); err != nil {
+				f.failed(err)
+				return
+			}
+			f.do(func() error { return f.group(ctx, part) })
+		}
+	}
+}
+
+// group reads holders of one partition together and reconciles them. Holders that do not exist are skipped.
+func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
+	if len(group) == 1 {
+		return f.one(ctx, group[0])
+	}
+	keys := make([]tables.Key, len(group))
+	for i, n := range group {
+		keys[i] = n.key
+	}
+	found, err := f.holders.GetEach(ctx, keys)
+	if err != nil {
+		return f.oneByOne(ctx, group) // perhaps only one of them cannot be read
+	}
+	var holders []heldBy[H]
+	for i, holder := range found {
+		if holder != nil {
+			holders = append(holders, heldBy[H]{group[i], holder})
+		}
+	}
+	return f.together(ctx, holders)
+}
+
+// together reconciles holders of one partition that were just read, in one transaction under their ETags. A holder that the
+// service refuses, for example because it has changed since, is read again and written alone.
+func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error {
+	var write []heldBy[H]
+	var alone []named
+	read := f.readOnce()
+	for _, h := range holders {
+		switch differs, err := f.give(ctx, read, h.named, h.holder); {
+		case err != nil:
+			alone = append(alone, h.named)
+		case differs:
+			write = append(write, h)
+		}
+	}
+	refused, err := division.Divided[heldBy[H]]{
+		Write:   func(holders []heldBy[H]) error { return f.commit(ctx, holders) },
+		Refused: func(err error, _ []heldBy[H]) int { return changeOf(err) - 1 },
+		Ends: func(err error) bool {
+			return ctx.Err() != nil || changeOf(err) == 0 && !errors.Is(err, tables.ErrTooLarge)
+		},
+	}.Run(write)
+	switch {
+	case errors.Is(err, tables.ErrUnknownOutcome):
+		return err // the transaction may still arrive; because of the error, a worker carries out the intent again
+	case err != nil:
+		refused = write
+	}
+	for _, h := range refused {
+		alone = append(alone, h.named)
+	}
+	return f.oneByOne(ctx, alone)
+}
+
+// commit writes holders in one transaction.
+func (f *fanOut[S, H]) commit(ctx context.Context, holders []heldBy[H]) error {
+	x := f.holders.Table().NewTransaction()
+	for _, h := range holders {
+		f.holders.Stage(ctx, driver.ChangeReplace, x, h.holder)
+	}
+	_, err := x.Commit(by(ctx, bySource, f.relation))
+	return err
+}
+
+// changeOf returns the number, from 1, of the holder because of which the service refused a transaction; 0 if unknown.
+func changeOf(err error) int {
+	var e *tables.Error
+	if errors.As(err, &e) {
+		return e.Change
+	}
+	return 0
+}
+
+// oneByOne reconciles holders one after the other. It continues after one that cannot be written.
+func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error) {
+	for _, n := range group {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.one(ctx, n); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// readOnce returns a readSource that reads each source once. All holders must have been read before the first source:
+// otherwise a holder could have the copy of a newer version.
+func (f *fanOut[S, H]) readOnce() readSource[S] {
+	known := map[tables.Key]*S{}
+	return func(ctx context.Context, key tables.Key) (*S, error) {
+		if v, is := known[key]; is {
+			return v, nil
+		}
+		v, err := f.read(ctx, key)
+		if err == nil {
+			known[key] = v
+		}
+		return v, err
+	}
 }

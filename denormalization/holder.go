@@ -23,11 +23,9 @@ type holderEnd[S, H any] struct {
 
 func (h holderEnd[S, H]) ready() (*linked[S, H], error) { return h.relation.ready(nil, h.host) }
 
-// holderSuffix is the suffix of the name of a link's Holder pattern. Both patterns of a link may be in one
-// repository, where names must differ.
-const holderSuffix = ".holder"
-
-func (r *relation[S, H]) holderName() string { return r.name + holderSuffix }
+// holderName returns the name of the Holder pattern. It differs from that of the Source pattern, since one repository may have
+// both.
+func (r *relation[S, H]) holderName() string { return r.name + ".holder" }
 
 // Attach implements patterns.Pattern; NewRepository of the holders calls it.
 func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], error) {
@@ -54,8 +52,7 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	return implementation, nil
 }
 
-// prior returns what a holder had when it was read: the key of its source, and the digest of the properties copied from
-// it. A change that alters neither of them needs no work.
+// prior returns the key of a holder's source, and the digest of its copy. A change after which both are the same needs no work.
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
@@ -68,13 +65,13 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 	return []string{place, hex.EncodeToString(digest[:])}, nil
 }
 
-// completion holds the sources that a change of a holder has read.
+// completion is what complete notes for outsideKeys and companions.
 type completion[S any] struct {
 	places  []string // keys of the sources to which the holder may belong
 	sources []*S     // the sources that exist
 }
 
-// complete fills in the copy of a holder that is inserted, or that a change gives another source or other properties of the copy.
+// complete writes the copy into a holder that is inserted, or whose source or copy differs from its prior state.
 func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) error {
 	c.Note(nil)
 	if isBy(ctx, bySource, h.relation) {
@@ -114,8 +111,8 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 	return l.fill(c.Entity, chosen)
 }
 
-// candidates returns the sources that a holder may belong to: the source to which it refers and, with
-// Holders, also the source whose copy it had before, which may still name it.
+// candidates returns the sources whose copy a holder may get: the one to which it refers and, with Holders, the one whose copy
+// it had before, which may still name it.
 func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
 	var keys []tables.Key
 	if source, is := h.link.SourceOf(holder); is {
@@ -144,7 +141,7 @@ func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([
 	return keys, nil
 }
 
-// read reads the current state of a source, nil if it does not exist.
+// read reads a source, or returns nil if it does not exist.
 func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	source, err := r.sources.Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -153,7 +150,7 @@ func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	return source, err
 }
 
-// fill writes the copy of a source into a holder that is about to be stored; a nil source clears the copy.
+// fill writes the copy of a source into a holder that will be stored; for nil it clears the copy.
 func (h *linked[S, H]) fill(holder *H, source *S) error {
 	if source != nil {
 		_, err := h.bring(holder, h.sources.KeyOf(source), source, true)
@@ -167,8 +164,7 @@ func (h *linked[S, H]) fill(holder *H, source *S) error {
 	return err
 }
 
-// outsideKeys is for links made by New: the intent of a holder names the sources to which the holder may
-// belong.
+// outsideKeys is for links made by New: the intent of a holder names the sources whose copy it may get.
 func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]string, error) {
 	if done, _ := c.Noted().(*completion[S]); done != nil {
 		return done.places, nil
@@ -176,8 +172,8 @@ func (h holderEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[H]) ([]
 	return nil, nil
 }
 
-// reconcile is for links made by New. It reads the sources again, since a source that was written after the
-// holder was completed and before the holder was committed has not found the holder.
+// reconcile is for links made by New. It reads the sources again: a source that was written between complete and the holder's
+// commit has not found the holder.
 func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[H]) error {
 	l, err := h.ready()
 	if err != nil {
@@ -209,9 +205,8 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return nil
 }
 
-// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and
-// writes under the holder's ETag. After a write the repository calls reconcile once more, which reads the
-// source again.
+// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
+// holder's ETag. After a write the repository calls reconcile again.
 func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
@@ -235,9 +230,8 @@ func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
 	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
-// companions is for links made by NewInPartition: it stages the sources that were read for the copy,
-// unchanged. If a source has changed since, the transaction fails. If a concurrent change of the source has
-// not yet read the holder, that change's transaction fails, since this one changes the source's ETag.
+// companions is for links made by NewInPartition. It stages the sources that complete has read, unchanged, under their ETags,
+// so that of this change and a concurrent one of a source, one fails.
 func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
 	done, _ := c.Noted().(*completion[S])
 	if done == nil || c.Kind == driver.ChangeDelete {

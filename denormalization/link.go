@@ -1,6 +1,8 @@
 package denormalization
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,8 +25,9 @@ type Link[S, H any] struct {
 	// holder's own reference to its source, which Copy must not change. With Holders the reference is part of the copy: Copy
 	// sets it, and clears it if source is nil. The writer of a new holder may set it to request that source's copy.
 	SourceOf func(holder *H) (source tables.Key, ok bool)
-	// Required makes a write that inserts a holder, or changes its source or its copy, return tables.ErrMissingReference if the source does
-	// not exist (default false; with NewInPartition always true). A source can be deleted nevertheless; then its holders' copies are cleared.
+	// Required makes a write that inserts a holder, or changes its source or its copy, return tables.ErrMissingReference if the
+	// source does not exist (default false; with NewInPartition always true). A source can be deleted nevertheless; then its
+	// holders' copies are cleared.
 	Required bool
 	// Holders returns the keys of a source's holders, if the source determines them, for example the department that an
 	// employee manages. It must be pure. Holders that do not exist are skipped.
@@ -77,6 +80,8 @@ func newCopies[S, H any](name string, link Link[S, H], options *Options, inParti
 	if options != nil {
 		c.options = *options
 	}
+	c.options.Limit = cmp.Or(c.options.Limit, defaultLimit)
+	c.options.Concurrency = cmp.Or(c.options.Concurrency, defaultConcurrency)
 	return c
 }
 
@@ -136,8 +141,8 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	return nil
 }
 
-// ready returns the link with both its repositories, or an error if one of them was not made yet. The caller
-// passes its own repository, which Attach has received, and nil for the other one.
+// ready returns the link with both its repositories, or an error if one of them does not have the link's pattern yet. The
+// caller passes its own repository, which Attach has received, and nil for the other one.
 func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
 	var err error
 	if sources == nil {
@@ -153,21 +158,13 @@ func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (
 	return &linked[S, H]{r, sources, holders}, nil
 }
 
-// limit returns Options.Limit or its default.
-func (r *relation[S, H]) limit() int {
-	if r.options.Limit == 0 {
-		return defaultLimit
-	}
-	return r.options.Limit
-}
-
 // tooMany returns the error for a source with more holders than the limit.
 func (r *relation[S, H]) tooMany(source tables.Key) error {
 	return &tables.Error{Key: source, Pattern: r.name, Kind: tables.ErrTooLarge,
-		Err: fmt.Errorf("the source has more than %d holders, the link's Options.Limit; raise the limit", r.limit())}
+		Err: fmt.Errorf("the source has more than %d holders, the link's Options.Limit; raise the limit", r.options.Limit)}
 }
 
-// holdersOf returns the keys of the holders that a source names, each once.
+// holdersOf returns the keys of the holders that a source names, each once; none for nil, or with Find.
 func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	if r.link.Holders == nil || source == nil {
 		return nil, nil
@@ -187,7 +184,7 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 		seen[key] = true
 		keys = append(keys, key)
 	}
-	if len(keys) > r.limit() {
+	if len(keys) > r.options.Limit {
 		return nil, r.tooMany(r.sources.KeyOf(source))
 	}
 	return keys, nil
@@ -201,7 +198,7 @@ func (r *linked[S, H]) checkSelf(source, holder tables.Key) error {
 	return nil
 }
 
-// names reports whether a source names a holder. With Find, each source names the holders that refer to it. A source with more
+// names reports whether a source names a holder: with Find, which depends on the holder alone, always. A source with more
 // holders than the limit names none.
 func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 	switch {
@@ -211,9 +208,31 @@ func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 		return true
 	}
 	keys := r.link.Holders(source)
-	return len(keys) <= r.limit() && slices.Contains(keys, holder)
+	return len(keys) <= r.options.Limit && slices.Contains(keys, holder)
 }
 
 func checkKey(key tables.Key) error {
 	return errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
+}
+
+// end is one of the two ends of a link.
+type end uint8
+
+const (
+	bySource end = iota + 1 // it writes a holder with its copy
+	byHolder                // it writes a source, unchanged, beside its holder
+)
+
+// byKey marks the context of a write that one end of a link makes at the other one, whose pattern then does nothing.
+type byKey struct {
+	end      end
+	relation any
+}
+
+func by(ctx context.Context, end end, relation any) context.Context {
+	return context.WithValue(ctx, byKey{end, relation}, true)
+}
+
+func isBy(ctx context.Context, end end, relation any) bool {
+	return ctx.Value(byKey{end, relation}) != nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -41,12 +42,11 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	return implementation, nil
 }
 
-// prior returns the keys of the holders of a source as it was read. For a source that the link refuses it
-// returns none, since such a source never had holders.
+// prior returns the keys of a source's holders. A source that the link refuses never had any.
 func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
 	l, err := s.ready()
 	if err != nil {
-		return nil, nil // each change of a source returns this error
+		return nil, nil // each change of the source returns the error later
 	}
 	keys, err := l.holdersOf(entity)
 	if err != nil {
@@ -59,18 +59,15 @@ func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error)
 	return places, nil
 }
 
-// touched returns the holders that a change concerns: now has the holders that the source will have, before
-// the holders that it had.
+// touched returns the holders that a change concerns: now are those that the source will name, before those that it does not
+// name any more.
 func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, err error) {
-	named := map[tables.Key]bool{}
 	if c.Kind != driver.ChangeDelete {
 		if now, err = s.holdersOf(c.Entity); err != nil {
 			return nil, nil, err
 		}
-		for _, key := range now {
-			named[key] = true
-		}
 	}
+	named := setOf(now)
 	for _, place := range c.Prior {
 		key, err := driver.SplitKey(place)
 		if err != nil {
@@ -86,11 +83,11 @@ func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, e
 // allHolders is the key in an intent that stands for all holders that Find yields.
 const allHolders = "*"
 
-// newlyNamed is the suffix of a holder that the change begins to name. Such a holder is rewritten even if already
-// correct: the new ETag makes a concurrent writer that read it earlier, on behalf of a previous source, fail.
+// newlyNamed is the suffix of a holder that the source begins to name. Such a holder is written even if it is correct: then a
+// concurrent writer fails that has read it before to give it the copy of a previous source.
 const newlyNamed = "\tnew"
 
-// outsideKeys is for links made by New. It names the holders that the change concerns.
+// outsideKeys is for links made by New. It returns the holders that a change concerns.
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
 	l, err := s.ready()
 	if err != nil || c.Kind == driver.ChangeTouch {
@@ -106,7 +103,7 @@ func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]
 	}
 	if len(places) > 0 && c.Kind != driver.ChangeDelete {
 		if _, err := s.copyOf(c.Entity); err != nil {
-			return nil, err // return the error before anything is written
+			return nil, err
 		}
 	}
 	return places, nil
@@ -132,8 +129,8 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	return places
 }
 
-// reconcile is for links made by New. It continues after a holder that cannot be written, and returns the
-// first such error at the end, so that the intent is retried.
+// reconcile is for links made by New. After a holder that cannot be written it goes on with the others, and returns the first
+// error at the end, so that the intent is retried.
 func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
 	l, err := s.ready()
 	if err != nil {
@@ -161,12 +158,11 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return f.wait()
 }
 
-// companions is for links made by NewInPartition: it stages the holders of the source. It writes each holder
-// that the source names even if nothing in it changes, so that a concurrent writer that has read the holder
-// before fails. A touch writes only the holders whose copy is wrong.
+// companions is for links made by NewInPartition: it stages the holders of a source. It writes also correct holders, so that a
+// concurrent writer that has read one before fails; but not for a touch.
 func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
-		return nil // the change does not alter the source
+		return nil // a holder's change writes the source unchanged
 	}
 	l, err := s.ready()
 	if err != nil {
@@ -187,7 +183,7 @@ func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x 
 	return nil
 }
 
-// stage stages one holder, unless the change does not affect it.
+// stage stages one holder, if it exists and must be written.
 func (s *linked[S, H]) stage(ctx context.Context, c *driver.Change[S], x *tables.Transaction, key tables.Key, names bool) error {
 	holder, err := s.holders.GetIn(ctx, x, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -237,7 +233,7 @@ func (s sourceEnd[S, H]) remove(ctx context.Context, place string, entity tables
 // errCorrect ends an update of a holder that is already correct.
 var errCorrect = errors.New("the holder is already correct")
 
-// unlessChanged ends an update that has nothing to write.
+// unlessChanged returns errCorrect if an update has nothing to write.
 func unlessChanged(changed bool, err error) error {
 	if err == nil && !changed {
 		return errCorrect
@@ -245,11 +241,139 @@ func unlessChanged(changed bool, err error) error {
 	return err
 }
 
-// passed returns nil for an error that says that a holder needs no change or does not exist, and any other
-// error unchanged.
+// passed returns the error of an update, but nil if the holder was already correct or does not exist.
 func passed(err error) error {
 	if errors.Is(err, errCorrect) || errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}
 	return err
+}
+
+// facts implements Audit.Expected for sources. With Find it returns none, since a source does not know its holders; held
+// compares the holders with their sources instead.
+func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
+	s, err := end.ready()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.holdersOf(source)
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	digest, err := s.copyOf(source)
+	if err != nil {
+		return nil, err
+	}
+	facts := make([]driver.Fact, len(keys))
+	for i, key := range keys {
+		facts[i] = driver.Fact{Place: driver.JoinKey(key), Entity: s.sources.KeyOf(source), Digest: digest}
+	}
+	return facts, nil
+}
+
+// held implements Audit.List for sources. With Find it yields only holders whose copy is wrong: since facts returns none, the
+// audit reports each as a copy that no source requires. It keeps the sources that it reads in memory. Requests: 1 for each page
+// of the holders' table; with Find 1 more for each source.
+func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
+		s, err := end.ready()
+		if err != nil {
+			yield(driver.Fact{}, err)
+			return
+		}
+		seen := map[tables.Key]*S{}
+		for holder, err := range s.scan(ctx, scope) {
+			if err != nil {
+				yield(driver.Fact{}, err)
+				return
+			}
+			source, is := s.link.SourceOf(holder)
+			if !is || !scope.Contains(source) {
+				continue
+			}
+			fact := s.fact(holder, source)
+			if s.link.Find != nil {
+				wrong, err := s.isWrong(ctx, seen, holder, source)
+				if err != nil {
+					yield(driver.Fact{}, err)
+					return
+				}
+				if !wrong {
+					continue
+				}
+			}
+			if !yield(fact, nil) {
+				return
+			}
+		}
+	}
+}
+
+// scan yields the holders that may have copies of sources in the scope.
+func (s *linked[S, H]) scan(ctx context.Context, scope driver.Scope) iter.Seq2[*H, error] {
+	query := s.holders.Query()
+	if scope.Partitions != nil && s.inPartition {
+		return query.AllPartitions(ctx, scope.Partitions, nil)
+	}
+	return query.AllowTableScan().AllParallel(ctx, &tables.ParallelOptions[H]{Unordered: true})
+}
+
+// fact returns the fact that a holder has a copy of a source.
+func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
+	digest, err := s.digest(holder)
+	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
+}
+
+// isWrong reports whether a holder's copy differs from the source to which it refers. seen has the sources that were read
+// before, nil for one that does not exist.
+func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
+	source, known := seen[key]
+	if !known && checkKey(key) == nil {
+		var err error
+		if source, err = s.read(ctx, key); err != nil {
+			return false, err
+		}
+		seen[key] = source
+	}
+	right, err := s.isAsAsked(holder, key, source, source != nil)
+	return !right, err
+}
+
+// read implements Audit.Read for sources: it returns the copy in a holder; with Find only a wrong one.
+func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+	key, err := driver.SplitKey(place)
+	s, readyErr := end.ready()
+	if err = errors.Join(err, readyErr); err != nil {
+		return driver.Fact{}, false, err
+	}
+	holder, err := s.holders.Get(ctx, key)
+	if errors.Is(err, tables.ErrNotFound) {
+		return s.readMissing(ctx, key, entity)
+	}
+	if err != nil {
+		return driver.Fact{}, false, err
+	}
+	source, is := s.link.SourceOf(holder)
+	if !is || source != entity {
+		return driver.Fact{}, false, nil
+	}
+	fact := s.fact(holder, source)
+	if s.link.Find == nil {
+		return fact, true, nil
+	}
+	wrong, err := s.isWrong(ctx, map[tables.Key]*S{}, holder, source)
+	return fact, wrong, err
+}
+
+// readMissing returns the fact that a source requires of a holder, if the holder does not exist: it counts as correct.
+func (s *linked[S, H]) readMissing(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
+	if s.link.Find != nil {
+		return driver.Fact{}, false, nil
+	}
+	source, err := s.read(ctx, entity)
+	if err != nil || !s.names(source, holder) {
+		return driver.Fact{}, false, err
+	}
+	digest, err := s.copyOf(source)
+	return driver.Fact{Place: driver.JoinKey(holder), Entity: entity, Digest: digest}, err == nil, err
 }

@@ -1,6 +1,7 @@
 package indexentities
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,13 +9,19 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -46,7 +53,7 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
-	implementation.Fits = func([]driver.Implementation[T]) error { // attached is set only now, when it is certain that the index belongs to this repository
+	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach, which a second repository calls, too, before it is refused the index
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, Global),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
@@ -55,13 +62,8 @@ func (x *InBlobs[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	return implementation, err
 }
 
-// outsideKeys names the lists that the entity enters or leaves.
-func (x *InBlobs[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([]string, error) {
-	return x.changed(change)
-}
-
-// reconcileLists makes the lists that an intent names contain the entities that belong to them, and none of
-// the intent's other entities. It writes each list once.
+// reconcileLists puts the entities of an intent into the lists to which they belong, and removes them from the other lists
+// that the intent names.
 func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	x.reconcile(ctx, all, func(edits []*edit[T]) {
 		for _, e := range edits {
@@ -73,7 +75,6 @@ func (x *InBlobs[T]) reconcileLists(ctx context.Context, all []*driver.Reconcili
 	return nil
 }
 
-// reconcileList writes one list.
 func (x *InBlobs[T]) reconcileList(ctx context.Context, e *edit[T]) error {
 	return backoff.Retry(ctx, attempts+1, func() (again bool, err error) {
 		old, err := x.blobs.read(ctx, e.place)
@@ -153,14 +154,14 @@ func (x *InBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields a fact for each key in the lists. Requests: 1 for each 5,000 blobs, and 1 for each blob; with Options.Group, the blobs of all
-// groups.
+// held yields a fact for each key in the lists. With Options.Group it reads the blobs of all groups. Requests: 1 for each
+// 5,000 blobs, and 1 for each blob.
 func (x *InBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		all := x.definition.Group != nil || scope.Partitions == nil
 		groups := scope.Partitions
 		if all {
-			groups = []string{Global} // the prefix of Global is also a prefix of the names of all other groups' lists
+			groups = []string{Global} // the names of all groups' lists begin with the prefix of Global
 		}
 		for _, group := range groups {
 			prefix := groupPrefix(x.definition.Name, group)
@@ -196,4 +197,127 @@ func (x *InBlobs[T]) heldIn(ctx context.Context, place string, scope driver.Scop
 		}
 	}
 	return true
+}
+
+const (
+	metaCount   = "tpcount" // lower case, since the service ignores case in names of metadata
+	contentType = "text/plain; charset=utf-8"
+)
+
+// blobLists reads and writes the lists in blobs of a container.
+type blobLists struct {
+	container *container.Client
+	owner     blobowner.Owner // the owner of all lists
+}
+
+// blobList is a list as it was read. Its ETag is empty if the blob does not exist.
+type blobList struct {
+	ids  []string
+	etag azcore.ETag
+}
+
+// read reads a list. It returns tables.ErrGarbled for a blob that is not a list of the index. Requests: 1.
+func (b blobLists) read(ctx context.Context, name string) (*blobList, error) {
+	if err := b.owner.CheckName(name); err != nil {
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
+	}
+	content, err := blobio.Read(ctx, b.container, name)
+	if err != nil {
+		return nil, tables.ServiceError("", name, err)
+	}
+	l, meta := &blobList{etag: content.ETag}, blobowner.FromHeader(content.Header)
+	if l.etag == "" {
+		return l, nil
+	}
+	if err = b.owner.CheckLabels(name, meta); err == nil {
+		l.ids, err = decodeLines(string(content.Text), blobowner.Label(meta, metaCount))
+	}
+	if err != nil {
+		return nil, &tables.Error{Table: name, Kind: tables.ErrGarbled, Err: err}
+	}
+	return l, nil
+}
+
+// write replaces the ids of a list that was read, under its ETag. If ids is empty, it deletes the blob. Requests: 1.
+func (b blobLists) write(ctx context.Context, name string, old *blobList, ids []string) error {
+	condition := blobio.Unchanged(old.etag)
+	var ex wire.Exchange
+	var err error
+	if len(ids) == 0 {
+		_, err = b.container.NewBlobClient(name).Delete(wire.With(ctx, &ex), &blob.DeleteOptions{AccessConditions: condition})
+	} else {
+		kind, meta := contentType, b.owner.Metadata(map[string]string{metaCount: strconv.Itoa(len(ids))})
+		_, err = b.container.NewBlockBlobClient(name).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(encodeLines(ids))), &blockblob.UploadOptions{
+			HTTPHeaders: &blob.HTTPHeaders{BlobContentType: &kind}, Metadata: meta, AccessConditions: condition})
+	}
+	if err == nil {
+		return nil
+	}
+	e := tables.ServiceError("", name, err)
+	if errors.Is(e.Kind, tables.ErrNotFound) {
+		e.Kind = tables.ErrConflict // a concurrent writer has deleted the list
+	}
+	if ex.Lost() || ex.EarlierUnknown() && !errors.Is(e.Kind, tables.ErrConflict) {
+		e.Kind = tables.ErrUnknownOutcome // after a conflict the caller reads the list again, which shows the outcome
+	}
+	return e
+}
+
+// encodeLines returns the text of a list, one id a line.
+func encodeLines(ids []string) []byte {
+	var text bytes.Buffer
+	for _, id := range ids {
+		text.WriteString(id)
+		text.WriteString(idSeparator)
+	}
+	return text.Bytes()
+}
+
+// decodeLines returns the ids of a list. It refuses a text that was cut off or edited by hand, which the count in the
+// blob's metadata and the end of the last line show: otherwise the next change would write it back without the missing
+// ids.
+func decodeLines(text, count string) ([]string, error) {
+	whole, ended := strings.CutSuffix(text, idSeparator)
+	lines := strings.Split(whole, idSeparator)
+	if !ended || strconv.Itoa(len(lines)) != count {
+		return nil, fmt.Errorf("metadata %s of the list is %q, but the list has %d lines, the last of which may be cut off; delete the blob and run Repository.Rebuild", metaCount, count, len(lines))
+	}
+	return sortedIDs(lines), nil
+}
+
+const segmentEnd = "/"
+
+// groupPrefix begins the names of a group's blobs.
+func groupPrefix(name, group string) string {
+	prefix := blobio.Segment(name) + segmentEnd
+	if group == Global {
+		return prefix
+	}
+	return prefix + blobio.Segment(compoundkey.Join("", compoundkey.String(group))) + segmentEnd
+}
+
+// blobName names the blob of a value.
+func blobName(name, group string, value compoundkey.Part) (string, error) {
+	prefix, key := groupPrefix(name, group), compoundkey.Join("", value)
+	if err := compoundkey.Err(key); err != nil {
+		return "", err
+	}
+	if err := compoundkey.Err(compoundkey.Join("", compoundkey.String(group))); err != nil {
+		return "", err
+	}
+	full := prefix + blobio.Segment(key)
+	if err := blobio.CheckName(full); err != nil {
+		return "", tables.Invalid("", err)
+	}
+	return full, nil
+}
+
+// valueOf is the inverse of blobName for a blob under a group's prefix. It returns false for a list of
+// another group: for a global index, the names of all other groups' lists also begin with the prefix.
+func valueOf(prefix, name string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok || rest == "" || strings.Contains(rest, segmentEnd) {
+		return "", false
+	}
+	return blobio.ParseSegment(rest), true
 }

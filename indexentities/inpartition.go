@@ -2,25 +2,27 @@ package indexentities
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // InPartition is an index whose lists are rows in the entities' own partition. Its groups are the partitions. It belongs to
 // the one Repository to which it was given. Before NewRepository has returned, its reads return tables.ErrWiring.
-type InPartition[T any] struct{ index[T] }
+type InPartition[T any] struct{ rowIndex[T] }
 
 // NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. name is the beginning of the
 // lists' row keys: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the
 // entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list. NewRepository reports
 // invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *InPartition[T] {
-	x := &InPartition[T]{newIndex(name, value, nil)}
+	x := &InPartition[T]{rowIndex[T]{index: newIndex(name, value, nil)}}
 	x.shelves = x
 	return x
 }
@@ -36,8 +38,9 @@ func (x *InPartition[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 	return implementation, err
 }
 
-// contribute returns the rows of the lists. It reads each list that an entity is in, or was in, once for all changes. It writes
-// a list that an entity enters even if the list already contains it, so that a concurrent Repair detects the write.
+// contribute returns the operations on the lists' rows. It reads each list once that an entity is in before or after its
+// change. A list that an entity enters is written even if it already contains the entity, so that a concurrent Repair
+// detects the write.
 func (x *InPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {
@@ -99,25 +102,12 @@ func checkSize(operations []driver.RowOperation) error {
 	return nil
 }
 
-func (x *InPartition[T]) rows() (rowLists, error) {
-	host, err := x.definition.Host("Rows")
-	if err != nil {
-		return rowLists{}, err
-	}
-	return rowLists{host.Table()}, nil
-}
-
 func (x *InPartition[T]) place(group string, value compoundkey.Part) (string, error) {
 	return rowPlace(group, compoundkey.Join(x.definition.Name, value))
 }
 
-// checkOwn is never called, since only reconcile calls it and an index in the partition has no intents. It
-// exists for the interface.
+// checkOwn is needed for the interface only: reconcile alone calls it, and an index in the partition has no intents.
 func (x *InPartition[T]) checkOwn(string) error { return nil }
-
-func (x *InPartition[T]) load(ctx context.Context, place string) ([]string, error) {
-	return loadRows(ctx, x.rows, place)
-}
 
 func (x *InPartition[T]) idOf(entity tables.Key) string { return entity.Row }
 
@@ -127,28 +117,16 @@ func (x *InPartition[T]) keyOf(place, id string) (tables.Key, error) {
 }
 
 func (x *InPartition[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
-	return func(yield func(Value, error) bool) {
-		rows, err := x.rows()
-		if err != nil {
-			yield(Value{}, err)
-			return
-		}
-		q := rows.table.Entities().Query().Partition(group).Rows(of.Under(x.definition.Name))
-		for c, err := range rows.counts(ctx, q) {
-			if !yield(Value{Key: strings.TrimPrefix(c.first, x.definition.Name+"_"), Count: c.ids}, err) {
-				return
-			}
-		}
-	}
+	return x.valuesIn(ctx, group, of.Under(x.definition.Name), x.definition.Name+"_")
 }
 
 // held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists.
 func (x *InPartition[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return x.heldByRows(ctx, x.rows, x.partitions, scope)
+	return x.heldIn(ctx, x.queries, scope)
 }
 
-// partitions returns queries for all lists that entities in the scope can be in.
-func (x *InPartition[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+// queries returns queries for all lists that can contain an entity of the scope.
+func (x *InPartition[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	all := table.Entities().Query().Rows(compoundkey.All().Under(x.definition.Name))
 	if scope.Partitions == nil {
 		return []tables.Query[tables.Entity]{all.AllowTableScan()}
@@ -158,4 +136,39 @@ func (x *InPartition[T]) partitions(table *tables.Table, scope driver.Scope) []t
 		queries = append(queries, all.Partition(partition))
 	}
 	return queries
+}
+
+// attempts limits how often a list is read and written again on conflict.
+const attempts = 10
+
+// removeEntity implements Audit.Remove: it removes an entity from a list unless wanted says that the entity belongs to it.
+// Requests: 2, and those of wanted; 2 more for each conflict.
+func (x *InPartition[T]) removeEntity(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error {
+	rows, err := x.rows()
+	if err != nil {
+		return err
+	}
+	for attempt := range attempts {
+		l, err := rows.read(ctx, place)
+		if err != nil {
+			return x.failed("Remove", err)
+		}
+		l.leave(x.idOf(entity))
+		operations := l.writes()
+		if len(operations) == 0 || l.first.Partition != entity.Partition {
+			return nil
+		}
+		if belongs, err := wanted(ctx); err != nil || belongs {
+			return err
+		}
+		member := driver.NewReconciliation(x.definition.Name, driver.Reconciliation[T]{Key: entity, Keys: []string{place}})
+		err = member.Write(ctx, place, rows.table, operations...)
+		if !errors.Is(err, tables.ErrConflict) {
+			return x.failed("Remove", err)
+		}
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return x.failed("Remove", &tables.Error{Table: rows.table.Name(), Key: entity, Kind: tables.ErrConflict})
 }

@@ -15,10 +15,7 @@ import (
 
 // InTable is an index whose lists are rows in partitions of their own. It belongs to the one Repository to which it was
 // given. Before NewRepository has returned, its reads return tables.ErrWiring.
-type InTable[T any] struct {
-	index[T]
-	table *tables.Table // nil for the entities' own table
-}
+type InTable[T any] struct{ rowIndex[T] }
 
 // NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists and may be
 // in another account; if it is nil, the entities' own table holds them. name is the beginning of their partition keys: ASCII
@@ -26,7 +23,7 @@ type InTable[T any] struct {
 // values count once. It returns the zero Part for an entity that is in no list. The repository needs a table of a
 // patterns.Store. NewRepository reports invalid arguments.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *InTable[T] {
-	x := &InTable[T]{index: newIndex(name, value, options), table: table}
+	x := &InTable[T]{rowIndex[T]{newIndex(name, value, options), table}}
 	x.shelves = x
 	return x
 }
@@ -40,14 +37,8 @@ func (x *InTable[T]) Attach(host driver.Host[T]) (driver.Implementation[T], erro
 	return implementation, err
 }
 
-// outsideKeys names the lists that the entity enters or leaves.
-func (x *InTable[T]) outsideKeys(_ context.Context, change *driver.Change[T]) ([]string, error) {
-	return x.changed(change)
-}
-
-// reconcileLists makes the lists that an intent names contain the entities that belong to them, and none of
-// the intent's other entities. Lists of one partition are written in one transaction if several entities are
-// reconciled.
+// reconcileLists puts the entities of an intent into the lists to which they belong, and removes them from the other lists
+// that the intent names. For several entities it writes the lists of a partition in one transaction.
 func (x *InTable[T]) reconcileLists(ctx context.Context, all []*driver.Reconciliation[T]) error {
 	rows, err := x.rows()
 	if err != nil {
@@ -79,8 +70,8 @@ func (x *InTable[T]) apply(l *list, e *edit[T]) error {
 	return nil
 }
 
-// writeTogether writes lists, with one transaction for each partition, each row under its ETag. It returns
-// the lists that remain to be written one by one, such as those that concurrent writers have changed.
+// writeTogether writes lists by one transaction for each partition. It returns the lists that must be written one by one,
+// such as those that a concurrent writer has changed.
 func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*edit[T]) (alone []*edit[T]) {
 	partitions := map[string][]*edit[T]{}
 	var order []string
@@ -98,8 +89,8 @@ func (x *InTable[T]) writeTogether(ctx context.Context, rows rowLists, edits []*
 	for _, partition := range order {
 		left, err := division.Divided[*edit[T]]{
 			Write: func(edits []*edit[T]) error { return x.writeLists(ctx, rows, edits) },
-			Ends: func(err error) bool {
-				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled) // these errors may concern a single list, so the set is divided; after any other error its lists are written one by one
+			Ends: func(err error) bool { // the errors named here may concern a single list, so the set is divided
+				return ctx.Err() != nil || !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled)
 			},
 		}.Run(partitions[partition])
 		if alone = append(alone, left...); err != nil {
@@ -139,10 +130,9 @@ func (x *InTable[T]) writeLists(ctx context.Context, rows rowLists, edits []*edi
 	return edits[0].all()[0].Write(ctx, edits[0].place, rows.table, operations...)
 }
 
-// reconcileList writes one list. It writes one row at a time, under its ETag, and reads the list
-// again until there is nothing to write.
+// reconcileList writes one row of a list at a time, and reads the list again until there is nothing to write.
 func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T]) error {
-	for attempt := 0; ; {
+	for conflicts := 0; ; {
 		l, err := rows.read(ctx, e.place)
 		if err != nil {
 			return err
@@ -160,25 +150,14 @@ func (x *InTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T
 			return nil
 		case err == nil:
 			continue
-		case !errors.Is(err, tables.ErrConflict) || attempt == attempts:
+		case !errors.Is(err, tables.ErrConflict) || conflicts == attempts:
 			return err
 		}
-		if err := backoff.Wait(ctx, attempt); err != nil {
+		if err := backoff.Wait(ctx, conflicts); err != nil {
 			return err
 		}
-		attempt++
+		conflicts++
 	}
-}
-
-func (x *InTable[T]) rows() (rowLists, error) {
-	host, err := x.definition.Host("Rows")
-	if err != nil {
-		return rowLists{}, err
-	}
-	if x.table != nil {
-		return rowLists{x.table}, nil
-	}
-	return rowLists{host.Table()}, nil
 }
 
 // partition returns the partition key of a group's lists.
@@ -195,37 +174,22 @@ func (x *InTable[T]) place(group string, value compoundkey.Part) (string, error)
 
 func (x *InTable[T]) checkOwn(place string) error { return checkRowPlace(x.definition.Name, place) }
 
-func (x *InTable[T]) load(ctx context.Context, place string) ([]string, error) {
-	return loadRows(ctx, x.rows, place)
-}
-
 func (x *InTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
 func (x *InTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 func (x *InTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
-	return func(yield func(Value, error) bool) {
-		rows, err := x.rows()
-		if err != nil {
-			yield(Value{}, err)
-			return
-		}
-		for c, err := range rows.counts(ctx, rows.table.Entities().Query().Partition(x.partition(group)).Rows(of)) {
-			if !yield(Value{Key: c.first, Count: c.ids}, err) {
-				return
-			}
-		}
-	}
+	return x.valuesIn(ctx, x.partition(group), of, "")
 }
 
-// held yields a fact for each key in the lists. Requests: those of Query.AllParallel of the lists; with Options.Group, the lists of all
-// groups.
+// held yields a fact for each key in the lists. With Options.Group it reads the lists of all groups. Requests: those of
+// Query.AllParallel of the lists.
 func (x *InTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return x.heldByRows(ctx, x.rows, x.partitions, scope)
+	return x.heldIn(ctx, x.queries, scope)
 }
 
-// partitions returns queries for all lists that entities in the scope can be in.
-func (x *InTable[T]) partitions(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
+// queries returns queries for all lists that can contain an entity of the scope.
+func (x *InTable[T]) queries(table *tables.Table, scope driver.Scope) []tables.Query[tables.Entity] {
 	q := table.Entities().Query()
 	if x.definition.Group != nil || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.definition.Name)

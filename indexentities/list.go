@@ -1,17 +1,21 @@
 package indexentities
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// list is the stored list of one value, in rows.
+// list is the list of one value in rows of a table.
 type list struct {
 	first tables.Key // key of row number 0, whether or not it exists
 	rows  []listRow  // the existing rows, by number
@@ -22,11 +26,10 @@ type listRow struct {
 	number int
 	ids    []string
 	etag   azcore.ETag // "" if the row is not stored yet
-	edited bool        // ids differ from the stored ones, or the row must be rewritten unchanged
+	edited bool        // the row must be written, since its ids or (with touch) only its ETag must change
 }
 
-// ids returns all ids without duplicates. Two processes that enter the same id at the same time may choose
-// different rows, so an id can be stored twice.
+// ids returns all ids without duplicates: two processes that enter the same id at the same time may choose different rows.
 func (l *list) ids() []string {
 	if len(l.rows) == 1 {
 		return l.rows[0].ids
@@ -38,8 +41,8 @@ func (l *list) ids() []string {
 	return sortedIDs(all)
 }
 
-// sortedIDs sorts ids as the service sorts keys, and drops repeated ones. A tab sorts below every character that a key may contain, so
-// "partition TAB row" sorts by partition first.
+// sortedIDs sorts ids in the service's order of keys, and drops duplicates. An id "partition TAB row" sorts by partition
+// first, since a tab sorts before every character that a key may contain.
 func sortedIDs(ids []string) []string {
 	slices.SortFunc(ids, compoundkey.Compare)
 	return slices.Compact(ids)
@@ -50,8 +53,8 @@ func (r *listRow) holds(id string) bool {
 	return found
 }
 
-// enter adds an id to one row of the list, unless the list already has it. With touch the row is written even
-// if it already holds the id, so that its ETag changes.
+// enter adds an id to one row of the list. If a row already has it, that row is written only with touch, so that its ETag
+// changes.
 func (l *list) enter(id string, touch bool) error {
 	found := false
 	for i := range l.rows {
@@ -71,7 +74,7 @@ func (l *list) enter(id string, touch bool) error {
 	for i := range l.rows {
 		row := &l.rows[i]
 		at, _ := slices.BinarySearchFunc(row.ids, id, compoundkey.Compare)
-		if ids := slices.Insert(slices.Clone(row.ids), at, id); hasRoom(ids) {
+		if ids := slices.Insert(slices.Clone(row.ids), at, id); len(cuts(ids)) <= mostTexts {
 			row.ids, row.edited = ids, true
 			return nil
 		}
@@ -129,4 +132,77 @@ func (l *list) free() (int, error) {
 		}
 	}
 	return 0, tooLarge("the list already has %d rows, the maximum, and none has room for the key", mostRows)
+}
+
+const (
+	countProperty = "Count"
+	keysProperty  = "Keys" // and Keys1, Keys2 ...
+
+	idSeparator = "\n"   // no key contains it
+	textUnits   = 30_000 // UTF-16 units per property; the service allows 32,768
+	mostTexts   = 15     // properties per row: 900,000 bytes; the service allows 1,048,576
+	mostRows    = 10_000 // rows per list: row numbers have four digits
+)
+
+// textName returns the name of the i-th property of ids in a row.
+func textName(i int) string {
+	if i == 0 {
+		return keysProperty
+	}
+	return keysProperty + strconv.Itoa(i)
+}
+
+// cuts divides ids among the properties of a row, and returns for each property the index after its last id. Each property
+// takes as many ids as fit.
+func cuts(ids []string) []int {
+	var ends []int
+	from, units := 0, 0
+	for i, id := range ids {
+		n := edm.Units(id)
+		if i > from {
+			if n += 1 + units; n > textUnits {
+				ends = append(ends, i)
+				from, n = i, n-1-units
+			}
+		}
+		units = n
+	}
+	return append(ends, len(ids))
+}
+
+// encodeIDs returns the properties of a row with these ids.
+func encodeIDs(ids []string) tables.Properties {
+	p := tables.Properties{{Name: countProperty, Value: tables.Int32(int32(len(ids)))}}
+	from := 0
+	for i, end := range cuts(ids) {
+		p = append(p, tables.Property{Name: textName(i), Value: tables.String(strings.Join(ids[from:end], idSeparator))})
+		from = end
+	}
+	return p
+}
+
+// decodeIDs returns the ids of a row. It refuses a row that was edited by hand, which the count shows: otherwise the next
+// change would write it back without the missing ids.
+func decodeIDs(p tables.Properties) ([]string, error) {
+	count, ok := p.Get(countProperty).Int()
+	if !ok {
+		return nil, fmt.Errorf("a row of the list has no property %s; delete the rows of the list and run Repository.Rebuild", countProperty)
+	}
+	var ids []string
+	for i := 0; ; i++ {
+		text, ok := p.Get(textName(i)).Text()
+		if !ok {
+			break
+		}
+		ids = append(ids, strings.Split(text, idSeparator)...)
+	}
+	if int64(len(ids)) != count {
+		return nil, fmt.Errorf("property %s of a row of the list is %d, but the row has %d keys; delete the rows of the list and run Repository.Rebuild", countProperty, count, len(ids))
+	}
+	return sortedIDs(ids), nil
+}
+
+// tooLarge returns the error for a change after which a list in rows would be too large.
+func tooLarge(format string, args ...any) error {
+	return &tables.Error{Kind: tables.ErrTooLarge, Err: fmt.Errorf(format+"; keep the lists in blobs, with NewInBlobs", args...)}
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -54,7 +57,8 @@ const readAtOnce = 8
 // readTogether is the minimum number of lists for which readAll tries one query instead of one request for each list.
 const readTogether = 3
 
-// readAll reads lists of one partition. Requests: 1 if their keys lie close together.
+// readAll reads lists of one partition. Requests: 1 if their keys lie close together, otherwise also 1 for each list that
+// the first request has not found completely.
 func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error) {
 	lists, errs := make([]*list, len(places)), make([]error, len(places))
 	if err := r.readRange(ctx, places, lists); err != nil {
@@ -71,102 +75,88 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 			return nil
 		})
 	}
-	_ = running.Wait() // ignore the result: errs has the errors
+	_ = running.Wait() // always nil; errs has the errors
 	return lists, cmp.Or(errs...)
 }
 
-// readRange reads several lists by one query over the range of their keys. It reads one page, whose size
-// allows for as many other rows as the lists have. The caller reads the lists that are not completely on the
-// page.
+// readRange reads several lists by one query over the range of their keys. It reads only one page, of twice as many rows
+// as there are lists, and leaves lists nil that may continue after the page.
 func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
 	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB returns rows in no order
 		return nil
 	}
-	at := make(map[string]int, len(places))
-	span, partition := compoundkey.Span{}, ""
+	at := make(map[string]int, len(places)) // indexes of places by the row key of the list
+	var from, to, partition string
 	for i, place := range places {
 		first, err := driver.SplitKey(place)
 		if err != nil {
 			return err
 		}
-		all := rows.AllNumbered(first.Row)
+		lists[i] = &list{first: first}
 		at[first.Row], partition = i, first.Partition
-		if i == 0 {
-			span = all
-		}
-		from, to := span.From(), span.To()
-		if compoundkey.Compare(all.From(), from) < 0 {
+		all := rows.AllNumbered(first.Row)
+		if i == 0 || compoundkey.Compare(all.From(), from) < 0 {
 			from = all.From()
 		}
-		if compoundkey.Compare(all.To(), to) > 0 {
+		if i == 0 || compoundkey.Compare(all.To(), to) > 0 {
 			to = all.To()
 		}
-		span = compoundkey.Range(from, to)
 	}
-	page, err := r.table.Entities().Query().Partition(partition).Rows(span).PageSize(min(1000, 2*len(places))).Page(ctx, "")
+	page, err := r.table.Entities().Query().Partition(partition).Rows(compoundkey.Range(from, to)).PageSize(min(1000, 2*len(places))).Page(ctx, "")
 	if err != nil {
 		return err
 	}
 	if len(page.Problems) > 0 {
 		return page.Problems[0]
 	}
-	found, seen := map[string]*list{}, ""
+	last := ""
 	for _, row := range page.Items {
 		first, number := rows.ParseNumbered(row.Key.Row)
-		seen = row.Key.Row
-		if _, is := at[first]; !is {
+		last = row.Key.Row
+		i, asked := at[first]
+		if !asked {
 			continue
 		}
 		ids, err := r.decode(row)
 		if err != nil {
 			return err
 		}
-		if found[first] == nil {
-			found[first] = &list{first: tables.Key{Partition: partition, Row: first}}
-		}
-		found[first].rows = append(found[first].rows, listRow{number: number, ids: ids, etag: row.ETag})
+		lists[i].rows = append(lists[i].rows, listRow{number: number, ids: ids, etag: row.ETag})
 	}
 	for first, i := range at {
-		switch whole := page.Next == "" || compoundkey.Compare(rows.AllNumbered(first).To(), seen) <= 0; {
-		case whole && found[first] != nil:
-			lists[i] = found[first]
-		case whole:
-			lists[i] = &list{first: tables.Key{Partition: partition, Row: first}}
+		if page.Next != "" && compoundkey.Compare(rows.AllNumbered(first).To(), last) > 0 {
+			lists[i] = nil
 		}
 	}
 	return nil
 }
 
-// counted holds the number of ids in a list.
-type counted struct {
-	first string
-	ids   int
-}
-
-// counts yields the lists of a query's rows in the order of their keys. It reads only the property with the count.
-func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) iter.Seq2[counted, error] {
-	return func(yield func(counted, error) bool) {
-		var current counted
+// counts yields a Value for each list of a query, in the order of their keys. The value's key is the list's row key without
+// prefix.
+func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity], prefix string) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		var current Value
 		begun := false
-		for row, err := range r.table.InOrder(q.Select(countProperty).All(ctx)) {
+		for row, err := range r.table.InOrder(q.All(ctx)) {
 			if err != nil {
-				yield(counted{}, err)
+				yield(Value{}, err)
 				return
 			}
-			ids, ok := row.Get(countProperty).Int()
+			count, ok := row.Get(countProperty).Int()
 			if !ok {
-				yield(counted{}, &tables.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: tables.ErrGarbled,
+				yield(Value{}, &tables.Error{Op: "Read", Table: r.table.Name(), Key: row.Key, Kind: tables.ErrGarbled,
 					Err: errors.New("a row of the list has no property " + countProperty + "; delete the rows of the list and run Repository.Rebuild")})
 				return
 			}
 			first, _ := rows.ParseNumbered(row.Key.Row)
-			if begun && current.first != first {
+			key := strings.TrimPrefix(first, prefix)
+			if begun && current.Key != key {
 				if !yield(current, nil) {
 					return
 				}
-				current.ids = 0
+				current.Count = 0
 			}
-			begun, current.first, current.ids = true, first, current.ids+int(ids)
+			begun, current.Key, current.Count = true, key, current.Count+int(count)
 		}
 		if begun {
 			yield(current, nil)
@@ -174,10 +164,25 @@ func (r rowLists) counts(ctx context.Context, q tables.Query[tables.Entity]) ite
 	}
 }
 
-// loadRows returns the ids of a list in rows; open returns the table: an index knows its table only after it
-// was attached.
-func loadRows(ctx context.Context, open func() (rowLists, error), place string) ([]string, error) {
-	lists, err := open()
+// rowIndex is the part that the indexes with lists in rows share.
+type rowIndex[T any] struct {
+	index[T]
+	table *tables.Table // nil for the entities' own table
+}
+
+func (x *rowIndex[T]) rows() (rowLists, error) {
+	host, err := x.definition.Host("Rows")
+	if err != nil {
+		return rowLists{}, err
+	}
+	if x.table != nil {
+		return rowLists{x.table}, nil
+	}
+	return rowLists{host.Table()}, nil
+}
+
+func (x *rowIndex[T]) load(ctx context.Context, place string) ([]string, error) {
+	lists, err := x.rows()
 	if err != nil {
 		return nil, err
 	}
@@ -188,44 +193,70 @@ func loadRows(ctx context.Context, open func() (rowLists, error), place string) 
 	return l.ids(), nil
 }
 
-// heldByRows yields a fact for each key in the lists that the queries of partitions find.
-func (x *index[T]) heldByRows(ctx context.Context, open func() (rowLists, error),
-	partitions func(*tables.Table, driver.Scope) []tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
+// valuesIn yields a Value for each list whose first row is in a span of a partition; prefix begins these rows' keys.
+func (x *rowIndex[T]) valuesIn(ctx context.Context, partition string, span compoundkey.Span, prefix string) iter.Seq2[Value, error] {
+	return func(yield func(Value, error) bool) {
+		lists, err := x.rows()
+		if err != nil {
+			yield(Value{}, err)
+			return
+		}
+		q := lists.table.Entities().Query().Partition(partition).Rows(span).Select(countProperty)
+		lists.counts(ctx, q, prefix)(yield)
+	}
+}
+
+// heldIn yields a fact for each key in the lists that the queries find, row by row, in no order.
+func (x *rowIndex[T]) heldIn(ctx context.Context, queries func(*tables.Table, driver.Scope) []tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
-		rows, err := open()
+		lists, err := x.rows()
 		if err != nil {
 			yield(driver.Fact{}, err)
 			return
 		}
-		for _, q := range partitions(rows.table, scope) {
-			for fact, err := range x.held(ctx, rows, q, scope) {
-				if !yield(fact, err) || err != nil {
+		for _, q := range queries(lists.table, scope) {
+			for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
+				if err != nil {
+					yield(driver.Fact{}, x.failed("List", err))
 					return
+				}
+				first, _ := rows.ParseNumbered(row.Key.Row)
+				place := driver.JoinKey(tables.Key{Partition: row.Key.Partition, Row: first})
+				ids, err := lists.decode(row)
+				if err != nil && !yield(x.unreadable(place, err), nil) {
+					return
+				}
+				for fact := range x.facts(place, ids, scope) {
+					if !yield(fact, nil) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// held yields a fact for each key in the rows of a query, row by row, in no order.
-func (x *index[T]) held(ctx context.Context, r rowLists, q tables.Query[tables.Entity], scope driver.Scope) iter.Seq2[driver.Fact, error] {
-	return func(yield func(driver.Fact, error) bool) {
-		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
-			if err != nil {
-				yield(driver.Fact{}, x.failed("List", err))
-				return
-			}
-			first, _ := rows.ParseNumbered(row.Key.Row)
-			place := driver.JoinKey(tables.Key{Partition: row.Key.Partition, Row: first})
-			ids, err := r.decode(row)
-			if err != nil && !yield(x.unreadable(place, err), nil) {
-				return
-			}
-			for fact := range x.facts(place, ids, scope) {
-				if !yield(fact, nil) {
-					return
-				}
-			}
+// checkRowPlace refuses a list outside of the partitions of an index's lists.
+func checkRowPlace(name, place string) error {
+	key, err := driver.SplitKey(place)
+	if err != nil {
+		return err
+	}
+	if key.Partition != compoundkey.Join(name) && !compoundkey.All().Under(name).Contains(key.Partition) {
+		return fmt.Errorf("the message names a list in partition %q, which does not belong to index %q; check who can put messages on the queue", key.Partition, name)
+	}
+	return nil
+}
+
+// rowPlace checks the key of a list's first row, and returns the list's place.
+func rowPlace(partition, row string) (string, error) {
+	for _, key := range []string{partition, row} {
+		if err := compoundkey.Err(key); err != nil {
+			return "", err
 		}
 	}
+	if n := edm.Units(row); n > rows.MaxFirst {
+		return "", tables.Invalid("", &edm.SizeError{What: "the row key of a list", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"})
+	}
+	return driver.JoinKey(tables.Key{Partition: partition, Row: row}), nil
 }

@@ -4,19 +4,24 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
 	defaultPeriod = 10 * time.Minute
-	// disorder is how much older than the latest record of its blob a record may be. An older record goes to
-	// another blob. So a reader can sort a blob's records with little memory, and the first record gives a
-	// lower bound of all times in the blob.
+	// disorder limits how much older than the latest record of its blob a record may be; an older one goes to another
+	// blob. So a reader sorts a blob's records with little memory, and knows a lower bound of their times.
 	disorder = 2 * time.Second
 )
 
@@ -161,4 +166,155 @@ func (l *Log) under(ctx context.Context, prefix string) iter.Seq2[Blob, error] {
 			}
 		}
 	}
+}
+
+const (
+	periodLayout = "2006/01/02/1504"
+	nameEnding   = ".log"
+	numberDigits = 6
+	maxNumber    = 999999
+	maxPrefix    = 900 // characters; the service allows 1,024 for the whole name
+)
+
+// minTime and maxTime bound the times that a year of four digits can express: minTime is included, maxTime is not.
+func minTime() time.Time { return time.Time{} }
+func maxTime() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// checkPrefix returns an error if a blob name cannot begin with the prefix.
+func checkPrefix(prefix string) error {
+	if prefix == "" || utf8.RuneCountInString(prefix) > maxPrefix || !utf8.ValidString(prefix) {
+		return fmt.Errorf("the prefix has %d characters; it must have 1 to %d, in valid UTF-8", utf8.RuneCountInString(prefix), maxPrefix)
+	}
+	if strings.ContainsFunc(prefix, unicode.IsControl) || strings.Contains(prefix, `\`) {
+		return fmt.Errorf("prefix %q has a control character or a backslash, which a blob name must not have", prefix)
+	}
+	for segment := range strings.SplitSeq(prefix, "/") {
+		if segment == "" || strings.HasSuffix(segment, ".") {
+			return fmt.Errorf("prefix %q has a part between slashes that is empty or ends with a dot, which a blob name must not have", prefix)
+		}
+	}
+	return nil
+}
+
+// periodOf returns the start of the period that contains t. Periods divide an hour, so one begins with each hour.
+func (l *Log) periodOf(t time.Time) time.Time { return t.UTC().Truncate(l.period) }
+
+// periodPrefix returns the common prefix of the names of all blobs of a period.
+func (l *Log) periodPrefix(period time.Time) string {
+	return l.prefix + "/" + period.Format(periodLayout) + "/"
+}
+
+func (l *Log) blobName(period time.Time, number int) string {
+	return fmt.Sprintf("%s%0*d%s", l.periodPrefix(period), numberDigits, number, nameEnding)
+}
+
+// parseName reads the name of a blob of this log; other blobs may share its prefix.
+func (l *Log) parseName(name string) (period time.Time, number int, ok bool) {
+	rest, ok := strings.CutPrefix(name, l.prefix+"/")
+	if !ok || len(rest) != len(periodLayout)+1+numberDigits+len(nameEnding) {
+		return time.Time{}, 0, false
+	}
+	period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
+	if err != nil {
+		return time.Time{}, 0, false
+	}
+	number, err = strconv.Atoi(rest[len(periodLayout)+1 : len(rest)-len(nameEnding)])
+	if err != nil || number < 1 || l.blobName(period, number) != name {
+		return time.Time{}, 0, false
+	}
+	return period, number, true
+}
+
+// manyYears limits the years of a range that are listed by prefixes. For a longer range, Blobs lists all blobs of the
+// log and skips those outside of the range.
+const manyYears = 10
+
+// prefixes yields the name prefixes of all blobs that can hold records with from <= time < to, in the order
+// of the times: one prefix for each whole year, month or day in the range, and one for each remaining hour.
+func (l *Log) prefixes(from, to time.Time) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		h := from.Truncate(time.Hour)
+		if to.Year()-h.Year() > manyYears {
+			yield(l.prefix + "/")
+			return
+		}
+		// List all of an hour that is only partly in the range.
+		end := to.Add(time.Hour - 1).Truncate(time.Hour)
+		for h.Before(end) {
+			next, layout := h.Add(time.Hour), "2006/01/02/15"
+			first := h.Hour() == 0
+			if day := h.AddDate(0, 0, 1); first && !day.After(end) {
+				next, layout = day, "2006/01/02/"
+			}
+			first = first && h.Day() == 1
+			if month := h.AddDate(0, 1, 0); first && !month.After(end) {
+				next, layout = month, "2006/01/"
+			}
+			first = first && h.Month() == time.January
+			if year := h.AddDate(1, 0, 0); first && !year.After(end) {
+				next, layout = year, "2006/"
+			}
+			if !yield(l.prefix + "/" + h.Format(layout)) {
+				return
+			}
+			h = next
+		}
+	}
+}
+
+// The names of a blob's metadata, in lower case, since the service ignores their case.
+const (
+	metaFormat   = "tpformat"   // version of the record format
+	metaWriter   = "tpwriter"   // a random ID, different for each blob
+	metaPeriod   = "tpperiod"   // minutes
+	metaDisorder = "tpdisorder" // milliseconds by which a record may be older than one before it
+	metaFirst    = "tpfirst"    // no record is older
+	metaLast     = "tplast"     // no record is newer; after it was set, no record is appended
+	metaRecords  = "tprecords"  // the number of records; set together with tplast
+
+	formatVersion = 1
+)
+
+// openMetadata returns the metadata of a new blob. bound is a lower bound of the records' times, and not the first time,
+// since a record that is older by up to disorder may follow.
+func (l *Log) openMetadata(token string, bound time.Time) map[string]*string {
+	return blobowner.Owner{}.Metadata(map[string]string{
+		metaFormat: strconv.Itoa(formatVersion), metaWriter: token,
+		metaPeriod:   strconv.Itoa(int(l.period / time.Minute)),
+		metaDisorder: strconv.Itoa(int(disorder / time.Millisecond)),
+		metaFirst:    bound.Format(timeLayout),
+	})
+}
+
+// finalMetadata returns the metadata of a finished blob. They replace those of openMetadata.
+func (l *Log) finalMetadata(s *segment) map[string]*string {
+	all := l.openMetadata(s.token, s.first)
+	maps.Copy(all, blobowner.Owner{}.Metadata(map[string]string{metaLast: s.last.Format(timeLayout), metaRecords: strconv.FormatInt(s.records, 10)}))
+	return all
+}
+
+// describe sets the fields that come from the blob's metadata. For missing or invalid metadata it sets the widest bounds
+// that the blob's name allows.
+func (b *Blob) describe(metadata map[string]*string) {
+	b.End = b.Start.Truncate(time.Hour).Add(time.Hour)
+	if minutes, err := strconv.Atoi(blobowner.Label(metadata, metaPeriod)); err == nil && minutes > 0 {
+		if end := b.Start.Add(time.Duration(minutes) * time.Minute); minutes <= 60 && !end.After(b.End) {
+			b.End = end
+		}
+	}
+	b.disorder = time.Hour
+	if n, err := strconv.Atoi(blobowner.Label(metadata, metaDisorder)); err == nil && n >= 0 && n < int(time.Hour/time.Millisecond) {
+		b.disorder = time.Duration(n) * time.Millisecond
+	}
+	b.format = blobowner.Label(metadata, metaFormat)
+	b.First = b.Start
+	if t, err := time.Parse(timeLayout, blobowner.Label(metadata, metaFirst)); err == nil && t.After(b.Start) && t.Before(b.End) {
+		b.First = t
+	}
+	last, err := time.Parse(timeLayout, blobowner.Label(metadata, metaLast))
+	if err != nil || last.Before(b.First) {
+		return
+	}
+	b.Last, b.Final = last, true
+	b.Records, _ = strconv.ParseInt(blobowner.Label(metadata, metaRecords), 10, 64)
 }

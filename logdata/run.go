@@ -11,11 +11,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// forever is longer than a writer ever waits without being woken.
+// forever is how long the goroutine sleeps if nothing is due; a wake-up ends the sleep earlier.
 const forever = time.Hour
 
-// run is the writer's goroutine. It alone makes requests, one at a time, so that each append's position is known.
-// Close ends it.
+// run is the body of the writer's goroutine, which Close ends. Only this goroutine makes requests, one at a time, so that
+// it knows the position of each append.
 func (w *Writer) run(ctx context.Context) {
 	timer := time.NewTimer(forever)
 	defer timer.Stop()
@@ -89,13 +89,13 @@ func (w *Writer) step(ctx context.Context) error {
 	return err
 }
 
-// stored finishes a stored batch.
+// stored updates the queue after a batch was stored, and returns nil to the Writes and Flushes that wait for it.
 func (w *Writer) stored(b *batch) {
 	w.flying = nil
 	if w.options.Buffered {
 		w.err = nil // the records of the failed flush are stored now
 	}
-	if !slices.ContainsFunc(w.queue, (*entry).keeps) {
+	if !slices.ContainsFunc(w.queue, func(e *entry) bool { return e.kept }) {
 		w.pause = time.Time{} // the pause applies only after a failure
 	}
 	w.forget(b.entries...)
@@ -103,7 +103,7 @@ func (w *Writer) stored(b *batch) {
 	w.reached()
 }
 
-// reached ends the flushes whose records are all stored.
+// reached returns nil to the Flushes whose records are all stored.
 func (w *Writer) reached() {
 	w.flushes = slices.DeleteFunc(w.flushes, func(f flush) bool {
 		if w.flying != nil || len(w.queue) > 0 && w.queue[0].seq <= f.upTo {
@@ -114,7 +114,7 @@ func (w *Writer) reached() {
 	})
 }
 
-// failed handles a batch that could not be sent, or whose outcome is unknown.
+// failed handles a batch that was not stored, or whose outcome is unknown.
 func (w *Writer) failed(b *batch, err error) {
 	w.failures++
 	w.lastErr, w.pause = err, w.pauseFrom(time.Now())
@@ -129,8 +129,7 @@ func (w *Writer) failed(b *batch, err error) {
 		for _, e := range b.entries {
 			e.kept = e.done != nil
 		}
-		// The records queued after the batch are certainly not stored, so their Writes need not wait for its
-		// outcome.
+		// The records queued after the batch were never sent, so their Writes can fail now.
 		w.refuse(notAccepted(err))
 	case w.options.Buffered:
 		w.flying = nil
@@ -154,10 +153,7 @@ func (w *Writer) putBack(entries []*entry) {
 	slices.SortFunc(w.queue, func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) })
 }
 
-// keeps reports whether the writer must still send the record after its Write has returned.
-func (e *entry) keeps() bool { return e.kept }
-
-// parted separates the records that the writer must send by itself from those with a waiting Write.
+// parted separates records whose Write has returned ErrUnknownOutcome, so that the writer must still send them, from the others.
 func parted(entries []*entry) (kept, waited []*entry) {
 	for _, e := range entries {
 		if e.kept {
@@ -169,8 +165,8 @@ func parted(entries []*entry) (kept, waited []*entry) {
 	return kept, waited
 }
 
-// refuse ends the Writes whose records are not in flight. Records whose Write has already returned
-// ErrUnknownOutcome stay in memory.
+// refuse returns err to the waiting Writes of an unbuffered writer whose records are not in flight, and drops these
+// records. It keeps the records whose Write has returned ErrUnknownOutcome.
 func (w *Writer) refuse(err error) {
 	if w.options.Buffered {
 		return
@@ -214,7 +210,7 @@ func (w *Writer) finish(ctx context.Context) error {
 	return nil
 }
 
-// end returns err to all waiting Closes. Records still in memory stay there for the next Close.
+// end returns err to all waiting Closes. The next Close sends the records that are still in memory.
 func (w *Writer) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,8 +225,8 @@ func (w *Writer) end(err error) {
 	w.forget()
 }
 
-// notAccepted returns the error of a Write whose record was refused because of an earlier batch. The unknown outcome
-// of that batch does not apply to this record.
+// notAccepted returns the error of a Write that was refused because an earlier batch failed. It replaces
+// ErrUnknownOutcome: the outcome of that batch is unknown, but the record of this Write was certainly not sent.
 func notAccepted(err error) error {
 	var e *tables.Error
 	if !errors.Is(err, tables.ErrUnknownOutcome) || !errors.As(err, &e) {
@@ -238,4 +234,150 @@ func notAccepted(err error) error {
 	}
 	return &tables.Error{Op: "Write", Table: e.Table, Kind: tables.ErrUnavailable, Code: e.Code,
 		Err: fmt.Errorf("the record was not sent, since the outcome of an earlier append is unknown; write it again later: %w", e.Err)}
+}
+
+// batch holds the records that one append sends.
+type batch struct {
+	entries []*entry // in the order of their times
+	data    []byte
+	period  time.Time
+	segment *segment // nil until a blob is chosen
+	unknown bool     // an attempt to append the batch at the segment's position may have been applied
+}
+
+func (b *batch) first() time.Time { return b.entries[0].time }
+func (b *batch) last() time.Time  { return b.entries[len(b.entries)-1].time }
+
+// form takes the next batch from the queue: the record that has waited longest, and the other records of the same blob.
+// In the pause after a failure it takes only records for which a Write waits, so that older records do not delay them.
+func (w *Writer) form(now time.Time) *batch {
+	if len(w.queue) == 0 {
+		return nil
+	}
+	lead, withKept := w.queue[0], true
+	if i := slices.IndexFunc(w.queue, (*entry).waited); i >= 0 && now.Before(w.pause) {
+		lead, withKept = w.queue[i], false
+	}
+	b := &batch{period: w.log.periodOf(lead.time)}
+	b.segment = w.fit(b.period, lead.time)
+	size, full := 0, false
+	var rest []*entry
+	for _, e := range w.queue {
+		if e.kept && !withKept {
+			rest = append(rest, e)
+			continue
+		}
+		full = full || size+len(e.frame) > w.options.BlockBytes
+		if full || !w.log.periodOf(e.time).Equal(b.period) || w.fit(b.period, e.time) != b.segment {
+			rest = append(rest, e)
+			continue
+		}
+		size += len(e.frame)
+		b.entries = append(b.entries, e)
+	}
+	w.queue = rest
+	slices.SortStableFunc(b.entries, func(a, b *entry) int { return a.time.Compare(b.time) })
+	b.data = make([]byte, 0, size)
+	for _, e := range b.entries {
+		at := len(b.data)
+		b.data = append(b.data, e.frame...)
+		e.frame = b.data[at:] // the frame now refers to the batch, so that its own buffer can be freed
+	}
+	return b
+}
+
+// fit returns the open segment for a record, or nil: of the period's segments that accept the record, the one whose last
+// record is the latest. In a segment of late records, this record would keep further late ones out.
+func (w *Writer) fit(period, t time.Time) *segment {
+	var best *segment
+	for _, s := range w.open {
+		if s.period.Equal(period) && s.takes(t) && (best == nil || s.last.After(best.last)) {
+			best = s
+		}
+	}
+	return best
+}
+
+// maxMoves limits how often a batch changes to another blob because another program has deleted or written its blob.
+const maxMoves = 4
+
+// store sends a batch. On nil the batch is stored exactly once in one blob; b.unknown means the outcome is unknown.
+func (w *Writer) store(ctx context.Context, b *batch) error {
+	for moves := 0; ; moves++ {
+		if s := b.segment; s != nil && !b.unknown && s.records > 0 && (s.appends >= w.options.BlobAppends || s.size+int64(len(b.data)) > w.options.BlobBytes) {
+			w.retire(s)
+			b.segment = nil
+		}
+		if b.segment == nil {
+			s, err := w.openSegment(ctx, b.period, b.first())
+			if err != nil {
+				return err
+			}
+			b.segment = s
+		}
+		w.tick++
+		b.segment.used = w.tick
+		moved, err := w.append(ctx, b)
+		if !moved {
+			return err
+		}
+		// The batch is not in the blob, and cannot be appended to it any more: somebody has deleted the blob, for example.
+		w.abandon(b.segment)
+		b.segment, b.unknown = nil, false
+		if moves == maxMoves {
+			return err
+		}
+	}
+}
+
+// maxOpen is the number of blobs that a writer appends to at a time: the blobs of the current and of the
+// previous period, and blobs for late records.
+const maxOpen = 4
+
+// addSegment adds an open segment. It retires segments that are more than one period older and, if more than maxOpen
+// are open, the least recently used one.
+func (w *Writer) addSegment(s *segment) {
+	for _, o := range slices.Clone(w.open) {
+		if o.period.Before(s.period.Add(-w.log.period)) {
+			w.retire(o)
+		}
+	}
+	w.tick++
+	s.used = w.tick
+	w.open = append(w.open, s)
+	if len(w.open) <= maxOpen {
+		return
+	}
+	w.retire(slices.MinFunc(w.open, func(a, b *segment) int { return cmp.Compare(a.used, b.used) }))
+}
+
+// retire closes a segment for appends; tidy makes it final.
+func (w *Writer) retire(s *segment) {
+	w.abandon(s)
+	w.retired = append(w.retired, s)
+	if len(w.retired) > maxRetired {
+		w.retired = w.retired[1:] // the segment never becomes final, so readers may read it unnecessarily
+	}
+}
+
+// maxRetired limits the segments that wait to be made final while the service refuses the request.
+const maxRetired = 64
+
+// abandon removes a segment from the open ones.
+func (w *Writer) abandon(s *segment) {
+	w.open = slices.DeleteFunc(w.open, func(o *segment) bool { return o == s })
+}
+
+// tidy makes one retired segment final, and not all at once, since new records wait meanwhile. After a failure, run
+// calls it again when the pause is over. Requests: 1, or none.
+func (w *Writer) tidy(ctx context.Context) error {
+	if len(w.retired) == 0 {
+		return nil
+	}
+	if err := w.finalise(ctx, w.retired[0]); err != nil {
+		w.tidyAfter = w.pauseFrom(time.Now())
+		return err
+	}
+	w.retired, w.tidyAfter = w.retired[1:], time.Time{}
+	return nil
 }

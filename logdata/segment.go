@@ -35,7 +35,7 @@ type segment struct {
 	name        string
 	token       string
 	period      time.Time
-	bound       time.Time // lower bound of the records' times, from the metadata
+	bound       time.Time // no record is older; it is in the metadata
 	size        int64
 	appends     int
 	records     int64
@@ -44,12 +44,12 @@ type segment struct {
 	etag        *azcore.ETag // ETag after this writer's last write; it differs if another writer has deleted and recreated the blob
 }
 
-// asLeft returns the condition that no other writer has written or recreated the blob.
+// asLeft returns the condition that the blob has not changed since this writer's last write.
 func (s *segment) asLeft() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: s.etag}}
 }
 
-// takes reports whether a record belongs into the segment.
+// takes reports whether a record with this time may be appended to the segment.
 func (s *segment) takes(t time.Time) bool {
 	return !t.Before(s.bound) && (s.records == 0 || !t.Before(s.last.Add(-disorder)))
 }
@@ -70,7 +70,10 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 		s.name = w.log.blobName(period, number)
 		err := w.create(ctx, s)
 		if err == nil {
-			w.remember(period, number)
+			if len(w.numbers) > 4*maxOpen {
+				clear(w.numbers) // the writer lists a period's blobs again to find the next number
+			}
+			w.numbers[period] = number
 			w.addSegment(s)
 			return s, nil
 		}
@@ -86,17 +89,8 @@ func (w *Writer) openSegment(ctx context.Context, period, first time.Time) (*seg
 	}
 }
 
-// remember keeps the last number of a period.
-func (w *Writer) remember(period time.Time, number int) {
-	if len(w.numbers) > 4*maxOpen {
-		clear(w.numbers) // for its next blob the writer looks up the number again, as a new writer does
-	}
-	w.numbers[period] = number
-}
-
-// create creates the blob. An error with the code BlobAlreadyExists means that the blob belongs to another
-// writer. An attempt with unknown outcome leaves at worst an empty blob, which readers skip, so create never
-// returns ErrUnknownOutcome.
+// create creates the blob. An error with the code BlobAlreadyExists or ConditionNotMet means that another writer has the
+// name. create never returns ErrUnknownOutcome: at worst an attempt leaves an empty blob, and readers skip it.
 func (w *Writer) create(ctx context.Context, s *segment) error {
 	kind := contentType
 	options := &appendblob.CreateOptions{
@@ -147,10 +141,10 @@ func (w *Writer) highest(ctx context.Context, period time.Time) (int, error) {
 	return highest, nil
 }
 
-// append sends a batch to its segment, at the segment's end. If an attempt may have been applied, append
-// sends the batch again at the same position. No other writer appends to the blob, so the service refuses the
-// second attempt if the first one was applied, and otherwise applies it. moved means that the batch is not in
-// the blob, and can no longer be appended to it. Requests: 1; after a lost response 2 more.
+// append sends a batch to the end of its segment. After an attempt with unknown outcome it sends the batch again for the
+// same position: the service refuses it if the first attempt was applied, since only this writer appends to the blob.
+// moved means that the batch is not in the blob, and cannot be appended to it any more. Requests: 1; after a lost
+// response 2 more.
 func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 	s := b.segment
 	for attempt := 0; ; attempt++ {
@@ -162,7 +156,7 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 		}
 		b.unknown = b.unknown || unsure(&ex)
 		switch {
-		case wire.HasCode(err, codePosition, codeConditionNotMet):
+		case wire.HasCode(err, codePosition, codeConditionNotMet), b.unknown && wire.HasCode(err, codeTooMany, codeSealed):
 			same, readErr := w.sameAt(ctx, s, b.data)
 			if readErr == nil && same {
 				b.applied()
@@ -174,26 +168,12 @@ func (w *Writer) append(ctx context.Context, b *batch) (moved bool, err error) {
 			b.unknown = true
 			err = readErr
 		case wire.HasCode(err, codeBlobNotFound, codeTooMany, codeOtherType, codeSealed):
-			if wire.HasCode(err, codeTooMany, codeSealed) && b.unknown {
-				if same, readErr := w.sameAt(ctx, s, b.data); readErr != nil || same {
-					return w.endAppend(b, same, readErr)
-				}
-			}
 			return true, failure("Write", s.name, err, false)
 		}
 		if !unsure(&ex) || attempt == attempts || ctx.Err() != nil || backoff.Wait(ctx, attempt) != nil {
 			return false, failure("Write", s.name, err, b.unknown)
 		}
 	}
-}
-
-// endAppend ends an append to a blob that accepts no more, after the blob was read.
-func (w *Writer) endAppend(b *batch, same bool, readErr error) (moved bool, err error) {
-	if same {
-		b.applied()
-		return false, nil
-	}
-	return false, failure("Write", b.segment.name, readErr, true)
 }
 
 func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, data []byte) error {
@@ -207,8 +187,8 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response; the SDK's result has it only for a client that Account.Container did
-// not make.
+// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients
+// told, the ETag of the SDK's result, is used.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)
@@ -270,4 +250,36 @@ func (w *Writer) finalise(ctx context.Context, s *segment) error {
 		return nil // the blob was deleted, or an attempt whose response was lost has been applied
 	}
 	return failure("Close", s.name, err, false)
+}
+
+// The service codes on which the writer's next step depends.
+const (
+	codeBlobExists   = "BlobAlreadyExists"
+	codePosition     = "AppendPositionConditionNotMet"
+	codeBlobNotFound = "BlobNotFound"
+	codeTooMany      = "BlockCountExceedsLimit"
+	codeOtherType    = "InvalidBlobType"
+	codeSealed       = "BlobIsSealed"
+	codeInvalidRange = "InvalidRange"
+	// codeConditionNotMet is also the code if a blob to create already exists.
+	codeConditionNotMet = "ConditionNotMet"
+)
+
+// failure makes a tables.Error of a failed request. unknown says that this request, or an earlier attempt at it, may
+// have been applied.
+func failure(op, blob string, err error, unknown bool) error {
+	if err == nil {
+		return nil
+	}
+	e := tables.ServiceError(op, blob, err)
+	if unknown {
+		e.Kind = tables.ErrUnknownOutcome
+	}
+	return e
+}
+
+// unsure reports whether the failed write, or an earlier attempt by the SDK, may have been applied. It is always true for
+// a client that Account.Container has not made, since such a client does not record attempts.
+func unsure(ex *wire.Exchange) bool {
+	return ex.Last == wire.OutcomeNone || ex.Lost() || ex.EarlierUnknown()
 }

@@ -3,6 +3,7 @@ package logdata
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -97,13 +98,13 @@ type Writer struct {
 	flushes  []flush
 	closers  []chan error
 	closed   bool
-	err      error // error of a flush that no call has returned yet
+	err      error // error of a failed flush that no call has returned yet
 	failures uint64
 	lastErr  error
 	pause    time.Time // after a failure: no flush before this time, unless one is requested
 	running  bool
 	cancel   context.CancelFunc
-	changed  chan struct{} // closed when there may be room or an error
+	changed  chan struct{} // closed, and replaced, when a Write that waits for room may go on or fail
 	wake     chan struct{}
 }
 
@@ -114,7 +115,7 @@ type entry struct {
 	frame    []byte
 	accepted time.Time
 	done     chan error // nil with a buffered writer
-	kept     bool       // the Write of this record has returned ErrUnknownOutcome; the writer sends the record until it is stored
+	kept     bool       // no Write waits for the record any more, but the writer must send it: Write has returned ErrUnknownOutcome
 }
 
 // flush waits until all records up to a number are stored.
@@ -235,7 +236,8 @@ func (w *Writer) nudge() {
 	}
 }
 
-// withdraw removes a record from the queue if its context has ended and it is not in flight.
+// withdraw removes a record whose context has ended from the queue. If the record is in flight, it stays, and Write
+// returns ErrUnknownOutcome.
 func (w *Writer) withdraw(e *entry, cause error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,7 +258,7 @@ func (w *Writer) withdraw(e *entry, cause error) error {
 	return failure("Write", w.log.prefix, cause, true)
 }
 
-// forget frees the room of records.
+// forget frees the buffer space of records, and wakes the Writes that wait for space.
 func (w *Writer) forget(gone ...*entry) {
 	for _, e := range gone {
 		w.bytes -= len(e.frame)
@@ -333,4 +335,16 @@ func (w *Writer) Stats() Stats {
 // writers spread out.
 func (w *Writer) pauseFrom(now time.Time) time.Time {
 	return now.Add(w.options.Interval + backoff.Jitter(w.options.Interval/2))
+}
+
+// because adds the reason why Close has cancelled the writer's context to err. Without it, the caller would only see that
+// some context was cancelled.
+func because(err, cause error) error {
+	var e *tables.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := *e
+	told.Err = fmt.Errorf("%w: %w", cause, e.Err)
+	return &told
 }

@@ -70,7 +70,7 @@ type Cache[P any] struct {
 	held     *snapshot[P]
 	flight   *flight[P]
 	failures int
-	retryAt  time.Time // after a failure, no read begins before this time, as long as the entities may still be served
+	retryAt  time.Time // after a failure: before this time, no read begins while the entities may still be served
 }
 
 // snapshot is the immutable result of one read.
@@ -173,7 +173,7 @@ func (c *Cache[P]) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	before := c.flight
 	c.mu.Unlock()
-	if before != nil { // wait for the running read, which may have begun before the call; then read again
+	if before != nil { // the running read may have missed what was stored before the call: wait for its end, and read again
 		if _, err := before.wait(ctx); ctx.Err() != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (c *Cache[P]) Refresh(ctx context.Context) error {
 	return err
 }
 
-// current returns the snapshot if it is fresh enough.
+// current returns a snapshot that may be served, and reads a new one if it is older than TTL.
 func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 	c.mu.Lock()
 	now := c.options.Now()
@@ -238,7 +238,7 @@ func (c *Cache[P]) launch() (*flight[P], error) {
 	return f, nil
 }
 
-// land publishes the result of a read. If the read failed, the previous snapshot stays.
+// land ends a read, and keeps the previous snapshot if the read has failed.
 func (c *Cache[P]) land(f *flight[P], found *snapshot[P], err error) {
 	c.mu.Lock()
 	f.found, f.err, c.flight = found, err, nil
@@ -252,7 +252,6 @@ func (c *Cache[P]) land(f *flight[P], found *snapshot[P], err error) {
 	close(f.done)
 }
 
-// read reads all entities.
 func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], error) {
 	s := &snapshot[P]{began: began, byKey: map[tables.Key]*P{}}
 	for v, err := range c.query.All(ctx) {
@@ -269,7 +268,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 	return s, nil
 }
 
-// wait waits for the result of the read until ctx ends. The read continues for other callers.
+// wait waits for the result of the read, at most until ctx ends. The read itself goes on.
 func (f *flight[P]) wait(ctx context.Context) (*snapshot[P], error) {
 	select {
 	case <-f.done:

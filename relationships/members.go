@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -36,7 +37,7 @@ func NewMembers[C any](name string, table *tables.Table, parentOf func(*C) (tabl
 func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
 	m := &memberRows[C]{x, host}
 	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Tables: []*tables.Table{x.table}, OutsideKeys: m.outsideKeys, Reconcile: driver.ReconcileEach(m.reconcile),
-		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil },
+		Prior: func(v *C, _ tables.Properties) ([]string, error) { return priorParent(x.parentOf, v), nil },
 		Audit: &driver.Audit[C]{Expected: m.facts, List: m.held, Read: driver.ReadEach(m.readRow)}}
 	if x.parentOf == nil {
 		return implementation, errors.New("parentOf is nil; give a function that returns a child's parent")
@@ -44,13 +45,12 @@ func (x *Members[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	return implementation, checkRowKeys("the members", x.name, host.Rows())
 }
 
-// memberRows is a Members together with the children's repository.
+// memberRows is a Members with the children's repository.
 type memberRows[C any] struct {
 	*Members[C]
 	host driver.Host[C]
 }
 
-// in returns the pattern together with the children's repository.
 func (x *Members[C]) in(op string) (*memberRows[C], error) {
 	host, err := x.repository.Host(op, x.name)
 	return &memberRows[C]{x, host}, err
@@ -81,8 +81,8 @@ func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool)
 	return parent, child, err == nil
 }
 
-// outsideKeys names the parents that the child leaves and enters. A change of a child that keeps its parent
-// names none, and needs no intent.
+// outsideKeys returns the parents that a child enters and leaves. It returns none, so that no intent is needed, if the child
+// keeps its parent.
 func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]string, error) {
 	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
@@ -91,12 +91,11 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 	var places []string
 	if to != "" {
 		if err := x.checkMember(to, c.Key); err != nil {
-			return nil, err // return the error before anything is written
+			return nil, err
 		}
 		places = append(places, to)
 	}
-	// If a program without Members has stored a child whose row would have too long a key, the child has no row at the parent that it
-	// leaves.
+	// A child whose row would have too long a key has no row: a program without Members has stored the child.
 	if from != "" && x.checkMember(from, c.Key) == nil {
 		places = append(places, from)
 	}
@@ -115,27 +114,22 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// reconcile makes the rows match the children: the child has a row at its parent, and none at any other
-// parent that the intent names.
+// reconcile gives a child a row at its parent, and removes its rows at the other parents that the intent names.
 func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
-	own := ""
+	var own []string
 	if r.Entity != nil {
-		key, ok, err := parentIn(x.parentOf, r.Entity)
-		if ok && err == nil {
-			own = driver.JoinKey(key)
-		}
+		own = priorParent(x.parentOf, r.Entity)
 	}
 	for _, place := range r.Keys {
-		if err := x.reconcileRow(ctx, r, place, place == own); err != nil {
+		if err := x.reconcileRow(ctx, r, place, slices.Contains(own, place)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reconcileRow adds the child's row to one parent, or removes it, and changes the number in the same
-// transaction. It writes both rows under the ETags with which it read them, so each child counts once even
-// with concurrent or repeated calls.
+// reconcileRow adds or removes the child's row at one parent, and changes the number in the same transaction. It writes both
+// rows under the ETags with which it read them, so concurrent or repeated calls count a child once.
 func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliation[C], place string, belongs bool) error {
 	parent, err := driver.SplitKey(place)
 	if err != nil {
@@ -145,7 +139,7 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 		if belongs {
 			return err
 		}
-		return nil // an intent of an older build can name a parent that the child has left and where it has no row
+		return nil // an intent of an older build can name such a parent; the child has no row there
 	}
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		member, err := readRow(ctx, x.rows(), x.memberKey(parent, r.Key))
@@ -161,8 +155,8 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 	})
 }
 
-// change adds a missing member, or removes an existing member. The row with the number stays when it is 0: if
-// it were deleted and inserted again, a concurrent recount could not detect changes in between.
+// change returns the writes that add a missing member, or remove an existing one, and change the number. The row with the
+// number stays at 0: if it were deleted and inserted again, a concurrent recount could miss the changes in between.
 func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
@@ -179,15 +173,10 @@ func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *t
 			return nil, err
 		}
 	}
-	return []driver.RowOperation{{Verb: verb, Row: member}, putCount(row, Aggregate{Count: max(stored.Count+delta, 0)})}, nil
+	return []driver.RowOperation{{Verb: verb, Row: member}, putRow(row, setCount, Aggregate{Count: max(stored.Count+delta, 0)})}, nil
 }
 
-// putCount returns the write of a number under the ETag of the row that was read.
-func putCount(row *tables.Entity, a Aggregate) driver.RowOperation {
-	return putRow(row, func(next *tables.Entity) { setCount(next, a) })
-}
-
-// scan counts the rows of the members.
+// scan counts the rows of a parent's members.
 func (x *memberRows[C]) scan(ctx context.Context, parent tables.Key) (a Aggregate, err error) {
 	for _, err := range x.of(ctx, parent) {
 		if err != nil {
@@ -225,12 +214,12 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	if err != nil {
 		return 0, 0, err
 	}
-	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), countIn, putCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
+	a, before, err := recount[C](ctx, x.name, m.rows(), x.countKey(parent), countIn, setCount, func(ctx context.Context) (Aggregate, error) { return m.scan(ctx, parent) })
 	return a.Count, countOrNone(before), err
 }
 
-// Keys yields the keys of a parent's members, by partition and row key. An error is yielded once, as the last element. Requests: 1 for each page of
-// at most 1,000.
+// Keys yields the keys of a parent's members, by partition and row key. An error is yielded once, as the last element.
+// Requests: 1 for each page of at most 1,000.
 func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	m, err := x.in("Keys")
 	if err != nil {
@@ -293,4 +282,82 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 			flush()
 		}
 	}
+}
+
+// facts returns the fact that a child has a row at its parent. It returns an error if the row would have too long a key, so
+// that only a program without Members can have stored the child.
+func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
+	key, ok, err := parentIn(x.parentOf, v)
+	if err != nil || !ok {
+		return nil, err
+	}
+	fact := driver.Fact{Place: driver.JoinKey(key), Entity: x.host.KeyOf(v)}
+	if err := x.checkMember(fact.Place, fact.Entity); err != nil {
+		return nil, err
+	}
+	return []driver.Fact{fact}, nil
+}
+
+// held yields the stored rows of the children in the scope. Requests: those of Query.AllParallel of the table
+// that holds the rows.
+func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
+	return func(yield func(driver.Fact, error) bool) {
+		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
+		for row, err := range q.AllParallel(ctx, &tables.ParallelOptions[tables.Entity]{Unordered: true}) {
+			if err != nil {
+				yield(driver.Fact{}, err)
+				return
+			}
+			parent, child, ok := x.childOf(row.Key)
+			if !ok || !scope.Contains(child) {
+				continue
+			}
+			if !yield(driver.Fact{Place: driver.JoinKey(parent), Entity: child}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// readRow reports whether a child has a row at a parent. Requests: 1.
+func (x *memberRows[C]) readRow(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
+	parent, err := driver.SplitKey(place)
+	if err != nil {
+		return driver.Fact{}, false, err
+	}
+	row, err := readRow(ctx, x.rows(), x.memberKey(parent, entity))
+	return driver.Fact{Place: place, Entity: entity}, err == nil && row.ETag != "", err
+}
+
+// parentIn returns the key of an entity's parent, and an error if that key is illegal.
+func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key, ok bool, err error) {
+	if key, ok = parentOf(v); !ok {
+		return tables.Key{}, false, nil
+	}
+	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
+}
+
+// priorParent returns the place of an entity's parent. It returns none for a parent with an illegal key, at which the entity
+// was never counted.
+func priorParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
+	key, ok, err := parentIn(parentOf, v)
+	if err != nil || !ok {
+		return nil
+	}
+	return []string{driver.JoinKey(key)}
+}
+
+// moves returns the places of the parent that an entity leaves by a change and of the one that it enters; "" for none.
+func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
+	if len(c.Prior) > 0 {
+		from = c.Prior[0]
+	}
+	if c.Kind == driver.ChangeDelete {
+		return from, "", nil
+	}
+	key, ok, err := parentIn(parentOf, c.Entity)
+	if ok && err == nil {
+		to = driver.JoinKey(key)
+	}
+	return from, to, err
 }

@@ -33,7 +33,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	return &Pair[A, B]{as, bs, partner}, nil
 }
 
-// belong returns an error if two entities are not a pair.
+// belong returns an error if two keys are not those of a pair.
 func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
 		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
@@ -42,7 +42,8 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	return nil
 }
 
-// Insert adds both, or none, with all their rows. Requests: 1, and those of the patterns of both: see Repository.StageInsert.
+// Insert adds both, or none, with all their rows. Requests: 1, and those of the patterns of both (see
+// Repository.StageInsert).
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Insert", "an entity of the pair is nil; give both")
@@ -93,7 +94,7 @@ func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err e
 	return a, b, nil
 }
 
-// there returns a nil entity and no error if the entity does not exist.
+// there turns tables.ErrNotFound into a nil entity without error.
 func there[T any](v *T, err error) (*T, error) {
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil

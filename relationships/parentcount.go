@@ -35,7 +35,7 @@ func NewParentCount[C, P any](name string, parents *patterns.Repository[P], pare
 func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
 	k := &parentCounter[C, P]{ParentCount: x, host: host}
 	implementation := driver.Implementation[C]{Name: x.name, Binding: &x.repository, Companions: k.companions,
-		Prior: func(v *C, _ tables.Properties) ([]string, error) { return rememberParent(x.parentOf, v), nil }}
+		Prior: func(v *C, _ tables.Properties) ([]string, error) { return priorParent(x.parentOf, v), nil }}
 	switch {
 	case x.parents == nil || x.parentOf == nil || x.count == nil:
 		return implementation, errors.New("the parents' repository, parentOf or count is nil; give all three")
@@ -45,13 +45,13 @@ func (x *ParentCount[C, P]) Attach(host driver.Host[C]) (driver.Implementation[C
 	return implementation, nil
 }
 
-// parentCounter is a ParentCount together with the children's repository.
+// parentCounter is a ParentCount with the children's repository.
 type parentCounter[C, P any] struct {
 	*ParentCount[C, P]
 	host driver.Host[C]
 }
 
-// companions stages the parents whose number changes, under the ETags with which they were read.
+// companions stages the parents whose numbers change, under the ETags with which it reads them.
 func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C], t *tables.Transaction) error {
 	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
@@ -68,8 +68,7 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 	return nil
 }
 
-// add stages a parent with the changed number. If the parent does not exist, add does nothing for a child
-// that leaves it, and returns an error for a child that is added.
+// add stages a parent with the changed number. A parent that does not exist is an error if a child enters it.
 func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
 	key, err := driver.SplitKey(place)
 	if err != nil {
@@ -112,11 +111,11 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 	return n, nil
 }
 
-// errSame ends an update of a parent whose number is already correct.
+// errSame ends the update of a parent whose number is already correct.
 var errSame = errors.New("the number is already correct")
 
-// unchanged returns errSame if a parent has not changed since it was read. If it has, its number may be wrong although it was equal, and
-// Update must begin again: the write that follows is refused.
+// unchanged returns errSame if a parent has not changed since it was read. Otherwise it returns nil, and Update, whose write
+// is then refused, begins again: the number may be wrong although it was equal.
 func (x *ParentCount[C, P]) unchanged(ctx context.Context, read *P) error {
 	meta := patterns.HostOf(x.parents).MetaOf
 	now, err := x.parents.Get(ctx, meta(read).Key())

@@ -16,8 +16,8 @@ type Source[P any] interface {
 	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
 }
 
-// FromRepository returns the Source that reads each entity from its table. concurrency is the maximum number of concurrent requests
-// (default 8, for 0). Requests: 1 for each different key.
+// FromRepository returns the Source that reads each entity from its table. concurrency is the maximum number of concurrent
+// requests (0 means 8). Requests: 1 for each different key.
 func FromRepository[P any](repo *patterns.Repository[P], concurrency int) Source[P] {
 	return &fromRepository[P]{repo, concurrency}
 }
@@ -41,7 +41,7 @@ func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[
 	return found, nil
 }
 
-// unique returns each key once, in the order of their first occurrence.
+// unique returns each key once, in the order in which they first occur.
 func unique(keys []tables.Key) []tables.Key {
 	seen := make(map[tables.Key]bool, len(keys))
 	once := make([]tables.Key, 0, len(keys))
@@ -57,8 +57,8 @@ func unique(keys []tables.Key) []tables.Key {
 // department. It is a value, safe for concurrent use.
 type Reference[C, P any] struct {
 	Source Source[P]
-	// Key returns the key of the referenced entity, or false if there is no reference. It is computed from stored properties (a stored
-	// link), or from the entity's own key (a convention such as SameKey). It must be pure.
+	// Key returns the key of the referenced entity, or false if there is no reference. It computes the key from stored
+	// properties (a stored link), or from the entity's own key (a convention such as SameKey). It must be pure.
 	Key func(*C) (tables.Key, bool)
 	// Batch is the number of entities that Join reads ahead, so that several references to one entity cost one read
 	// (default 100).

@@ -20,8 +20,8 @@ type Summary[C any] struct {
 
 // SummaryOptions are the options of NewSummary; nil is the same as the zero value.
 type SummaryOptions[C any] struct {
-	// Group divides the entities of a partition, such as the lines of all orders by their order (default: one group, ""). Each group has
-	// a row of its own, with a key of at most 512 UTF-16 units. It must be pure, and use stored properties only.
+	// Group returns an entity's group in its partition, such as the order of a line (default: one group, ""). Each group has a
+	// row of its own, with a key of at most 512 UTF-16 units. It must be pure, and use stored properties only.
 	Group func(*C) string
 	// Rows returns the range of the row keys of a group's entities, if there is one, such as
 	// compoundkey.Starting("line", compoundkey.String(order)). To add up a group, the library then reads only
@@ -54,8 +54,8 @@ func (x *Summary[C]) Attach(host driver.Host[C]) (driver.Implementation[C], erro
 	return implementation, checkRowKeys("the summary", x.tally.name, host.Rows())
 }
 
-// Get returns the aggregate of a group of a partition; without SummaryOptions.Group, the group is "". Requests: 1, and 1 for each page
-// of entities if the group has no stored row yet.
+// Get returns the aggregate of a group of a partition; without SummaryOptions.Group, the group is "". Requests: 1, and 1 for
+// each page of entities if the group has no stored row yet.
 func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregate, error) {
 	k, err := x.in("Get", group)
 	if err != nil {
@@ -64,8 +64,7 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 	return k.read(ctx, partition, group)
 }
 
-// in returns the summary together with its repository. It returns an error for a group that the summary
-// cannot have.
+// in returns the tally with its repository, or an error for a group that the summary cannot have.
 func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
@@ -132,4 +131,52 @@ func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is A
 		return Aggregate{}, nil, err
 	}
 	return k.recount(ctx, partition, group)
+}
+
+// Count stores the number of entities of each partition in a row of the partition, which is written in the entities'
+// own transactions. It is a pattern: give it to NewRepository of the entities to count.
+type Count[C any] struct{ tally tally[C] }
+
+// NewCount returns a count. name is the row key of the row that stores the number: letters, digits, '-' and
+// '.'. counts reports whether an entity is counted, nil for all; it must be pure, and use stored properties
+// only.
+func NewCount[C any](name string, counts func(*C) bool) *Count[C] {
+	return &Count[C]{tally[C]{name: name, get: countIn, set: setCount, value: func(v *C) (int64, bool) { return 0, counts == nil || counts(v) }}}
+}
+
+// Attach implements patterns.Pattern; NewRepository calls it.
+func (x *Count[C]) Attach(host driver.Host[C]) (driver.Implementation[C], error) {
+	return x.tally.implementation(host), checkRowKeys("the count", x.tally.name, host.Rows())
+}
+
+// Get returns the number of entities in a partition. Requests: 1, and 1 for each page of entities if the partition has
+// no stored number yet.
+func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
+	k, err := x.tally.in("Get")
+	if err != nil {
+		return 0, err
+	}
+	a, err := k.read(ctx, partition, "")
+	return a.Count, err
+}
+
+// Recount counts the entities of a partition again, and returns the number and the previously stored one (-1
+// for none). Use it for partitions that programs without the count have written. The number is exact: if an
+// entity is inserted or deleted meanwhile, Recount counts again, and returns tables.ErrConflict after ten
+// attempts. Requests: 2, and 1 for each page of entities.
+func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
+	k, err := x.tally.in("Recount")
+	if err != nil {
+		return 0, 0, err
+	}
+	a, before, err := k.recount(ctx, partition, "")
+	return a.Count, countOrNone(before), err
+}
+
+// countOrNone returns the stored number, or -1 if there is none.
+func countOrNone(a *Aggregate) int64 {
+	if a == nil {
+		return -1
+	}
+	return a.Count
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,22 +18,20 @@ import (
 // attempts limits how often a row is read and written again on conflict.
 const attempts = 10
 
-// tally is the common part of Count and Summary: it keeps an Aggregate for each group of a partition's
-// entities, in a row of the partition. Each change of a group's values writes the row, so the row's ETag
-// detects any concurrent change. The row is never removed. If it does not exist yet, the change inserts it,
-// and the insert fails if a concurrent change has inserted it first.
+// tally is the common part of Count and Summary. It keeps an Aggregate for each group of a partition's entities, in a row of
+// the partition. Each change of a group's values writes the row under its ETag, or inserts it, so two concurrent changes
+// conflict. No change removes the row.
 type tally[C any] struct {
 	name  string
-	value func(*C) (int64, bool)              // false: the entity does not count
-	group func(*C) string                     // nil: one group, in a row named name
-	span  func(group string) compoundkey.Span // row keys of a group's entities; nil: all keys of the partition
+	value func(*C) (int64, bool)              // the second result is false for an entity that does not count
+	group func(*C) string                     // nil for one group, whose row key is name
+	span  func(group string) compoundkey.Span // row keys of a group's entities; nil for all keys of the partition
 	get   func(*tables.Entity) (Aggregate, bool)
 	set   func(*tables.Entity, Aggregate)
 
 	repository driver.Binding[C]
 }
 
-// implementation returns the Implementation of the pattern.
 func (x *tally[C]) implementation(host driver.Host[C]) driver.Implementation[C] {
 	k := &keeper[C]{x, host}
 	return driver.Implementation[C]{Name: x.name, Binding: &x.repository, Prior: k.prior, Rows: k.rows}
@@ -50,13 +49,13 @@ func (x *tally[C]) in(op string) (*keeper[C], error) {
 	return &keeper[C]{x, host}, err
 }
 
-// entry is the contribution of one entity to a tally.
+// entry is what one entity adds to a tally.
 type entry struct {
 	group string
 	value int64
 }
 
-// entryOf returns an entity's entry, false if the entity does not count.
+// entryOf returns an entity's entry; counts is false if it has none.
 func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
 	if e.value, counts = x.value(v); counts && x.group != nil {
 		e.group = x.group(v)
@@ -64,7 +63,7 @@ func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
 	return e, counts
 }
 
-// prior records an entity's entry: the value, a space, the group.
+// prior returns an entity's entry as text: the value, a space, the group.
 func (x *keeper[C]) prior(v *C, _ tables.Properties) ([]string, error) {
 	e, counts := x.entryOf(v)
 	if !counts {
@@ -73,7 +72,7 @@ func (x *keeper[C]) prior(v *C, _ tables.Properties) ([]string, error) {
 	return []string{strconv.FormatInt(e.value, 10) + " " + e.group}, nil
 }
 
-// priorEntry returns the entry that prior has recorded.
+// priorEntry is the inverse of prior.
 func priorEntry(prior []string) (e entry, counts bool, err error) {
 	if len(prior) == 0 {
 		return entry{}, false, nil
@@ -87,8 +86,7 @@ func priorEntry(prior []string) (e entry, counts bool, err error) {
 // movement holds the values that leave and join a group.
 type movement struct{ leaving, joining []int64 }
 
-// movesOf returns the movements of a change set by group, and the keys of the entities that cause them. For
-// all other entities, the stored state counts.
+// movesOf returns the movements of a change set by group, and the keys of the entities that move.
 func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
 	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
@@ -123,7 +121,7 @@ func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*moveme
 	return all, moved, nil
 }
 
-// rows writes the aggregates of the groups that change.
+// rows returns the writes of the aggregates that change.
 func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]driver.RowOperation, error) {
 	all, moved, err := x.movesOf(changes)
 	if err != nil {
@@ -133,7 +131,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 	for _, group := range slices.Sorted(maps.Keys(all)) {
 		key, err := x.key(changes[0].Key.Partition, group)
 		if err != nil && len(all[group].joining) == 0 {
-			continue // a program without the tally has stored the leaving entities under a group that cannot have a row
+			continue // the group cannot have a row: a program without the tally has stored the entities that leave
 		}
 		if err != nil {
 			return nil, err
@@ -145,8 +143,8 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 		stored, valid := x.get(row)
 		next, known := stored.without(all[group].leaving, all[group].joining)
 		if !valid || !known {
-			// The stored aggregate is of no use: the group has no valid row, its least or greatest value has left, or another
-			// program has stored wrong numbers. Compute it from the entities.
+			// Compute the aggregate from the entities: the group has no valid row, or its least or greatest value leaves, or
+			// another program has stored wrong numbers.
 			if next, err = x.scan(ctx, key.Partition, group, moved); err != nil {
 				return nil, err
 			}
@@ -158,7 +156,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 		if err != nil {
 			return nil, &tables.Error{Pattern: x.name, Kind: tables.ErrTooLarge, Err: err}
 		}
-		writes = append(writes, x.put(row, a))
+		writes = append(writes, putRow(row, x.set, a))
 	}
 	return writes, nil
 }
@@ -172,7 +170,7 @@ func (x *tally[C]) key(partition, group string) (tables.Key, error) {
 	return tables.Key{Partition: partition, Row: row}, err
 }
 
-// readRow reads a row of this package, without an ETag if it does not exist. Requests: 1.
+// readRow reads a row. If it does not exist, it returns an entity without ETag. Requests: 1.
 func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.Entity, error) {
 	row, err := table.Entities().Get(ctx, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -181,23 +179,17 @@ func readRow(ctx context.Context, table *tables.Table, key tables.Key) (*tables.
 	return row, err
 }
 
-// put returns the write of an aggregate.
-func (x *tally[C]) put(row *tables.Entity, a Aggregate) driver.RowOperation {
-	return putRow(row, func(next *tables.Entity) { x.set(next, a) })
-}
-
-// putRow returns the write of a row under the ETag with which it was read.
-func putRow(row *tables.Entity, set func(*tables.Entity)) driver.RowOperation {
+// putRow returns the write of an aggregate into a row, under the ETag with which readRow has read it.
+func putRow(row *tables.Entity, set func(*tables.Entity, Aggregate), a Aggregate) driver.RowOperation {
 	next := &tables.Entity{Key: row.Key, ETag: row.ETag}
-	set(next)
+	set(next, a)
 	if row.ETag == "" {
 		return driver.RowOperation{Verb: driver.InsertRow, Row: next}
 	}
 	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
 }
 
-// scan adds up the stored entities of a group, without the entities that the change set moves. Requests: 1
-// for each page of at most 1,000.
+// scan adds up the stored entities of a group, except those in without. Requests: 1 for each page of at most 1,000.
 func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
 	query := x.host.Query().Partition(partition)
 	if x.span != nil {
@@ -214,7 +206,7 @@ func (x *keeper[C]) scan(ctx context.Context, partition, group string, without m
 	return a, nil
 }
 
-// read returns a group's aggregate, from its row or, if it has none, from its entities.
+// read returns a group's aggregate from its row or, if there is no valid one, from its entities.
 func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregate, error) {
 	key, err := x.key(partition, group)
 	if err != nil {
@@ -249,16 +241,16 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 	if err != nil {
 		return Aggregate{}, nil, err
 	}
-	return recount[C](ctx, x.name, x.host.Table(), key, x.get, x.put, func(ctx context.Context) (Aggregate, error) {
+	return recount[C](ctx, x.name, x.host.Table(), key, x.get, x.set, func(ctx context.Context) (Aggregate, error) {
 		return x.total(ctx, key, group)
 	})
 }
 
-// recount reads a row, calls scan, and writes the row under its ETag if it has another aggregate. If it has
-// the same, recount reads it again: a row that has changed meanwhile may be wrong although the two were
-// equal. was is nil if the row did not exist or held no valid aggregate.
+// recount reads a row, calls scan, and writes the row under its ETag if its aggregate was another one. If both are equal, it
+// reads the row again: if the row has changed meanwhile, the scan may have seen only a part of the changes. was is nil if
+// the row held no valid aggregate.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
-	put func(*tables.Entity, Aggregate) driver.RowOperation, scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
+	set func(*tables.Entity, Aggregate), scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
 		row, err := readRow(ctx, table, key)
 		if err != nil {
@@ -278,17 +270,105 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 			}
 			return errors.Is(err, tables.ErrConflict), err
 		}
-		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, put(row, is))
+		err = driver.NewReconciliation(pattern, driver.Reconciliation[C]{Key: key, Keys: []string{key.Row}}).Write(ctx, key.Row, table, putRow(row, set, is))
 		return errors.Is(err, tables.ErrConflict), err
 	})
 	return is, was, err
 }
 
-// checkRowKeys returns an error for a name if the row keys made of it would lie in own, the range of the
-// entities' row keys.
+// checkRowKeys returns an error if row keys that begin with name would be among own, the row keys of entities.
 func checkRowKeys(what, name string, own compoundkey.Span) error {
 	if _, err := compoundkey.Encode(name); err != nil {
 		return err
 	}
 	return driver.CheckApart(what, name, own)
+}
+
+// Aggregate summarizes a value of the entities of a group.
+type Aggregate struct {
+	Count         int64 // number of entities
+	Sum, Min, Max int64 // sum, minimum and maximum of their values; 0 if Count is 0
+}
+
+// The properties of the row of a Summary. A Count stores only the first of them.
+const (
+	countProperty = "Count"
+	sumProperty   = "Sum"
+	minProperty   = "Min"
+	maxProperty   = "Max"
+)
+
+// countIn returns the number in a row; false if it is missing or invalid.
+func countIn(row *tables.Entity) (Aggregate, bool) {
+	n, ok := row.Get(countProperty).Int()
+	return Aggregate{Count: n}, ok && n >= 0 && row.ETag != ""
+}
+
+// aggregateIn returns the aggregate in a row; false if it is missing or impossible.
+func aggregateIn(row *tables.Entity) (Aggregate, bool) {
+	a, ok := countIn(row)
+	for property, field := range map[string]*int64{sumProperty: &a.Sum, minProperty: &a.Min, maxProperty: &a.Max} {
+		v, stored := row.Get(property).Int()
+		*field, ok = v, ok && stored
+	}
+	return a, ok && a.Min <= a.Max && (a.Count > 0 || a == Aggregate{})
+}
+
+func setCount(row *tables.Entity, a Aggregate) { row.Set(countProperty, tables.Int64(a.Count)) }
+
+func setAggregate(row *tables.Entity, a Aggregate) {
+	setCount(row, a)
+	row.Set(sumProperty, tables.Int64(a.Sum))
+	row.Set(minProperty, tables.Int64(a.Min))
+	row.Set(maxProperty, tables.Int64(a.Max))
+}
+
+// adding is an Aggregate while values are added; its sum may temporarily exceed 64 bits.
+type adding struct {
+	Aggregate
+	sum big.Int
+}
+
+func (a *adding) add(v int64) {
+	if a.Count == 0 {
+		a.Min, a.Max = v, v
+	}
+	a.Count, a.Min, a.Max = a.Count+1, min(a.Min, v), max(a.Max, v)
+	a.sum.Add(&a.sum, big.NewInt(v))
+}
+
+// result returns the aggregate, or an error if the sum of all values does not fit into an Int64.
+func (a *adding) result() (Aggregate, error) {
+	if !a.sum.IsInt64() {
+		return Aggregate{}, errors.New("the sum of the values does not fit into a 64-bit integer; use a larger unit for the values, or more groups")
+	}
+	a.Sum = a.sum.Int64()
+	return a.Aggregate, nil
+}
+
+// without returns the aggregate of a group after some values have left, and before others join. known is false if only the
+// entities can show it: the minimum or maximum leaves, so that the next one is needed, or other programs have stored wrong
+// numbers.
+func (a Aggregate) without(leaving, joining []int64) (rest adding, known bool) {
+	switch left := a.Count - int64(len(leaving)); {
+	case left < 0:
+		return adding{}, false
+	case left == 0:
+		return adding{}, true
+	}
+	for _, v := range leaving {
+		if a.Min == a.Max {
+			break // all values are equal
+		}
+		if v <= a.Min && (len(joining) == 0 || slices.Min(joining) > v) || v >= a.Max && (len(joining) == 0 || slices.Max(joining) < v) {
+			return adding{}, false
+		}
+	}
+	rest.Aggregate = a
+	rest.sum.SetInt64(a.Sum)
+	for _, v := range leaving {
+		rest.Count--
+		rest.sum.Sub(&rest.sum, big.NewInt(v))
+	}
+	return rest, true
 }

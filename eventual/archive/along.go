@@ -2,8 +2,6 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 
@@ -16,8 +14,7 @@ import (
 type Part[T any] interface {
 	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
 	checkPart(source, destination driver.Host[T]) error
-	// at returns the children of v. If atSource is set, v and the children are at the source, otherwise at
-	// the destination.
+	// at returns the children of v, at the source or at the destination, as atSource says of v, too.
 	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
 }
 
@@ -63,8 +60,8 @@ func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
 	return p.check(p.source)
 }
 
-// mostFollowers limits how many children an entity can have: of the 100 rows of a transaction, one is the
-// mark or the trace, and one is the entity's row.
+// mostFollowers limits the children of an entity: a transaction has 100 rows, one of them the entity's, and one the mark or
+// the trace.
 const mostFollowers = 98
 
 func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follower, error) {
@@ -89,8 +86,8 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 type follower interface {
 	meta() *tables.Meta
 	deletes() driver.Along
-	// copies returns the key of the copy and the change that writes it: a replacement if present contains
-	// this key, otherwise an insert.
+	// copies returns the key of the child's copy, and the change that writes it: a replacement if present has this key,
+	// otherwise an insert.
 	copies(present map[tables.Key]follower) (tables.Key, driver.Along, error)
 }
 
@@ -131,11 +128,8 @@ type family[T any] struct {
 	rest []follower
 }
 
-// familyOf reads the children of an entity; it returns nil if the entity is nil.
+// familyOf reads the children of an entity.
 func (d toRepository[T]) familyOf(ctx context.Context, v *T, atSource bool) (*family[T], error) {
-	if v == nil {
-		return nil, nil
-	}
 	f := &family[T]{head: v}
 	for _, p := range d.along {
 		rest, err := p.at(ctx, v, atSource)
@@ -147,20 +141,6 @@ func (d toRepository[T]) familyOf(ctx context.Context, v *T, atSource bool) (*fa
 	return f, nil
 }
 
-// versionOf returns a text that identifies the version of a family that was read: the entity's ETag or, with children, a hash of all keys
-// and ETags.
-func versionOf(head *tables.Meta, rest []follower) string {
-	if len(rest) == 0 {
-		return string(head.ETag)
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%q", head.ETag)
-	for _, f := range rest {
-		fmt.Fprintf(h, " %q %q %q", f.meta().Key().Partition, f.meta().Key().Row, f.meta().ETag)
-	}
-	return base32.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
 // deletesOf returns the changes that delete a family's children.
 func deletesOf(rest []follower) []driver.Along {
 	var changes []driver.Along
@@ -170,8 +150,8 @@ func deletesOf(rest []follower) []driver.Along {
 	return changes
 }
 
-// copiesOf returns the inserts, replacements and deletes that turn there, the children at the destination,
-// into copies of source, the children at the source.
+// copiesOf returns the changes after which the destination has copies of exactly the children in source; there are the
+// children that it has now.
 func copiesOf(source, there []follower) ([]driver.Along, error) {
 	present := map[tables.Key]follower{}
 	for _, f := range there {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -103,7 +106,7 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	return []string{name}, nil
 }
 
-// archiveBlob is the state, at one read, of the blob of an entity, or of another blob that has its name.
+// archiveBlob describes, as it was read, the blob that has the name of an entity's copy.
 type archiveBlob struct {
 	etag               azcore.ETag
 	move, write        string
@@ -113,7 +116,6 @@ type archiveBlob struct {
 // put replaces the blob whose ETag is base; if base is "", it creates the blob. A random write ID in the
 // metadata identifies the write if the response is lost. put returns the new ETag, or "" if it is unknown.
 func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
-	const op = "Move"
 	if d.files != nil {
 		return d.putFile(ctx, name, body, metadata, base)
 	}
@@ -128,22 +130,21 @@ func (d toContainer[T]) put(ctx context.Context, name string, body []byte, metad
 		return putETag(answer, &ex), nil
 	}
 	if certain(&ex) {
-		return "", blobFailure(op, name, err)
+		return "", blobFailure(name, err)
 	}
 	there, statErr := d.stat(ctx, name)
 	switch {
 	case statErr == nil && there != nil && there.write == *metadata[metaWrite]:
 		return there.etag, nil
 	case isRefusal(err):
-		// An earlier attempt may have been applied, but in any case another writer has changed the blob
-		// before the last attempt.
-		return "", blobFailure(op, name, err)
+		// Even if an earlier attempt was applied, another writer has changed the blob since.
+		return "", blobFailure(name, err)
 	}
-	return "", unknownBlob(op, name, err)
+	return "", unknownBlob(name, err)
 }
 
-// putETag returns the ETag that a put has left, or "" if the response does not have it. If the client has the
-// policies that record an exchange, these take the response, and the SDK's result is empty.
+// putETag returns the blob's ETag after a put, or "" if the response does not have it. A client of Account.Container records
+// it in the exchange, and leaves the SDK's result empty.
 func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	if etag := ex.Header.Get("ETag"); wire.IsETag(etag) {
 		return azcore.ETag(etag)
@@ -154,35 +155,30 @@ func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	return ""
 }
 
-// certain reports whether a failed write was certainly not applied. With a client that does not record attempts, a
-// refusal may answer the retry of a write that was applied, so it is never certain.
+// certain reports whether a failed write was certainly not applied. It is always false for a client that does not record
+// attempts: the service may have refused only the SDK's retry of a write that was applied.
 func certain(ex *wire.Exchange) bool {
-	if ex.Last == wire.OutcomeNone {
-		return false
-	}
-	return !ex.Lost() && !ex.EarlierUnknown()
+	return ex.Last != wire.OutcomeNone && !ex.Lost() && !ex.EarlierUnknown()
 }
 
-// isRefusal reports whether a condition of the request was not met.
+// isRefusal reports whether the service has refused a request because another writer has changed the blob.
 func isRefusal(err error) bool {
 	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || blobio.IsGone(err)
 }
 
-// blobFailure is failure for a conditional request about a blob.
-func blobFailure(op, name string, err error) error {
-	wrapped := failure(op, name, err)
-	if e := (*tables.Error)(nil); isRefusal(err) && errors.As(wrapped, &e) {
+// blobFailure returns the error of a write of a blob that was certainly not applied.
+func blobFailure(name string, err error) error {
+	e := failure("Move", name, err)
+	if isRefusal(err) {
 		e.Kind = tables.ErrConflict
 	}
-	return wrapped
+	return e
 }
 
-func unknownBlob(op, name string, err error) error {
-	wrapped := failure(op, name, err)
-	if e := (*tables.Error)(nil); errors.As(wrapped, &e) {
-		e.Kind = tables.ErrUnknownOutcome
-	}
-	return wrapped
+func unknownBlob(name string, err error) error {
+	e := failure("Move", name, err)
+	e.Kind = tables.ErrUnknownOutcome
+	return e
 }
 
 // stat reads the properties that identify a blob; nil if it does not exist.
@@ -222,7 +218,165 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 	case err == nil:
 		return true, nil
 	case certain(&ex), isRefusal(err):
-		return unlessRefused(blobFailure("Move", name, err))
+		return unlessRefused(blobFailure(name, err))
 	}
-	return false, unknownBlob("Move", name, err)
+	return false, unknownBlob(name, err)
+}
+
+// failure returns the tables.Error of a failed request about a blob. If a condition did not hold, the Kind is nil, and the
+// caller sets it.
+func failure(op, name string, err error) *tables.Error {
+	e := tables.ServiceError(op, name, err)
+	switch {
+	case e.Code == "BlobAlreadyExists":
+		e.Kind = tables.ErrExists
+	case e.Code == "RequestBodyTooLarge":
+		e.Kind = tables.ErrTooLarge
+	case wire.IsStatus(err, http.StatusPreconditionFailed):
+		e.Kind = nil
+	}
+	return e
+}
+
+// Files is a store of your program to which ToFiles moves entities, such as another vendor's object store.
+// Each file has a version, which every Put of the file changes and never repeats. Methods may be called
+// concurrently. Send no request after ctx has ended, and no request that takes longer than a sixth of the
+// queue's visibility timeout: a late request may overwrite the file of the next worker.
+//
+// Put and Delete must return an error of kind tables.ErrConflict if the file has another version; then they
+// have changed nothing. They must return an error of kind tables.ErrUnknownOutcome if the request may have
+// been applied, or may still be applied. After any other error the mover assumes that nothing was changed.
+type Files interface {
+	// Put stores a file in place of the one that has version base; with base "", only if there is none. It returns the new version.
+	Put(ctx context.Context, name string, f File, base string) (version string, err error)
+	// Stat describes a file without its content. It returns nil if there is none.
+	Stat(ctx context.Context, name string) (*StoredFile, error)
+	// Delete deletes a file if it has the version.
+	Delete(ctx context.Context, name, version string) error
+}
+
+// File is what Files.Put stores.
+type File struct {
+	// Content is the JSON of an entity, which Decode reads. It is empty while the file is pending, before the entity is moved.
+	Content []byte
+	// Metadata belong to the file and are stored with it. The names consist of lower-case letters and digits.
+	Metadata map[string]string
+}
+
+// StoredFile describes a file, without its content, as Files.Stat returns it.
+type StoredFile struct {
+	Version  string
+	Metadata map[string]string // as File.Metadata; metadata that others have added count as a change of the file
+	MD5      [16]byte          // MD5 of the current content
+}
+
+// ToFiles moves each entity into a file of a store that you write. It uses the protocol, the content and the
+// metadata of ToContainer, with the same rules for name, and New refuses the same sources. After a request
+// that returned ErrUnknownOutcome, the message waits for its visibility timeout.
+func ToFiles[T any](files Files, name func(*T) string) Destination[T] {
+	codec, err := tables.NewCodec[T]()
+	return toContainer[T]{name: name, codec: codec, codecErr: err, files: files, toFiles: true}
+}
+
+// Decode returns the entity in the content of a file that a Mover has written. Its Meta is empty, so you can
+// insert it into a repository again. It returns tables.ErrGarbled if no Mover wrote the content, or if a
+// later version of this library wrote it.
+func Decode[T any](content []byte) (*T, error) {
+	codec, err := tables.NewCodec[T]()
+	if err != nil {
+		return nil, err
+	}
+	v, err := openArchive(codec, content)
+	if err != nil {
+		return nil, &tables.Error{Op: "archive.Decode", Kind: tables.ErrGarbled, Err: err}
+	}
+	return v, nil
+}
+
+// putFile does the work of put with the Files of the program.
+func (d toContainer[T]) putFile(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
+	if err := stillHeld(ctx); err != nil {
+		return "", err
+	}
+	f := File{Content: body, Metadata: make(map[string]string, len(metadata))}
+	for key, value := range metadata {
+		f.Metadata[key] = *value
+	}
+	version, err := d.files.Put(ctx, name, f, string(base))
+	if err == nil {
+		return azcore.ETag(version), nil
+	}
+	if errors.Is(err, tables.ErrUnknownOutcome) {
+		there, statErr := d.statFile(ctx, name)
+		if statErr == nil && there != nil && there.write == *metadata[metaWrite] {
+			return there.etag, nil
+		}
+	}
+	return "", fileFailure("Move", name, err)
+}
+
+// statFile does the work of stat with the Files of the program.
+func (d toContainer[T]) statFile(ctx context.Context, name string) (*archiveBlob, error) {
+	if err := stillHeld(ctx); err != nil {
+		return nil, err
+	}
+	there, err := d.files.Stat(ctx, name)
+	switch {
+	case err != nil:
+		return nil, fileFailure("Read", name, err)
+	case there == nil:
+		return nil, nil
+	case there.Version == "":
+		return nil, fileFailure("Read", name, &tables.Error{Kind: tables.ErrGarbled, Err: errors.New("Files.Stat returned no version of the file; return the one that it has")})
+	}
+	b := &archiveBlob{etag: azcore.ETag(there.Version)}
+	b.describe(there.Metadata, there.MD5[:])
+	return b, nil
+}
+
+// removeFile does the work of remove with the Files of the program.
+func (d toContainer[T]) removeFile(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
+	if err := stillHeld(ctx); err != nil {
+		return false, err
+	}
+	err = d.files.Delete(ctx, name, string(b.etag))
+	if err != nil {
+		err = fileFailure("Move", name, err)
+	}
+	return unlessRefused(err)
+}
+
+// stillHeld returns an error if the worker's lease has ended. For other requests the account's client checks this, but it
+// does not see those of the program's store.
+func stillHeld(ctx context.Context) error {
+	if l := lease.From(ctx); l != nil {
+		return l.Check()
+	}
+	return ctx.Err()
+}
+
+// fileFailure returns an error of the program's store as a tables.Error of the same kind.
+func fileFailure(op, name string, err error) error {
+	return &tables.Error{Op: op, Table: name, Kind: tables.KindOf(err), Err: err}
+}
+
+// describe sets what follows from the metadata. content is the MD5 of the current content.
+func (b *archiveBlob) describe(metadata map[string]string, content []byte) {
+	sum, others := "", 0
+	for key, value := range metadata {
+		switch key {
+		case metaMove:
+			b.move = value
+		case metaWrite:
+			b.write = value
+		case metaMD5:
+			sum = value
+		case metaPending:
+			b.pending = true
+		case metaIncarnation:
+		default:
+			others++
+		}
+	}
+	b.unchanged = others == 0 && sum != "" && sum == hex.EncodeToString(content)
 }

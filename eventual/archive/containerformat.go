@@ -27,7 +27,7 @@ const typeSuffix = "@odata.type"
 // systemPrefix begins the names of the library's own properties, which are never archived.
 const systemPrefix = "_tp"
 
-// encode writes the JSON of an entity.
+// encode returns the JSON of an entity.
 func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 	properties, err := d.codec.Encode(entity)
 	if err != nil {
@@ -77,9 +77,8 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	return key, properties, err
 }
 
-// checkArchivedName refuses the names of properties that an archived entity never has. Without this check,
-// anybody who can write blobs could set the keys and the library's own properties of an entity that a program
-// restores.
+// checkArchivedName refuses names that no archived entity has. Otherwise anybody who can write blobs could set the keys and
+// the library's own properties of an entity that a program restores.
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
@@ -90,7 +89,8 @@ func checkArchivedName(name string) error {
 
 var errNoProperties = errors.New("the member properties of the blob's JSON is not an object; restore the blob from a backup")
 
-// decodeProperties accepts the type member before or after its value: another program may have reordered the members.
+// decodeProperties decodes the member properties. A type may stand before or after its value, since another program may have
+// reordered the members.
 func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 	in := jsontext.NewDecoder(bytes.NewReader(object))
 	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {

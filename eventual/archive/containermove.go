@@ -18,7 +18,7 @@ import (
 type containerMove[T any] struct {
 	*moving[T]
 	toContainer[T]
-	refused bool // a request was refused: find out what is stored
+	refused bool // the service has refused a request, so the next round must find out what is stored
 }
 
 func (d toContainer[T]) move(ctx context.Context, w *moving[T]) error {
@@ -69,8 +69,8 @@ func (m *containerMove[T]) readRecord(ctx context.Context) (*moverRow, error) {
 // ours reports whether a blob has the metadata of a write of this move.
 func (m *containerMove[T]) ours(b *archiveBlob) bool { return b != nil && b.move == m.id }
 
-// begin writes a record of the entity as it was read, replaces an earlier record if there is one, and continues with fill. base is the
-// current ETag of the blob.
+// begin writes a record of the entity as it was read, in place of an earlier record if there is one, and continues with
+// fill. base is the blob's ETag.
 func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverRow, base azcore.ETag) (done bool, err error) {
 	record := m.row(recordRow, m.key.Partition)
 	record.Source, record.Base, record.Write, record.Round = string(m.source.MetaOf(entity).ETag), string(base), rand.Text(), 1
@@ -88,7 +88,7 @@ func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverR
 	return m.fill(ctx, entity, record)
 }
 
-// fill puts the content in place of the blob that the record names, and commits.
+// fill puts the content in place of the blob whose ETag the record holds, and continues with finish.
 func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
 	body, err := m.encode(m.key, entity)
 	if err != nil {
@@ -143,15 +143,15 @@ func (m *containerMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	case m.ours(b) && !b.pending && b.unchanged:
 		return m.begin(ctx, entity, record, b.etag) // the blob belongs to an earlier record
 	case m.ours(b) && b.pending:
-		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // the pending blob arrived late, after a user had deleted the blob
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // a late request has put the pending blob, after a user had deleted the blob
 			return false, err
 		}
 	}
 	return m.changed(ctx, record)
 }
 
-// changed poisons the message: a user has changed or deleted the blob, so that no metadata shows from which
-// version of the entity it was made.
+// changed poisons the message, since a user has changed or deleted the blob: no metadata shows any more from which version
+// of the entity it was made.
 func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done bool, err error) {
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) er
 	}
 }
 
-// unrecorded handles a blob that has no record of this move.
+// unrecorded continues a move that has no record: the blob may be its pending blob, or belong to something else.
 func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error) {
 	b, err := m.readBlob(ctx)
 	if err != nil {
@@ -221,38 +221,23 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 		}
 		return true, nil
 	}
-	switch m.withdraws(record, b) {
-	case keepsBlob:
-	case removesBlob:
-		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil {
-			return false, err
-		}
-	default:
+	removes := false
+	switch base := b != nil && string(b.etag) == record.Base; {
+	case b == nil, base && !m.ours(b):
+	case base, m.ours(b) && b.pending:
+		removes = true
+	case m.ours(b) && b.write != record.Write && record.Round == 1:
+		// The record was inserted late, after another worker had moved the entity.
+	case m.ours(b) && b.unchanged:
+		removes = true
+	default: // a user has changed the blob
 		return m.poison("the entity was deleted at the source, and its blob was changed, while the entity was moved there; the blob is left as it is. "+
 			"Delete it if it is not wanted; there is nothing more to move", m.dropRecord(record))
 	}
-	return writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
-}
-
-// withdrawal says what the worker does with a blob whose entity a user has deleted.
-type withdrawal uint8
-
-const (
-	keepsBlob withdrawal = iota
-	removesBlob
-	isUsers // a user has changed it
-)
-
-func (m *containerMove[T]) withdraws(record *moverRow, b *archiveBlob) withdrawal {
-	switch base := b != nil && string(b.etag) == record.Base; {
-	case b == nil, base && !m.ours(b):
-		return keepsBlob
-	case base, m.ours(b) && b.pending:
-		return removesBlob
-	case m.ours(b) && b.write != record.Write && record.Round == 1:
-		return keepsBlob // the record was inserted late, after another worker had moved the entity
-	case m.ours(b) && b.unchanged:
-		return removesBlob
+	if removes {
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil {
+			return false, err
+		}
 	}
-	return isUsers
+	return writeRow(ctx, driver.DeleteRow, m.source.Table(), record)
 }

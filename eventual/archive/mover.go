@@ -5,10 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -80,7 +85,7 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 	return m, nil
 }
 
-// sharesMeta reports whether a copied entity value shares its Meta with the original.
+// sharesMeta reports whether a copy of a value has the same Meta, because T embeds a pointer to it.
 func sharesMeta[T any](r driver.Host[T]) bool {
 	var v T
 	meta := r.MetaOf(&v)
@@ -128,10 +133,103 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
 }
 
-// movedIncarnation is the incarnation of an entity's copy: the same in each attempt, and different from the
-// entity's. If the copy kept the entity's incarnation, a delayed message would move the entity again after it
-// was moved back.
+// movedIncarnation returns the incarnation of an entity's copy, the same in each attempt. It differs from the entity's:
+// otherwise a delayed message would move the entity again after another Mover has moved it back.
 func movedIncarnation(incarnation string) string {
 	sum := sha256.Sum256([]byte("tablepatterns.move" + incarnation))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]
+}
+
+// Destination says to where a Mover moves entities: use ToRepository or ToContainer.
+type Destination[T any] interface {
+	// check refuses a destination to which entities of the source cannot be moved.
+	check(source driver.Host[T]) error
+	// place returns the location of an entity's copy: partition key and row key, or the name of a blob. It does not
+	// depend on properties that can change.
+	place(source driver.Host[T], entity *T) ([]string, error)
+	// move handles one delivery.
+	move(ctx context.Context, w *moving[T]) error
+}
+
+// moveRounds limits how often a delivery reads again after a concurrent writer has changed the entity or its copy.
+const moveRounds = 10
+
+// handle handles a delivery. If a request may still arrive at the service, handle leaves the message hidden until its
+// visibility timeout ends, so that the next worker begins after that.
+func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdict.Verdict, error) {
+	var body moveBody
+	if err := message.Decode(&body); err != nil {
+		return verdict.Verdict{}, err
+	}
+	if body.Incarnation == "" || len(body.To) == 0 {
+		return verdict.Verdict{}, tables.InvalidIn("Move", m.queue.Name(), "the message has no incarnation or no location for the copy; call Move again")
+	}
+	key := tables.Key{Partition: body.Partition, Row: body.Row}
+	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,
+		id: moveName(m.name, m.source.Table().Name(), key, body.Incarnation, body.To)}
+	err := m.destination.move(ctx, w)
+	switch {
+	case errors.Is(err, tables.ErrUnknownOutcome), (err == nil || w.poisoned != nil) && lease.From(ctx).Unsure():
+		return verdict.Verdict{Action: verdict.Leave}, nil
+	case err != nil:
+		return verdict.Verdict{Poisoned: w.poisoned}, err
+	}
+	return verdict.Verdict{}, nil
+}
+
+// moving is one delivery of a message. It has the fields and methods that both destinations use.
+type moving[T any] struct {
+	*Mover[T]
+	key         tables.Key
+	incarnation string
+	to          []string // where the copy goes
+	id          string   // name of the move, from moveName
+
+	// poisoned is set if users have changed both ends. It deletes the move's rows after the message was put on the poison
+	// queue, so that a requeued message starts from the beginning.
+	poisoned func(context.Context) error
+}
+
+// rounds calls round until it returns done.
+func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (done bool, err error)) error {
+	return backoff.Retry(ctx, moveRounds, func() (again bool, err error) {
+		if done, err := round(ctx); done || err != nil {
+			return false, err
+		}
+		return true, w.failure(tables.ErrConflict, fmt.Errorf("concurrent writers changed the entity or its copy in each of %d attempts; the worker will retry the message", moveRounds))
+	})
+}
+
+// read reads the entity. It returns nil if the entity does not exist, or another incarnation has its key.
+func (w *moving[T]) read(ctx context.Context) (*T, error) {
+	entity, err := w.source.Get(ctx, w.key)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case w.source.MetaOf(entity).Incarnation() != w.incarnation:
+		return nil, nil
+	}
+	to, err := w.destination.place(w.source, entity)
+	if err == nil && !slices.Equal(to, w.to) {
+		err = w.failure(tables.ErrInvalid, fmt.Errorf("the location of the copy was %q when Move was called and is %q now; derive it only from the key and from properties that never change, and call Move again", w.to, to))
+	}
+	return entity, err
+}
+
+// commit deletes the entity and its children as they were read, and writes or deletes one of the move's rows, in one
+// transaction. After it, the entity has moved. done is false if another writer came first.
+func (w *moving[T]) commit(ctx context.Context, entity *T, rest []follower, beside driver.Beside) (done bool, err error) {
+	return unlessRefused(w.source.Apply(ctx, driver.ChangeDelete, entity, &driver.ApplyOptions{Beside: beside, Along: deletesOf(rest)}))
+}
+
+func (w *moving[T]) failure(kind, err error) error {
+	return &tables.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
+}
+
+// poison ends the move without a change of either end, since users have changed both. after deletes the move's rows.
+func (w *moving[T]) poison(reason string, after func(context.Context) error) (done bool, err error) {
+	w.poisoned = after
+	return false, w.failure(tables.ErrConflict, errors.New(reason))
 }

@@ -2,20 +2,141 @@ package archive
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
+
+// ToRepository moves entities into another repository, of another table, partition or account. That repository writes and maintains
+// the copy and its patterns' rows like those of any entity.
+//
+// rekey changes the copy so that the repository's schema gives it another key; nil changes nothing. The new key must depend only on
+// the entity's key or on properties that never change, and different entities must get different keys. rekey may assign fields, but
+// must not change what pointers, maps and slices point to, because the entity shares it.
+//
+// along says what moves with the entity, such as the lines of an order: see Along.
+func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T), along ...Part[T]) Destination[T] {
+	d := toRepository[T]{rekey: rekey, along: along}
+	if repo != nil {
+		d.repo = patterns.HostOf(repo)
+	}
+	return d
+}
+
+type toRepository[T any] struct {
+	repo  driver.Host[T] // nil if ToRepository was given nil
+	rekey func(*T)
+	along []Part[T]
+}
+
+// check refuses a repository that would store in plaintext what the source encrypts, or would hold references to blobs that
+// the move deletes with the entity.
+func (d toRepository[T]) check(source driver.Host[T]) error {
+	if d.repo == nil {
+		return errors.New("the repository is nil; give one")
+	}
+	kept := d.repo.Patterns()
+	for _, p := range source.Patterns() {
+		if streams(p) && !slices.ContainsFunc(kept, func(k driver.Implementation[T]) bool { return streams(k) && k.Name == p.Name }) {
+			return fmt.Errorf("pattern %q keeps content in blobs that are deleted with the entity, and the destination has no such pattern; add it to the destination repository", p.Name)
+		}
+		if encrypts(p) && !slices.ContainsFunc(kept, encrypts[T]) {
+			return fmt.Errorf("pattern %q encrypts properties, and the destination has no such pattern; add it to the destination repository", p.Name)
+		}
+	}
+	for i, p := range d.along {
+		if p == nil {
+			return fmt.Errorf("part %d of ToRepository is nil; use Along", i+1)
+		}
+		if err := p.checkPart(source, d.repo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encrypts[T any](p driver.Implementation[T]) bool {
+	return p.Transform != nil && p.Transform.Stage == driver.StageEncrypt
+}
+
+func streams[T any](p driver.Implementation[T]) bool {
+	return p.Transform != nil && p.Transform.Streams
+}
+
+// rekeyed returns a copy of the entity's value, with the key that it gets at the destination.
+func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
+	v := *entity
+	*d.repo.MetaOf(&v) = tables.Meta{}
+	if d.rekey != nil {
+		d.rekey(&v)
+	}
+	key := source.MetaOf(entity).Key()
+	if d.repo.KeyOf(&v) == key && source.Table().Same(d.repo.Table()) {
+		return nil, &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid,
+			Err: errors.New("source and destination of the entity are the same; give another table or a rekey function")}
+	}
+	return &v, d.protects(source, entity, &v, key)
+}
+
+// protects refuses a copy with a property that is less protected than at the source: encrypted, signed, or neither. It
+// checks each entity, since the key may determine which properties are protected.
+func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key tables.Key) error {
+	from, to := protectorOf(source), protectorOf(d.repo)
+	if from == nil {
+		return nil
+	}
+	codec, err := tables.NewCodec[T]()
+	if err != nil {
+		return err
+	}
+	properties, err := codec.Encode(entity)
+	if err != nil {
+		return err
+	}
+	for _, p := range properties {
+		want, got := from.Transform.Protects(key, p.Name), driver.Unprotected
+		if to != nil {
+			got = to.Transform.Protects(d.repo.KeyOf(copied), p.Name)
+		}
+		if !p.Value.IsNull() && got < want {
+			return &tables.Error{Op: "Move", Table: source.Table().Name(), Key: key, Kind: tables.ErrInvalid, Pattern: from.Name,
+				Err: fmt.Errorf("property %s is encrypted or signed at the source, but not at the destination, table %s; declare it there, too", p.Name, d.repo.Table().Name())}
+		}
+	}
+	return nil
+}
+
+// protectorOf returns the pattern that encrypts or signs a repository's properties, or nil.
+func protectorOf[T any](repo driver.Host[T]) *driver.Implementation[T] {
+	for _, p := range repo.Patterns() {
+		if p.Transform != nil && p.Transform.Protects != nil {
+			return &p
+		}
+	}
+	return nil
+}
+
+func (d toRepository[T]) place(source driver.Host[T], entity *T) ([]string, error) {
+	v, err := d.rekeyed(source, entity)
+	if err != nil {
+		return nil, err
+	}
+	key := d.repo.KeyOf(v)
+	return []string{key.Partition, key.Row}, nil
+}
 
 // repositoryMove is one delivery of a move into a repository. internal/models/mover is the model of this protocol; S, D, M and T
 // there are the entity, its copy, the mark and the trace.
 type repositoryMove[T any] struct {
 	*moving[T]
 	toRepository[T]
-	refused bool // a request was refused: find out what is stored
+	refused bool // the service has refused a request, so the next round must find out what is stored
 }
 
 func (d toRepository[T]) move(ctx context.Context, w *moving[T]) error {
@@ -40,20 +161,15 @@ func (m *repositoryMove[T]) round(ctx context.Context) (done bool, err error) {
 	return m.copy(ctx, entity, nil, nil)
 }
 
-// copyKey returns the key of the copy.
-func (m *repositoryMove[T]) copyKey() tables.Key {
-	return tables.Key{Partition: m.to[0], Row: m.to[1]}
-}
-
 func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
 }
 
-// readSource reads the entity and what moves along with it, as moving.read does. The reads do not form a
-// snapshot; the transaction that deletes the rows checks all ETags.
+// readSource reads the entity with its children; it returns nil if read does. The reads may be of different moments: the
+// transaction that deletes the rows checks all ETags.
 func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) {
 	entity, err := m.read(ctx)
-	if err != nil {
+	if err != nil || entity == nil {
 		return nil, err
 	}
 	return m.familyOf(ctx, entity, true)
@@ -61,7 +177,7 @@ func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) 
 
 // readCopy reads the entity under the copy's key with its children; it returns nil if there is none.
 func (m *repositoryMove[T]) readCopy(ctx context.Context) (*family[T], error) {
-	there, err := m.repo.Get(ctx, m.copyKey())
+	there, err := m.repo.Get(ctx, tables.Key{Partition: m.to[0], Row: m.to[1]})
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil
 	}
@@ -71,13 +187,12 @@ func (m *repositoryMove[T]) readCopy(ctx context.Context) (*family[T], error) {
 	return m.familyOf(ctx, there, false)
 }
 
-// isCopy reports whether an entity at the destination is this move's copy, even if it was changed since.
+// isCopy reports whether an entity at the destination is this move's copy, even if users have changed it since.
 func (m *repositoryMove[T]) isCopy(there *family[T]) bool {
 	return there != nil && m.repo.MetaOf(there.head).Incarnation() == movedIncarnation(m.incarnation)
 }
 
-// isAsCopied reports whether the copy and its children are unchanged since the transaction that wrote the
-// mark.
+// isAsCopied reports whether copy and children have not changed since the transaction that wrote them and the mark.
 func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
 	if !m.isCopy(there) || m.repo.MetaOf(there.head).WriteID() != mark.WriteID() || len(there.rest) != int(mark.Along) {
 		return false
@@ -85,13 +200,23 @@ func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
 	return !slices.ContainsFunc(there.rest, func(f follower) bool { return f.meta().WriteID() != mark.WriteID() })
 }
 
-// sourceVersion returns the version of the family at the source, as the mark stores it.
+// sourceVersion returns the text by which the mark identifies what was copied: the entity's ETag or, with children, a hash
+// of all keys and ETags.
 func (m *repositoryMove[T]) sourceVersion(f *family[T]) string {
-	return versionOf(m.source.MetaOf(f.head), f.rest)
+	head := m.source.MetaOf(f.head)
+	if len(f.rest) == 0 {
+		return string(head.ETag)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", head.ETag)
+	for _, child := range f.rest {
+		fmt.Fprintf(h, " %q %q %q", child.meta().Key().Partition, child.meta().Key().Row, child.meta().ETag)
+	}
+	return base32.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// copy writes the copy, the children's copies and the mark in one transaction. there is the family that was
-// read at the destination, which copy replaces; nil if nothing exists. Then it calls finish.
+// copy writes the copies of entity and children, and the mark, in one transaction, and continues with finish. It replaces
+// there, the family that was read at the destination, and mark; either is nil if it does not exist.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], mark *moverRow) (done bool, err error) {
 	m.refused = true
 	copied, err := m.rekeyed(m.source, entity.head)
@@ -132,7 +257,7 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], 
 	return m.finish(ctx, entity, next, m.repo.MetaOf(copied).WriteID())
 }
 
-// finish deletes the entity from which the mark was made, and then the move's rows. write is the mark's write ID.
+// finish deletes the entity whose version the mark holds, and then the move's rows. write is the mark's write ID.
 func (m *repositoryMove[T]) finish(ctx context.Context, entity *family[T], mark *moverRow, write string) (done bool, err error) {
 	m.refused = true
 	trace := m.row(traceRow, m.key.Partition)
@@ -158,8 +283,8 @@ func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done b
 	return true, m.dropTrace(ctx)
 }
 
-// recheck finds out what other workers and users have changed. It reads the mark before the entity: if the entity's ETag
-// is then the one in the mark, the entity has not changed since it was copied.
+// recheck finds out what other workers and users have changed. It reads the mark before the entity: an entity that then has
+// the version in the mark has not changed since it was copied.
 func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	mark, err := m.readMark(ctx)
 	if err != nil {
@@ -193,7 +318,7 @@ func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) 
 		"both are left as they are. Delete the one that is not wanted, if it is there, then requeue this message", nil)
 }
 
-// unmarked handles a destination with an entity under the copy's key, but no mark of this move.
+// unmarked continues a move without a mark, for which the service has refused the copy: an entity has the copy's key.
 func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error) {
 	there, err := m.readCopy(ctx)
 	if err != nil {
@@ -218,7 +343,7 @@ func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error)
 	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the key at the destination; delete it or set Options.Replace, then requeue this message"))
 }
 
-// gone handles an entity that no longer exists at the source: it was moved, or a user has deleted it.
+// gone ends a move whose entity no longer exists at the source: a worker has moved it, or a user has deleted it.
 func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 	m.refused = false
 	trace, err := m.readRow(ctx, m.source.Table(), m.key.Partition, traceRow)
@@ -230,8 +355,10 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	switch {
+	case mark == nil && trace == nil:
+		return true, nil
 	case mark == nil:
-		return m.withdrawn(ctx, true, trace)
+		return true, m.dropTrace(ctx)
 	case trace != nil && trace.Write == mark.WriteID():
 		return m.cleanUp(ctx, mark)
 	}
@@ -251,19 +378,10 @@ func (m *repositoryMove[T]) gone(ctx context.Context) (done bool, err error) {
 		return m.bothChanged(ctx, mark, "the entity was deleted at the source, and its copy was changed at the destination, while the move was under way; "+
 			"the copy is left as it is. Delete it if it is not wanted; there is nothing more to move", trace)
 	}
-	if err != nil {
-		return false, err
+	if err == nil && done && trace != nil {
+		err = m.dropTrace(ctx)
 	}
-	return m.withdrawn(ctx, done, trace)
-}
-
-// withdrawn ends a move whose entity or copy a user has deleted. done is false if another worker has changed the
-// mark.
-func (m *repositoryMove[T]) withdrawn(ctx context.Context, done bool, trace *moverRow) (bool, error) {
-	if !done || trace == nil {
-		return done, nil
-	}
-	return true, m.dropTrace(ctx)
+	return done, err
 }
 
 // bothChanged poisons the message, unless another worker has changed the mark and continued the move.
@@ -273,10 +391,9 @@ func (m *repositoryMove[T]) bothChanged(ctx context.Context, mark *moverRow, rea
 		return false, err
 	}
 	return m.poison(reason, func(ctx context.Context) error {
-		if _, err := writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark); err != nil {
+		if _, err := writeRow(ctx, driver.DeleteRow, m.repo.Table(), mark); err != nil || trace == nil {
 			return err
 		}
-		_, err := m.withdrawn(ctx, true, trace)
-		return err
+		return m.dropTrace(ctx)
 	})
 }

@@ -26,9 +26,8 @@ const (
 // moverRowVersion is the version of the layout of moverRow.
 const moverRowVersion = 1
 
-// moverRow is a row that a mover keeps while it moves an entity: the mark beside a copy in a repository, the trace
-// beside the entity that such a move has deleted, or the record beside an entity that is moved into a container. It
-// is a stored format that must stay compatible, like the envelope of a message.
+// moverRow is a row that a mover keeps during a move: a mark, a trace or a record (see the package comment). It is a stored
+// format that must stay compatible.
 type moverRow struct {
 	tables.Meta
 	PartitionKey string
@@ -36,8 +35,7 @@ type moverRow struct {
 
 	Version int32
 
-	// These fields say which entity is moved by which mover. The library does not read them; they help people
-	// who look at the row.
+	// These fields tell people who look at the row which mover moves which entity. The library does not read them.
 	Mover       string
 	Table       string // of the source
 	Partition   string // partition key of the entity; Row and Incarnation are the entity's, too
@@ -51,8 +49,8 @@ type moverRow struct {
 	Round  int32  `table:",omitempty"` // record: 1, and 1 more each time the record is replaced
 }
 
-// moveName names a move. Movers of one name, source and destination share the rows and the blob of a move, whichever
-// message they handle; no other mover touches them.
+// moveName names a move. All workers that move one incarnation of an entity for movers of one name compute the same name, so
+// they use the same rows and recognize the same blob.
 func moveName(mover, table string, key tables.Key, incarnation string, to []string) string {
 	return rows.Hash(append([]string{mover, strings.ToLower(table), key.Partition, key.Row, incarnation}, to...)...)
 }
@@ -123,7 +121,7 @@ func unlessRefused(err error) (done bool, _ error) {
 	return err == nil, err
 }
 
-// dropTrace deletes the trace of a move, whichever worker wrote it: a move is committed only once.
+// dropTrace deletes the trace of a move without a check of its ETag: a move has only one trace, since it is committed once.
 func (w *moving[T]) dropTrace(ctx context.Context) error {
 	trace := w.row(traceRow, w.key.Partition)
 	trace.ETag = azcore.ETagAny
