@@ -81,7 +81,7 @@ func TestRepair(t *testing.T) {
 		t.Fatal(report, err)
 	}
 	harness.Check(t, harness.Clean(t.Context(), to.store.Verify, &patterns.JobOptions{Lag: 1}))
-	e, err := to.byBadge.Get(t.Context(), interpartition.Global, compoundkey.String("bc"))
+	e, err := to.byBadge.Get(t.Context(), compoundkey.String("bc"))
 	if err != nil || e.Name != "c" {
 		t.Fatal(e, err)
 	}

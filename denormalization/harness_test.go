@@ -191,7 +191,7 @@ func (w *world) openDepartments(account *tables.Account, runner intents.Runner, 
 	if w.placement == nested {
 		attached = append(attached, interpartition.NewIndex("department", func(d *department) compoundkey.Part {
 			return compoundkey.String(d.Name)
-		}, nil))
+		}, &interpartition.Options[department]{ByPartition: true}))
 	}
 	return patterns.NewRepository(harness.In(account.Table(w.departments), runner), patterns.Schema[department]{
 		Name: "departments", Rows: compoundkey.Starting("dept"), MaxAttempts: 40,

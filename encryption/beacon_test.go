@@ -87,7 +87,7 @@ func TestLookUpByBeacon(t *testing.T) {
 	}
 	for _, number := range []string{"number 0", "number 7", "number 100000"} {
 		found, right := 0, 0
-		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(of(number)))
+		hits := byNumber.In("Sales").Range(ctx, compoundkey.Exactly(of(number)))
 		for e, err := range hits {
 			harness.Check(t, err)
 			if e.Number == number {
@@ -103,7 +103,7 @@ func TestLookUpByBeacon(t *testing.T) {
 			}
 		}
 		listed := 0
-		for e, err := range list.Find(ctx, "Sales", of(number), nil) {
+		for e, err := range list.In("Sales").Find(ctx, of(number), nil) {
 			harness.Check(t, err)
 			if e.Number == number {
 				listed++

@@ -179,7 +179,7 @@ func BenchmarkCopies(b *testing.B) {
 	}
 	best := [2]time.Duration{time.Hour, time.Hour}
 	for b.Loop() {
-		for i, read := range []func(){func() { drain(index.Range(b.Context(), "Sales", compoundkey.All())) }, func() { drain(r.Query().Partition("Sales").All(b.Context())) }} {
+		for i, read := range []func(){func() { drain(index.In("Sales").Range(b.Context(), compoundkey.All())) }, func() { drain(r.Query().Partition("Sales").All(b.Context())) }} {
 			began := time.Now()
 			read()
 			best[i] = min(best[i], time.Since(began))

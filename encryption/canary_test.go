@@ -144,7 +144,7 @@ func TestCanaries(t *testing.T) {
 		"a stream of something else": second(opened(streamOf(t, w.registry, ""), binding, []byte(canary))),
 	}
 	rows.copy(t, x.row(t, "near", canary+"-2"), x.row(t, "near", canary))
-	errs["a copy of another entity"] = second(x.near.Get(ctx, "Sales", number))
+	errs["a copy of another entity"] = second(x.near.In("Sales").Get(ctx, number))
 	row := rows.read(t, employeeKey("Sales", 1))
 	row["Salary"], row["Salary@odata.type"] = canary, "Edm.String"
 	rows.put(t, employeeKey("Sales", 1), row)

@@ -29,8 +29,8 @@ func newIndexes() indexes {
 	return indexes{
 		name:    byName(),
 		lean:    intrapartition.NewIndex("lean", byID, &intrapartition.Options{Project: []string{"Name", "Salary"}}),
-		badge:   interpartition.NewIndex("badge", byID, nil),
-		badgeID: interpartition.NewIndex("badgeid", byID, &interpartition.Options[employee]{Project: []string{"Number"}}),
+		badge:   interpartition.NewIndex("badge", byID, &interpartition.Options[employee]{ByPartition: true}),
+		badgeID: interpartition.NewIndex("badgeid", byID, &interpartition.Options[employee]{ByPartition: true, Project: []string{"Number"}}),
 	}
 }
 
@@ -53,25 +53,25 @@ func TestCopies(t *testing.T) {
 	wrote := june("Sales", 223)
 	harness.Check(t, r.Insert(ctx, wrote))
 	for range 2 {
-		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
+		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(223, 6))), wrote))
 		found := 0
-		for e, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
+		for e, err := range x.name.In("Sales").Range(ctx, compoundkey.All()) {
 			harness.Check(t, err, sameEmployee(e, wrote))
 			found++
 		}
 		if found != 1 {
 			t.Errorf("%d are found by name", found)
 		}
-		lean, err := x.lean.Get(ctx, "Sales", compoundkey.Int(223, 6))
+		lean, err := x.lean.In("Sales").Get(ctx, compoundkey.Int(223, 6))
 		if err != nil || lean.Salary != wrote.Salary || lean.Number != "" || lean.Name != wrote.Name {
 			t.Errorf("the lean copy: %+v, %v", lean, err)
 		}
-		number, err := x.badgeID.Get(ctx, "Sales", compoundkey.Int(223, 6))
+		number, err := x.badgeID.In("Sales").Get(ctx, compoundkey.Int(223, 6))
 		if err != nil || number.Number != wrote.Number {
 			t.Errorf("the lean copy outside: %+v, %v", number, err)
 		}
-		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.lean.GetFull(ctx, "Sales", compoundkey.Int(223, 6))), wrote))
-		wrote = harness.Must[*employee](t)(x.name.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
+		harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.lean.In("Sales").GetFull(ctx, compoundkey.Int(223, 6))), wrote))
+		wrote = harness.Must[*employee](t)(x.name.In("Sales").Get(ctx, compoundkey.Tuple(compoundkey.String("June Jones"), compoundkey.Int(223, 6))))
 		wrote.Salary++
 		harness.Check(t, r.Replace(ctx, wrote))
 	}
@@ -105,8 +105,8 @@ func TestVerifyAndRepair(t *testing.T) {
 	if err := harness.Clean(ctx, r.Verify, o); err != nil {
 		t.Errorf("after the repair: %v", err)
 	}
-	harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.Get(ctx, "Sales", compoundkey.Int(2, 6))), june("Sales", 2)))
-	harness.Check(t, second(x.lean.Get(ctx, "Sales", compoundkey.Int(3, 6))))
+	harness.Check(t, sameEmployee(harness.Must[*employee](t)(x.badge.In("Sales").Get(ctx, compoundkey.Int(2, 6))), june("Sales", 2)))
+	harness.Check(t, second(x.lean.In("Sales").Get(ctx, compoundkey.Int(3, 6))))
 }
 
 // TestOtherWrites: bulk, transactions of the caller's own, Upsert, Update and unconditional writes encrypt as well.

@@ -74,7 +74,7 @@ func (w *world) lookups(t testing.TB, table string, o *encryption.Options) *look
 	x.beacon = harness.Must[encryption.Beacon](t)(w.registry.Beacon(t.Context(), "number", 0))
 	key := func(e *employee) compoundkey.Part { return x.beacon.Part(tables.String(e.Number)) }
 	x.near, x.nearLean = intrapartition.NewIndex("near", key, nil), intrapartition.NewIndex("nearlean", key, &intrapartition.Options{Project: []string{"Salary"}})
-	x.far, x.farLean = interpartition.NewIndex("far", key, nil), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{Project: []string{"Salary"}})
+	x.far, x.farLean = interpartition.NewIndex("far", key, &interpartition.Options[employee]{ByPartition: true}), interpartition.NewIndex("farlean", key, &interpartition.Options[employee]{ByPartition: true, Project: []string{"Salary"}})
 	x.list = indexentities.NewInPartition("list", key)
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, w.s.QueueName(t), nil))
 	harness.Check(t, queue.Create(t.Context()))
@@ -107,25 +107,25 @@ func (x *lookups) reads(ctx context.Context, number string) map[string]func() (*
 		return q.AllowTableScan().Select("Name", "Salary").First(ctx)
 	}
 	return map[string]func() (*employee, error){
-		"near Get":         func() (*employee, error) { return x.near.Get(ctx, "Sales", part) },
-		"near GetFull":     func() (*employee, error) { return x.near.GetFull(ctx, "Sales", part) },
-		"near Range":       func() (*employee, error) { return first(x.near.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"near Get":         func() (*employee, error) { return x.near.In("Sales").Get(ctx, part) },
+		"near GetFull":     func() (*employee, error) { return x.near.In("Sales").GetFull(ctx, part) },
+		"near Range":       func() (*employee, error) { return first(x.near.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
 		"near projection":  func() (*employee, error) { return query(x.near.Query(compoundkey.Exactly(part))) },
-		"nearlean Get":     func() (*employee, error) { return x.nearLean.Get(ctx, "Sales", part) },
-		"nearlean GetFull": func() (*employee, error) { return x.nearLean.GetFull(ctx, "Sales", part) },
-		"nearlean Range":   func() (*employee, error) { return first(x.nearLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"far Get":          func() (*employee, error) { return x.far.Get(ctx, "Sales", part) },
-		"far GetFull":      func() (*employee, error) { return x.far.GetFull(ctx, "Sales", part) },
-		"far Range":        func() (*employee, error) { return first(x.far.Range(ctx, "Sales", compoundkey.Exactly(part))) },
+		"nearlean Get":     func() (*employee, error) { return x.nearLean.In("Sales").Get(ctx, part) },
+		"nearlean GetFull": func() (*employee, error) { return x.nearLean.In("Sales").GetFull(ctx, part) },
+		"nearlean Range":   func() (*employee, error) { return first(x.nearLean.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
+		"far Get":          func() (*employee, error) { return x.far.In("Sales").Get(ctx, part) },
+		"far GetFull":      func() (*employee, error) { return x.far.In("Sales").GetFull(ctx, part) },
+		"far Range":        func() (*employee, error) { return first(x.far.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
 		"far projection":   func() (*employee, error) { return query(x.far.Query(compoundkey.Exactly(part))) },
-		"far Verified":     func() (*employee, error) { return x.far.Verified().Get(ctx, "Sales", part) },
+		"far Verified":     func() (*employee, error) { return x.far.In("Sales").Verified().Get(ctx, part) },
 		"far Verified Range": func() (*employee, error) {
-			return first(x.far.Verified().Range(ctx, "Sales", compoundkey.Exactly(part)))
+			return first(x.far.In("Sales").Verified().Range(ctx, compoundkey.Exactly(part)))
 		},
-		"farlean Get":     func() (*employee, error) { return x.farLean.Get(ctx, "Sales", part) },
-		"farlean GetFull": func() (*employee, error) { return x.farLean.GetFull(ctx, "Sales", part) },
-		"farlean Range":   func() (*employee, error) { return first(x.farLean.Range(ctx, "Sales", compoundkey.Exactly(part))) },
-		"list Find":       func() (*employee, error) { return first(x.list.Find(ctx, "Sales", part, nil)) },
+		"farlean Get":     func() (*employee, error) { return x.farLean.In("Sales").Get(ctx, part) },
+		"farlean GetFull": func() (*employee, error) { return x.farLean.In("Sales").GetFull(ctx, part) },
+		"farlean Range":   func() (*employee, error) { return first(x.farLean.In("Sales").Range(ctx, compoundkey.Exactly(part))) },
+		"list Find":       func() (*employee, error) { return first(x.list.In("Sales").Find(ctx, part, nil)) },
 	}
 }
 
@@ -190,7 +190,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	counted, _ := s.Faulty(counter)
 	account := open(t, counted)
 	lean := interpartition.NewIndex("lean", func(e *employee) compoundkey.Part { return compoundkey.Int(e.ID, 6) },
-		&interpartition.Options[employee]{Project: []string{"Salary"}})
+		&interpartition.Options[employee]{ByPartition: true, Project: []string{"Salary"}})
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	harness.Check(t, queue.Create(ctx))
 	r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table("Employees"), queue), patterns.Schema[employee]{
@@ -200,7 +200,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	requests := func(when string, want int) {
 		t.Helper()
 		counter.Reset()
-		e, err := lean.Get(ctx, "Sales", compoundkey.Int(1, 6))
+		e, err := lean.In("Sales").Get(ctx, compoundkey.Int(1, 6))
 		if err != nil || e.Salary != june("Sales", 1).Salary || e.Number != "" {
 			t.Errorf("%s: %+v, %v", when, e, err)
 		}
@@ -212,7 +212,7 @@ func TestCopiesThatProveNothing(t *testing.T) {
 	rows := intrude(t, s, "Employees")
 	intact := rows.read(t, tables.Key{Partition: "lean_Sales", Row: "000001"})
 	rows.copy(t, tables.Key{Partition: "lean_Sales", Row: "000000"}, tables.Key{Partition: "lean_Sales", Row: "000001"})
-	if e, err := lean.Get(ctx, "Sales", compoundkey.Int(1, 6)); !errors.Is(err, tables.ErrNotFound) {
+	if e, err := lean.In("Sales").Get(ctx, compoundkey.Int(1, 6)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a forged copy: %+v, %v", e, err)
 	}
 	rows.put(t, tables.Key{Partition: "lean_Sales", Row: "000001"}, intact)

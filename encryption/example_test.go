@@ -43,7 +43,7 @@ func openPeople(ctx context.Context, store *patterns.Store, registry *encryption
 		return nil, nil, err
 	}
 	find := func(ctx context.Context, number string) (*Person, error) {
-		hits := byNumber.Range(ctx, "Sales", compoundkey.Exactly(beacon.Part(tables.String(number))))
+		hits := byNumber.In("Sales").Range(ctx, compoundkey.Exactly(beacon.Part(tables.String(number))))
 		for p, err := range encryption.Matching(hits, func(p *Person) bool { return p.Number == number }) {
 			return p, err
 		}

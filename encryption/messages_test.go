@@ -25,7 +25,7 @@ func TestMessagesHoldNoPlaintext(t *testing.T) {
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, "orders", nil))
 	harness.Check(t, queue.Create(ctx))
 	open := func(table string) *patterns.Repository[employee] {
-		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, nil)
+		byNumber := interpartition.NewIndex("far", func(e *employee) compoundkey.Part { return beacon.Part(tables.String(e.Number)) }, &interpartition.Options[employee]{ByPartition: true})
 		r := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(w.account.Table(table), queue), patterns.Schema[employee]{
 			Key: func(e *employee) tables.Key { return employeeKey(e.Department, e.ID) }, Rows: compoundkey.Starting("empid"),
 		}, encryption.New[employee]("encryption", w.registry, nil), patterns.Async(byNumber)))

@@ -59,7 +59,7 @@ func TestSignedProperties(t *testing.T) {
 	reads := map[string]func() error{
 		"the row":      func() error { return second(r.Get(ctx, accountKey("1"))) },
 		"a projection": func() error { return second(r.Query().Partition("p").Row("acc_1").Select("Email", "Role").First(ctx)) },
-		"the copy":     func() error { return second(byCity.Get(ctx, "p", compoundkey.String("Seattle"))) },
+		"the copy":     func() error { return second(byCity.In("p").Get(ctx, compoundkey.String("Seattle"))) },
 	}
 	attempt := func(what string, change func(row map[string]any)) {
 		t.Helper()

@@ -272,7 +272,7 @@ func TestOnCommitHidesTheHandlersKind(t *testing.T) {
 // TestOnCommitRequests: an outbox adds no request to a change that has an intent, and to others those of the intent. A lock costs 3.
 func TestOnCommitRequests(t *testing.T) {
 	byEmail := func() patterns.Pattern[sale] {
-		return interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, nil)
+		return interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{ByPartition: true})
 	}
 	for _, c := range []struct {
 		name            string
@@ -324,7 +324,7 @@ func TestOnCommitNotCommitted(t *testing.T) {
 	names := saleNames(t, s)
 	open := func(s *storagetest.Service) (*patterns.Store, *patterns.Repository[sale]) {
 		store, repo, err := salesOf(s, names, eventual.OnCommit("calls", x.handle, nil),
-			interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{Unique: true}))
+			interpartition.NewIndex("email", func(v *sale) compoundkey.Part { return compoundkey.String(v.Email) }, &interpartition.Options[sale]{ByPartition: true, Unique: true}))
 		check(t, err)
 		return store, repo
 	}

@@ -22,12 +22,12 @@ type markRow struct {
 
 const markPartition = "mark"
 
-// mark is the retention mark: tables of periods before it are dropped, or will be, and are never created again. It
-// only moves forward.
+// mark is the retention mark: tables of earlier periods are dropped, or will be, and are not created again. It only moves
+// forward.
 type mark struct {
 	before period
 	set    bool
-	asked  time.Time // when the request for the mark was sent; the mark was current then or later
+	asked  time.Time // when the request for the mark was sent: the mark was read then or later
 	row    *markRow
 }
 
@@ -59,8 +59,8 @@ func (s *Tables[T]) readMark(ctx context.Context) (mark, error) {
 	return m, nil
 }
 
-// learn keeps the newest mark, and drops the repositories of periods below it, except those that Open could not make again: the queue of
-// intents has a repository with effects outside of the partition until the process ends.
+// learn keeps the newest mark, and forgets the repositories of periods below it. It keeps those that Open could not make again: a
+// repository with effects outside of the partition is registered with the queue of intents until the process ends.
 func (s *Tables[T]) learn(m mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,9 +75,8 @@ func (s *Tables[T]) learn(m mark) {
 	}
 }
 
-// recent returns the mark, which was read at most trust ago by both clocks; the monotonic clock may stand
-// still while a machine sleeps. If check returns an error, recent makes no request and returns the error.
-// Requests: 1, or 0.
+// recent returns the mark as it was read at most trust ago by both clocks, since the monotonic clock may stand still while a
+// machine sleeps. If it must read the mark, it calls check first, and returns its error. Requests: 1, or 0.
 func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error) {
 	s.mu.Lock()
 	m := s.known
@@ -91,7 +90,7 @@ func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error
 	return s.readMark(ctx)
 }
 
-// advance moves the mark forward to a period, unless the mark has reached or passed it. Requests: 2; the very first time, 4.
+// advance moves the mark forward to a period, unless the mark is there or further. Requests: 2; the very first time, 4.
 func (s *Tables[T]) advance(ctx context.Context, to period, requests *int) (m mark, err error) {
 	ctx = telemetry.ExpectMissing(ctx) // the first call creates the control table
 	err = backoff.Retry(ctx, markAttempts, func() (again bool, err error) {

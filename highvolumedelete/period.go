@@ -63,8 +63,7 @@ type calendar struct {
 	location *time.Location
 }
 
-// periodOf returns the period by the wall clock: if a location's clock passes midnight twice, the date that
-// the clock shows determines the period.
+// periodOf returns the period of the date that the location's clock shows at t, even if the clock shows that date twice.
 func (c calendar) periodOf(t time.Time) (period, error) {
 	if c.unit == Hour {
 		t = t.UTC()
@@ -87,15 +86,14 @@ func (c calendar) periodOf(t time.Time) (period, error) {
 	return period{c.unit, at}, nil
 }
 
-// rewind is a moment at which a location's clock was set back across the border of a period, so that the
-// earlier period continues. In America/St_Johns the clock was set back from 00:01 to 23:01 until 2011.
+// rewind is a moment at which a location's clock was set back into the period before, as in America/St_Johns from 00:01 to 23:01
+// until 2011.
 type rewind struct {
 	at            time.Time
 	before, after period
 }
 
-// longestRewind exceeds every time by which a clock was ever set back. The longest was a day, on islands that
-// moved to the other side of the date line.
+// longestRewind is more than any clock was ever set back: at most a day, on islands that changed the side of the date line.
 const longestRewind = 48 * time.Hour
 
 // rewinds returns the rewinds between two moments.
@@ -127,8 +125,8 @@ func (c calendar) mixed(p period) bool {
 	return false
 }
 
-// start returns the first moment at which the clock shows the period's first date or a later one. Clocks that change at midnight skip some
-// dates and show others twice; for those time.Date does not specify which moment it returns.
+// start returns the first moment at which the clock shows the period's first date or a later one. time.Date does not specify which
+// moment it returns if a change of the clock skips or repeats midnight.
 func (c calendar) start(p period) time.Time {
 	if c.unit == Hour {
 		return p.at
@@ -148,7 +146,7 @@ func (c calendar) start(p period) time.Time {
 // end returns the moment at which the next period starts.
 func (c calendar) end(p period) time.Time { return c.start(p.next()) }
 
-// parse parses a label; it accepts only the exact form that label returns.
+// parse is the inverse of label; it accepts no other form.
 func (c calendar) parse(label string) (period, bool) {
 	at, err := time.Parse(layouts[c.unit], label)
 	if err != nil {

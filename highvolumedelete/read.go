@@ -42,8 +42,8 @@ const (
 // completely, up to Limit entities, and sorts the entities. If the clock of Schema.Location was set back over
 // midnight between two periods, as in Newfoundland until 2011, Between reads and sorts both periods together.
 //
-// Requests: for each period and partition 1 for each page; at most 1 for each partition of a period without a table; 1 more for each
-// 1,000 tables to list them, if a bound is missing or there are more than 100 periods.
+// Requests: for each period and partition 1 for each page; at most 1 for each partition of a period without a table; 1 more for
+// each 1,000 tables to list them, if a bound is missing or there are more than 100 periods.
 func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *ReadOptions[T]) iter.Seq2[*T, error] {
 	ctx = telemetry.ExpectMissing(ctx)
 	if options == nil {
@@ -73,7 +73,7 @@ func (s *Tables[T]) Between(ctx context.Context, from, to time.Time, options *Re
 	}
 }
 
-// grouped returns the periods in the order of reading; periods whose times overlap form one group.
+// grouped returns the periods in the order of reading, with consecutive periods whose times overlap in one group.
 func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
 	var groups [][]period
 	for i, p := range periods {
@@ -90,7 +90,7 @@ func (s *Tables[T]) grouped(periods []period, newest bool) [][]period {
 	return groups
 }
 
-// inPeriods yields the entities of a group in order of time. If the group has several periods, it holds their entities in memory.
+// inPeriods yields the entities of a group in order of time. It holds the entities of several periods in memory.
 func (s *Tables[T]) inPeriods(ctx context.Context, group []period, o *ReadOptions[T]) iter.Seq2[*T, error] {
 	all := func(yield func(*T, error) bool) {
 		for _, p := range group {
@@ -123,21 +123,23 @@ func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
 }
 
-// periods returns the periods that overlap a span of time, oldest first: all periods if they are few,
-// otherwise the periods that have a table.
+// periods returns the periods that overlap a span of time, oldest first: all if they are at most askedPeriods, otherwise those
+// that have a table.
 func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
 	if !to.IsZero() && !from.Before(to) {
 		return nil, nil
 	}
-	first, err := s.calendar.periodOf(from)
-	if from.IsZero() {
-		first, err = period{}, nil
-	}
-	if err != nil {
-		return nil, tables.InvalidIn("Between", "", "%w", err)
-	}
+	var first period
 	if !from.IsZero() {
-		for _, r := range s.calendar.rewinds(from, earliest(to, from.Add(longestRewind))) {
+		var err error
+		if first, err = s.calendar.periodOf(from); err != nil {
+			return nil, tables.InvalidIn("Between", "", "%w", err)
+		}
+		end := from.Add(longestRewind)
+		if !to.IsZero() && to.Before(end) {
+			end = to
+		}
+		for _, r := range s.calendar.rewinds(from, end) {
 			if r.after.before(first) {
 				first = r.after
 			}
@@ -167,15 +169,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 	return all, nil
 }
 
-// earliest returns the earlier of two times; a zero bound counts as no bound.
-func earliest(bound, t time.Time) time.Time {
-	if bound.IsZero() || t.Before(bound) {
-		return t
-	}
-	return bound
-}
-
-// listed returns the periods that have a table.
+// listed returns the periods from first to last (nil for no bound) that have a table.
 func (s *Tables[T]) listed(ctx context.Context, first period, last *period) ([]period, error) {
 	var below *period
 	if last != nil && last.next().at.Year() <= 9999 {
@@ -236,7 +230,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 
 var errRowOrder = errors.New("the rows of a partition are not in the order of Schema.RowOrder; set it to Unordered")
 
-// checked yields a sequence, and an error at the first element that is out of order.
+// checked yields a sequence up to the first element that is out of order, and then an error.
 func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *tables.Table) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var last *T

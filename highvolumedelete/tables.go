@@ -39,8 +39,9 @@ type Schema[T any] struct {
 	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
 	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
-	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It
-	// is called once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the partition.
+	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It is called
+	// once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the
+	// partition.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
 	// Late is how long after the end of its period an entity is accepted; 0 means that it is accepted until
 	// its period is below the retention mark, and a negative value that it is never accepted late. If times
@@ -50,8 +51,8 @@ type Schema[T any] struct {
 	// hours; negative: not at all). Each period that an entity's time names gets a table, so a wrong clock
 	// creates many tables.
 	Early time.Duration
-	// RowOrder is the order by Time of the rows of a partition (default Unordered). Between streams in that order, without holding a
-	// period in memory.
+	// RowOrder is the order by Time of the rows of a partition (default Unordered). Between streams in that order, without
+	// holding a period in memory.
 	RowOrder RowOrder
 	// Now is the clock (default time.Now).
 	Now func() time.Time
@@ -161,22 +162,20 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	return o.repo, o.refused
 }
 
-// opened is the result of Schema.Open for a period: a repository, or why it cannot be used. The error is
-// kept, too, since Open cannot be called again for the period: the names of the repository and its patterns
-// are already registered for intents.
+// opened is the result of Schema.Open for a period: a repository, or why it is refused. The refusal is kept, since Open cannot be
+// called again: the repository may already be registered for intents.
 type opened[T any] struct {
 	repo    *patterns.Repository[T]
 	refused error
 }
 
-// reachesOut reports whether patterns of a repository have effects outside of the entity's partition. staysWithin has refused those with
-// OutsideKeys.
+// reachesOut reports whether a repository that staysWithin has accepted has effects outside of the entity's partition.
 func reachesOut[T any](repo *patterns.Repository[T]) bool {
 	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p driver.Implementation[T]) bool { return p.Outside != nil })
 }
 
-// staysWithin refuses patterns that store outside of the table, since dropping the table would not remove that. It refuses every pattern
-// with OutsideKeys, since it cannot know where these write; the existing ones write lists, blobs and other entities.
+// staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know where a pattern
+// with OutsideKeys writes, and refuses each.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range patterns.HostOf(repo).Patterns() {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {

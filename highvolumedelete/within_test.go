@@ -28,16 +28,16 @@ func TestPatternsStayWithinTheTable(t *testing.T) {
 		refused bool
 	}{
 		"copies in the table": {func(table *tables.Table) patterns.Pattern[login] {
-			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: table})
+			return interpartition.NewIndex("address", address, &interpartition.Options[login]{ByPartition: true, Table: table})
 		}, false},
 		"copies in another": {func(table *tables.Table) patterns.Pattern[login] {
-			return interpartition.NewIndex("address", address, &interpartition.Options[login]{Table: elsewhere(table)})
+			return interpartition.NewIndex("address", address, &interpartition.Options[login]{ByPartition: true, Table: elsewhere(table)})
 		}, true},
 		"lists in another": {func(table *tables.Table) patterns.Pattern[login] {
-			return indexentities.NewInTable("address", address, elsewhere(table), nil)
+			return indexentities.NewInTable("address", address, elsewhere(table), &indexentities.Options[login]{ByPartition: true})
 		}, true},
 		"lists in blobs": {func(table *tables.Table) patterns.Pattern[login] {
-			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"), nil)
+			return indexentities.NewInBlobs("address", address, table.Account().Container("lists"), &indexentities.Options[login]{ByPartition: true})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestDroppedPeriodWithIntents(t *testing.T) {
 	schema := schemaOf("Logins", func() time.Time { return noon })
 	schema.Open = func(table *tables.Table) (*patterns.Repository[login], error) {
 		return patterns.NewRepository(store.RunTimeTable(table), patterns.Schema[login]{Key: keyOf, Rows: compoundkey.Starting("at")},
-			interpartition.NewIndex("address", func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }, nil))
+			interpartition.NewIndex("address", func(l *login) compoundkey.Part { return compoundkey.String(l.Address) }, &interpartition.Options[login]{ByPartition: true}))
 	}
 	logins := harness.Must[*highvolumedelete.Tables[login]](t)(highvolumedelete.New(account, schema))
 	harness.Must[*patterns.Repository[login]](t)(logins.Repository(noon))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
@@ -21,9 +22,8 @@ const (
 	// trust is how long a writer relies on a mark that it has read. A request that creates a table is sent within
 	// this time, or not at all.
 	trust = 10 * time.Second
-	// DefaultGrace is how long Drop waits between moving the mark and dropping the first table: writers rely
-	// on an older mark for the time trust, and 30 s later the service has given up the requests that they
-	// sent until then.
+	// DefaultGrace, 40 s, is how long Drop waits between moving the mark and dropping the first table: for 10 s writers rely on
+	// an older mark, and 30 s later the service has given up the requests that they have sent until then.
 	DefaultGrace = trust + 30*time.Second
 	// creations limits how often a write creates its table and still does not find it.
 	creations = 3
@@ -35,9 +35,8 @@ const (
 // period at most 1 more in 10 s, for the mark; 3 more if the table does not exist.
 func (s *Tables[T]) Insert(ctx context.Context, v *T) error {
 	ctx = telemetry.ExpectMissing(ctx)
-	// All attempts use one incarnation: after an insert got the response "table not found", an earlier
-	// attempt of it may still be on its way, and the next attempt must recognize the row of that earlier
-	// attempt.
+	// All attempts use one incarnation, so that each recognizes the row of an earlier one: even after the response "table not
+	// found", an attempt that the SDK has sent before may still arrive.
 	incarnation, again := rand.Text(), false
 	return s.write(ctx, "Insert", v, func(r *patterns.Repository[T]) error {
 		err := patterns.HostOf(r).Apply(ctx, driver.ChangeInsert, v, &driver.ApplyOptions{Incarnation: incarnation})
@@ -96,7 +95,7 @@ func (s *Tables[T]) Delete(ctx context.Context, v *T) error {
 	return s.change("Delete", v, func(r *patterns.Repository[T]) error { return r.Delete(ctx, v) })
 }
 
-// change calls a method that needs the table to exist.
+// change calls a method of the repository of the entity's period. It does not create the table.
 func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Tables[T]) change(op string, v *T, verb func(*patterns.Repository[T]) e
 	return s.gone(op, p, r.KeyOf(v), verb(r))
 }
 
-// gone converts the error for a missing table into the error for a missing entity.
+// gone returns the error for a missing table as one for a missing entity, and any other error unchanged.
 func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 	if noTable(err, s.tableName(p)) {
 		return &tables.Error{Op: op, Table: s.tableName(p), Key: key, Kind: tables.ErrNotFound, Err: err}
@@ -130,8 +129,8 @@ func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], err
 	return p, r, err
 }
 
-// write calls a method, and creates the table if it is missing. It does not cache which tables exist, so it
-// never relies on outdated information.
+// write calls a method of the repository of the entity's period, and creates the table if the service answers that it is
+// missing. It does not remember which tables exist, since other programs drop them.
 func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patterns.Repository[T]) error) error {
 	p, r, err := s.place(op, v)
 	if err != nil {
@@ -143,8 +142,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	if err := s.admit(ctx, op, p, check); err != nil {
 		return err
 	}
-	// unsure records that the SDK may have sent an attempt twice: the first of the two may still arrive after
-	// the table was created.
+	// unsure says that the SDK may have sent an attempt before the one that was answered: it may still arrive after the table was
+	// created.
 	unsure := false
 	failed := func(err error, definite ...error) error {
 		if !unsure || slices.ContainsFunc(definite, func(kind error) bool { return errors.Is(err, kind) }) {
@@ -160,8 +159,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		case missing && beingDeleted(err):
 			return s.closed(op, p, err)
 		case n == creations || !missing:
-			// These errors show that no earlier attempt was or will be applied: the service refuses every
-			// attempt, or an existing row prevents it.
+			// These errors exclude that an earlier attempt was or will be applied, or already say that it is unknown: the service
+			// refuses every attempt, or an existing row prevents it.
 			return failed(err, tables.ErrInvalid, tables.ErrTooLarge, tables.ErrExists, tables.ErrDuplicate, tables.ErrUnknownOutcome)
 		}
 		unsure = unsure || errors.Is(err, tables.ErrUnknownOutcome)
@@ -170,14 +169,15 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 				return failed(&tables.Error{Op: op, Table: s.tableName(p), Key: r.KeyOf(v), Err: err})
 			}
 		}
-		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) { // after an unknown outcome, the next attempt shows whether the table exists
-			return failed(err, ErrLate) // ErrLate concerns the table, and not the entity
+		// After an unknown outcome, the next attempt shows whether the table exists.
+		if err := s.create(ctx, op, p); err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
+			return failed(err, ErrLate) // in a table that is not created again, no earlier attempt is applied
 		}
 	}
 }
 
-// admit checks the rules for periods other than the present one. It calls check before it makes a request. Requests:
-// 0, and for an earlier period 1 in 10 s.
+// admit checks whether an entity of the period may be written now. Before it makes a request, it calls check. Requests: 0, and for
+// an earlier period 1 in 10 s.
 func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func() error) error {
 	now := s.schema.Now()
 	current, err := s.calendar.periodOf(now)
@@ -204,14 +204,14 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	return nil
 }
 
-// permissionTerm is the term of a lease whose usable part, which is five sixths, is exactly trust.
+// permissionTerm is the term of a lease that is usable for the time trust: a lease is usable for five sixths of its term.
 const permissionTerm = trust * 6 / 5
 
 var errCreated = errors.New("whether the table was created is unknown; repeat the operation")
 
-// create creates a period's table unless the mark has closed the period. It reads the mark again, and sends
-// the request within ten seconds. A lease enforces that by checking both clocks before each request; a timer
-// would fire too late in a process that was stopped. Requests: 2.
+// create reads the mark, and creates a period's table within ten seconds if the mark has not closed the period. A lease ensures
+// the ten seconds: it checks both clocks before each request, and a timer would fire too late in a process that was stopped.
+// Requests: 2.
 func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 	permission := lease.New(ctx, time.Now(), permissionTerm)
 	defer permission.End(errCreated)
@@ -239,8 +239,8 @@ func (s *Tables[T]) belowMark(op string, p period, m mark) error {
 	return tables.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
 }
 
-// closed returns the error for a period whose table is being deleted. Since such a table is never created
-// again, it does not matter whether an earlier attempt got no response.
+// closed returns the error for a period whose table is being deleted. It is never ErrUnknownOutcome: such a table is not created
+// again, so an earlier attempt that arrives late is not applied.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
 	return tables.InvalidIn(op, s.tableName(p), "%w: %v: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }
@@ -274,4 +274,48 @@ func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 		}
 	}
 	return nil
+}
+
+// The causes for which this package refuses a write. The error has kind tables.ErrInvalid, and nothing was
+// written.
+var (
+	// ErrLate: the entity's period ended longer ago than Schema.Late allows, or its table was dropped or is
+	// being dropped. If an earlier attempt got no response and arrives late, it finds no table, or its row is
+	// dropped with the table.
+	ErrLate = errors.New("the period is closed")
+	// ErrEarly: the entity's period is further ahead than Schema.Early allows.
+	ErrEarly = errors.New("the period is too far in the future")
+)
+
+// noTable reports whether an error says that this table does not exist: it was not created yet, or was dropped. A 404 response
+// without a code says so, too.
+func noTable(err error, table string) bool {
+	var e *tables.Error
+	if !errors.As(err, &e) || e.Table != table {
+		return false
+	}
+	return errors.Is(err, tables.ErrMissingResource) || beingDeleted(err) || e.Code == codeTableNotFound ||
+		errors.Is(err, tables.ErrNotFound) && e.Code == "" && e.Err != nil
+}
+
+// The service's codes for a table that does not exist. They matter for errors of kind ErrUnknownOutcome: an earlier attempt may
+// still arrive, and the last one has found no table.
+const (
+	codeTableNotFound = "TableNotFound"
+	codeBeingDeleted  = "TableBeingDeleted"
+)
+
+// beingDeleted reports whether the service is deleting the table.
+func beingDeleted(err error) bool {
+	var e *tables.Error
+	return errors.Is(err, tables.ErrBeingDeleted) || errors.As(err, &e) && e.Code == codeBeingDeleted
+}
+
+// listFailure converts the error of a request that lists tables.
+func listFailure(err error) error {
+	e := tables.ServiceError("List", "", err)
+	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // so the SDK reports a damaged response
+		e.Kind = tables.ErrGarbled
+	}
+	return e
 }

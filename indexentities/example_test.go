@@ -43,18 +43,18 @@ func Example() {
 	}
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, "Sales", compoundkey.String("Jones")) // 1 request
+	keys, err := byName.In("Sales").Keys(ctx, compoundkey.String("Jones")) // 1 request
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(keys)
-	for e, err := range byName.Find(ctx, "Sales", compoundkey.String("Jones"), nil) { // 1 request, and 1 for each
+	for e, err := range byName.In("Sales").Find(ctx, compoundkey.String("Jones"), nil) { // 1 request, and 1 for each
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(e.FirstName, e.LastName)
 	}
-	for v, err := range byName.Values(ctx, "Sales", compoundkey.All()) {
+	for v, err := range byName.In("Sales").Values(ctx, compoundkey.All()) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -71,9 +71,7 @@ func Example() {
 // One list for a name in the whole organisation, in a table of its own, the guide's option 3.
 func ExampleNewInTable() {
 	ctx, store := context.Background(), newStore("lastnames")
-	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), &indexentities.Options[Employee]{
-		Group: func(*Employee) string { return indexentities.Global },
-	})
+	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), &indexentities.Options[Employee]{})
 	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
 	if err != nil {
 		log.Fatal(err)
@@ -83,7 +81,7 @@ func ExampleNewInTable() {
 	}
 	hire(ctx, employees)
 
-	keys, err := byName.Keys(ctx, indexentities.Global, compoundkey.String("Jones"))
+	keys, err := byName.Keys(ctx, compoundkey.String("Jones"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -101,7 +99,7 @@ func ExampleNewInBlobs() {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, store.Container("employees-by-tag"), nil)
+	}, store.Container("employees-by-tag"), &indexentities.Options[Employee]{ByPartition: true})
 	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
 	if err != nil {
 		log.Fatal(err)
@@ -111,7 +109,7 @@ func ExampleNewInBlobs() {
 	}
 	hire(ctx, employees)
 
-	for e, err := range byTag.Find(ctx, "Sales", compoundkey.Fold("REMOTE"), nil) {
+	for e, err := range byTag.In("Sales").Find(ctx, compoundkey.Fold("REMOTE"), nil) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -218,8 +218,8 @@ func TestAttach(t *testing.T) {
 		intents any
 	}{
 		"Schema.Rows":         {indexentities.NewInPartition("empid", byLastName), nil},
-		"container is nil":    {indexentities.NewInBlobs("lastname", byLastName, nil, nil), queue},
-		"Store.Table":         {indexentities.NewInTable("lastname", byLastName, nil, nil), nil},
+		"container is nil":    {indexentities.NewInBlobs("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}), queue},
+		"Store.Table":         {indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}), nil},
 		"key function is nil": {indexentities.NewInPartition[employee, compoundkey.Part]("lastname", nil), nil},
 		"last_name":           {indexentities.NewInPartition("last_name", byLastName), nil},
 	} {
@@ -236,8 +236,8 @@ func TestReadsWithoutARepository(t *testing.T) {
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 	for where, x := range map[option]reader{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
-		outside:     indexentities.NewInTable("lastname", byLastName, nil, nil),
-		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists"), nil),
+		outside:     indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}),
+		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists"), &indexentities.Options[employee]{ByPartition: true}),
 	} {
 		_, keys := x.Keys(ctx, "Sales", compoundkey.String("Jones"))
 		_, page := x.Page(ctx, "Sales", compoundkey.String("Jones"), 10, "")

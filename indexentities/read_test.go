@@ -165,7 +165,7 @@ func TestForeignClients(t *testing.T) {
 	w := (&world{option: inBlobs}).open(t, s)
 	p := harness.Must[*process](t)(w.start(s))
 	c := harness.Must[*container.Client](t)(container.NewClientFromConnectionString(s.ConnectionString, w.container, &container.ClientOptions{ClientOptions: s.ClientOptions}))
-	x := indexentities.NewInBlobs("lastname", byLastName, c, nil)
+	x := indexentities.NewInBlobs("lastname", byLastName, c, &indexentities.Options[employee]{ByPartition: true})
 	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.account.Table(w.table), p.queue), patterns.Schema[employee]{Name: "foreign", Key: keyOf}, x))
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestForeignClients(t *testing.T) {
 	if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
-	if _, err := x.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrWiring) {
+	if _, err := x.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("error is %v", err)
 	}
 }

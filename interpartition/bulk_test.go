@@ -23,7 +23,7 @@ type visit struct {
 // TestBulkInSets: 1,000 entities of 10 partitions, with two indexes of one group each outside and a list of 20 values in the partition.
 func TestBulkInSets(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{})
-	global := &interpartition.Options[visit]{Group: func(*visit) string { return interpartition.Global }}
+	global := &interpartition.Options[visit]{}
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, global)
 	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, global)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
@@ -54,7 +54,7 @@ func TestBulkInSets(t *testing.T) {
 		t.Errorf("%+v, %v", verified, err)
 	}
 	n := 0
-	for v, err := range byColor.Find(ctx, "day7", compoundkey.Int(3, 2), nil) {
+	for v, err := range byColor.In("day7").Find(ctx, compoundkey.Int(3, 2), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestBulkInSets(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
-	if found := harness.Must[*visit](t)(byReverse.Get(ctx, interpartition.Global, compoundkey.Int(999_999-512, 6))); n != 5 || found.Number != 512 {
+	if found := harness.Must[*visit](t)(byReverse.Get(ctx, compoundkey.Int(999_999-512, 6))); n != 5 || found.Number != 512 {
 		t.Errorf("%d of a color, %+v", n, found)
 	}
 }
@@ -71,7 +71,7 @@ func TestBulkInSets(t *testing.T) {
 func TestBulkVerbs(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{})
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
-		&interpartition.Options[visit]{Group: func(*visit) string { return interpartition.Global }})
+		&interpartition.Options[visit]{})
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
 	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"),
 		Key: func(v *visit) tables.Key {
@@ -140,7 +140,7 @@ func TestBulkVerbs(t *testing.T) {
 		t.Errorf("%+v, %v", report, refused)
 	}
 	for i, v := range stored {
-		if got := harness.Must[*visit](t)(byNumber.Get(ctx, interpartition.Global, compoundkey.Int(v.Number, 6))); got.Color != 7 {
+		if got := harness.Must[*visit](t)(byNumber.Get(ctx, compoundkey.Int(v.Number, 6))); got.Color != 7 {
 			t.Errorf("%+v", got)
 		} else {
 			stored[i] = got // read through the index

@@ -32,7 +32,7 @@ type staff struct {
 func openStaff(store *patterns.Store) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	}, &interpartition.Options[Employee]{Group: func(*Employee) string { return interpartition.Global }})}
+	}, &interpartition.Options[Employee]{})}
 	var err error
 	s.employees, err = patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
@@ -49,7 +49,7 @@ func (s *staff) hire(ctx context.Context) error {
 	if err := s.employees.Insert(ctx, june); err != nil { // 5 requests: a message, the row, its copy, a second look, no message
 		return err
 	}
-	found, err := s.byEmail.Get(ctx, interpartition.Global, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
+	found, err := s.byEmail.Get(ctx, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func Example() {
 	if _, err := worker.Drain(ctx); err != nil { // a service calls store.Run, which finishes what a crash has left
 		log.Fatal(err)
 	}
-	for e, err := range s.byEmail.Range(ctx, interpartition.Global, compoundkey.Prefix("j")) {
+	for e, err := range s.byEmail.Range(ctx, compoundkey.Prefix("j")) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func ExampleIndex_Verified() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, &interpartition.Options[Employee]{ByPartition: true})
 	employees, err := patterns.NewRepository(store.Table("ExampleVerified"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key { return tables.Key{Partition: e.Department, Row: fmt.Sprint(e.ID)} },
 	}, patterns.Async(byEmail))
@@ -122,14 +122,14 @@ func ExampleIndex_Verified() {
 	if err := employees.Replace(ctx, june); err != nil {
 		log.Fatal(err)
 	}
-	_, err = byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+	_, err = byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
 	fmt.Println("the index still has the old email:", err == nil)
-	_, err = byEmail.Verified().Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+	_, err = byEmail.In("Sales").Verified().Get(ctx, compoundkey.String("jonesj@contoso.com"))
 	fmt.Println("the employee has it no longer:", errors.Is(err, tables.ErrNotFound))
 	if _, err := worker.Drain(ctx); err != nil {
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("june@contoso.com"))
+	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("june@contoso.com"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -149,7 +149,6 @@ func ExampleOptions() {
 	}
 	email := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	byEmail := interpartition.NewIndex("email", email, &interpartition.Options[Employee]{
-		Group:  func(*Employee) string { return interpartition.Global },
 		Unique: true,
 	})
 	employees, err := patterns.NewRepository(store.Table("ExampleUnique"), patterns.Schema[Employee]{

@@ -80,7 +80,7 @@ func TestOldReservationIsRead(t *testing.T) {
 	if _, err := p.repo.Table().Client().UpsertEntity(t.Context(), []byte(old), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.email.Get(t.Context(), "Sales", compoundkey.String(jones().Email)); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := p.email.In("Sales").Get(t.Context(), compoundkey.String(jones().Email)); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a reserved key is read as a copy: %v", err)
 	}
 	if err := p.repo.Insert(t.Context(), &employee{Department: "Sales", ID: 224, Name: "Jim Jones", Email: jones().Email}); !errors.Is(err, tables.ErrDuplicate) {

@@ -97,9 +97,8 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	}
 	carrier := w.carrier(queue)
 	p := &process{queue: queue, close: carrier.Close, badges: account.Table(w.badges),
-		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{Unique: w.unique}),
+		email: interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{ByPartition: true, Unique: w.unique}),
 		badge: interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
-			Group:   func(*employee) string { return interpartition.Global },
 			Table:   account.Table(w.badges),
 			Project: []string{"Name"},
 			Unique:  w.unique,

@@ -42,7 +42,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
-			found, err := p.email.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+			found, err := p.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantCopies("June Jones <june@contoso.com> B-2")
-			part, err := p.badge.Get(ctx, interpartition.Global, compoundkey.String("B-2"))
+			part, err := p.badge.Get(ctx, compoundkey.String("B-2"))
 			if err != nil || part.Name != "June Jones" || part.Email != "" {
 				t.Fatalf("%+v, %v", part, err)
 			}
@@ -67,7 +67,7 @@ func TestLifeOfAnEntity(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantCopies("June Jones <jonesj@contoso.com> B-1")
-			whole, err := p.badge.GetFull(ctx, interpartition.Global, compoundkey.String("B-1"))
+			whole, err := p.badge.GetFull(ctx, compoundkey.String("B-1"))
 			if err != nil || whole.Email != "jonesj@contoso.com" {
 				t.Fatalf("%+v, %v", whole, err)
 			}
@@ -129,7 +129,7 @@ func TestSecondOwnerOfAKey(t *testing.T) {
 	if err := p.repo.Insert(ctx, second); err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.badge.Verified().Get(ctx, interpartition.Global, compoundkey.String("B-1"))
+	got, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1"))
 	if err != nil || got.Name != "June Jones" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -154,10 +154,10 @@ func TestVerifiedReads(t *testing.T) {
 	if err := p.repo.Insert(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.badge.Get(ctx, interpartition.Global, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := p.badge.Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the index has it before the worker: %v", err)
 	}
-	if _, err := p.badge.Verified().Get(ctx, interpartition.Global, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("a verified read before the worker: %v", err)
 	}
 	if err := w.drainNow(ctx, p); err != nil {
@@ -167,17 +167,17 @@ func TestVerifiedReads(t *testing.T) {
 	if err := p.repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if stale, err := p.badge.Get(ctx, interpartition.Global, compoundkey.String("B-1")); err != nil || stale.Name == "" {
+	if stale, err := p.badge.Get(ctx, compoundkey.String("B-1")); err != nil || stale.Name == "" {
 		t.Fatalf("%+v, %v", stale, err)
 	}
-	if _, err := p.badge.Verified().Get(ctx, interpartition.Global, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := p.badge.Verified().Get(ctx, compoundkey.String("B-1")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("error is %v", err)
 	}
-	for v, err := range p.badge.Verified().Range(ctx, interpartition.Global, compoundkey.All()) {
+	for v, err := range p.badge.Verified().Range(ctx, compoundkey.All()) {
 		t.Fatalf("yielded %+v, %v", v, err)
 	}
 	n := 0
-	for v, err := range p.email.Verified().Range(ctx, "Sales", compoundkey.Prefix("j")) {
+	for v, err := range p.email.In("Sales").Verified().Range(ctx, compoundkey.Prefix("j")) {
 		if err != nil || v.Badge != "B-2" {
 			t.Fatalf("%+v, %v", v, err)
 		}

@@ -63,13 +63,12 @@ func newBuild(t testing.TB, s *storagetest.Service, w *world, older bool, async 
 	var indexes []patterns.Pattern[employee]
 	if !older {
 		b.badge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return text(e.Badge) }, &interpartition.Options[employee]{
-			Group:   func(*employee) string { return interpartition.Global },
 			Table:   account.Table(w.badges),
 			Project: []string{"Name"},
 		})
 		indexes = append(indexes, b.badge)
 	}
-	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, nil)
+	b.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) }, &interpartition.Options[employee]{ByPartition: true})
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 	b.repo = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), b.queue), schema, harness.AsyncIf(async, append(indexes, b.email)...)...))
 	return b
@@ -195,7 +194,7 @@ func TestOlderWorkersLeaveNewerIntents(t *testing.T) {
 					if worker := harness.Must[*eventual.Worker](t)(eventual.NewWorker(newer.queue, nil, nil)); harness.Must[int](t)(worker.Drain(context.Background())) != 1 {
 						t.Errorf("the newer build's worker: %+v", worker.Stats())
 					}
-					if _, err := newer.badge.Get(context.Background(), interpartition.Global, compoundkey.String(jones().Badge)); err != nil {
+					if _, err := newer.badge.Get(context.Background(), compoundkey.String(jones().Badge)); err != nil {
 						t.Errorf("the intent was not carried out: %v", err)
 					}
 				})

@@ -22,13 +22,13 @@ func emailOf(e *employee) compoundkey.Part { return text(e.Email) }
 
 // TestReadsWithoutARepository: an index that was given to no repository says so, whatever is read through it.
 func TestReadsWithoutARepository(t *testing.T) {
-	ctx, x := context.Background(), interpartition.NewIndex("email", emailOf, nil)
+	ctx, x := context.Background(), interpartition.NewIndex("email", emailOf, &interpartition.Options[employee]{ByPartition: true})
 	key := compoundkey.String("jonesj@contoso.com")
 	reads := map[string]func() error{
-		"Get":          func() error { _, err := x.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")); return err },
-		"GetFull":      func() error { _, err := x.GetFull(ctx, "Sales", key); return err },
+		"Get":          func() error { _, err := x.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")); return err },
+		"GetFull":      func() error { _, err := x.In("Sales").GetFull(ctx, key); return err },
 		"Query":        func() error { _, err := x.Query(compoundkey.All()).Partition("p").Top(1).First(ctx); return err },
-		"Verified.Get": func() error { _, err := x.Verified().Get(ctx, "Sales", key); return err },
+		"Verified.Get": func() error { _, err := x.In("Sales").Verified().Get(ctx, key); return err },
 	}
 	for name, read := range reads {
 		if err := read(); !errors.Is(err, tables.ErrWiring) {
@@ -36,8 +36,8 @@ func TestReadsWithoutARepository(t *testing.T) {
 		}
 	}
 	for name, err := range map[string][]error{
-		"Range":          errorsOf(x.Range(ctx, "Sales", compoundkey.All())),
-		"Verified.Range": errorsOf(x.Verified().Range(ctx, "Sales", compoundkey.All())),
+		"Range":          errorsOf(x.In("Sales").Range(ctx, compoundkey.All())),
+		"Verified.Range": errorsOf(x.In("Sales").Verified().Range(ctx, compoundkey.All())),
 	} {
 		if len(err) != 1 || !errors.Is(err[0], tables.ErrWiring) {
 			t.Errorf("%s: %v", name, err)
@@ -72,7 +72,7 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []string
-	for e, err := range p.email.Verified().Range(ctx, "Sales", compoundkey.All()) {
+	for e, err := range p.email.In("Sales").Verified().Range(ctx, compoundkey.All()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 	}
 	for _, stop := range []int{1, 10, 64, 100} {
 		var some []string
-		for e, err := range p.email.Verified().Range(ctx, "Sales", compoundkey.All()) {
+		for e, err := range p.email.In("Sales").Verified().Range(ctx, compoundkey.All()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 	for _, fails := range []storagetest.Kind{storagetest.QueryEntities, storagetest.GetEntity} {
 		faulty, _ := s.Faulty(storagetest.On(fails, storagetest.Always(storagetest.NotSent)))
 		broken := harness.Must[*process](t)(w.start(faulty.WithRetries(0)))
-		if errs := errorsOf(broken.email.Verified().Range(ctx, "Sales", compoundkey.All())); len(errs) != 1 {
+		if errs := errorsOf(broken.email.In("Sales").Verified().Range(ctx, compoundkey.All())); len(errs) != 1 {
 			t.Errorf("%v fails: %v", fails, errs)
 		}
 	}
@@ -113,7 +113,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	shared := p.badges
 	global := func(*employee) string { return interpartition.Global }
 	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
-	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{Table: shared})
+	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{ByPartition: true, Table: shared})
 	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
 		patterns.Schema[employee]{Name: "staff", Key: keyOf, Rows: compoundkey.Starting("empid")}, mail, byDepartment))
 	if err := repo.Insert(ctx, jones()); err != nil {

@@ -53,7 +53,7 @@ func (c *counted) lifeOf(ctx context.Context, key tables.Key) []step {
 		if err != nil {
 			return nil, err
 		}
-		return c.email.Get(ctx, "Sales", compoundkey.String(e.Email))
+		return c.email.In("Sales").Get(ctx, compoundkey.String(e.Email))
 	}
 	insert := func(*employee) error { return c.repo.Insert(ctx, jones()) }
 	replace := func(edit func(*employee)) func(*employee) error {
@@ -167,14 +167,14 @@ func TestRequestCountsOfReads(t *testing.T) {
 		want int
 		do   func() error
 	}{
-		{"Get", 1, func() error { _, err := c.email.Get(ctx, "Sales", email); return err }},
-		{"GetFull", 2, func() error { _, err := c.badge.GetFull(ctx, interpartition.Global, badge); return err }},
+		{"Get", 1, func() error { _, err := c.email.In("Sales").Get(ctx, email); return err }},
+		{"GetFull", 2, func() error { _, err := c.badge.GetFull(ctx, badge); return err }},
 		{"Verified.Get", 2, func() error {
-			_, err := c.badge.Verified().Get(ctx, interpartition.Global, badge)
+			_, err := c.badge.Verified().Get(ctx, badge)
 			return err
 		}},
-		{"Range", 1, func() error { return each(c.email.Range(ctx, "Sales", compoundkey.All()), nil) }},
-		{"Verified.Range", 1 + 3, func() error { return each(c.email.Verified().Range(ctx, "Sales", compoundkey.All()), nil) }},
+		{"Range", 1, func() error { return each(c.email.In("Sales").Range(ctx, compoundkey.All()), nil) }},
+		{"Verified.Range", 1 + 3, func() error { return each(c.email.In("Sales").Verified().Range(ctx, compoundkey.All()), nil) }},
 		{"Query", 1, func() error {
 			return each(c.badge.Query(compoundkey.Prefix("B")).Partition(c.badge.PartitionKey(interpartition.Global)).All(ctx), nil)
 		}},

@@ -153,7 +153,7 @@ func (r *scheduleWorld) change(ctx context.Context, p *process, rng *mathrand.Ra
 		err = harness.ReadAnd(ctx, p.repo, key, edit, func(ctx context.Context, e *employee) error { return p.repo.Merge(ctx, e, "Name", "Email") })
 	case 7:
 		var found *employee
-		if found, err = p.email.Get(ctx, "Sales", compoundkey.String("a")); err == nil {
+		if found, err = p.email.In("Sales").Get(ctx, compoundkey.String("a")); err == nil {
 			edit(found)
 			err = p.repo.Replace(ctx, found)
 		}

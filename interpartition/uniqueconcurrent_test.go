@@ -78,7 +78,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		time.Sleep(time.Hour)
 		var seen error
 		faulty, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.Always(storagetest.After("look", func() {
-			_, seen = p.email.Get(context.Background(), "Sales", compoundkey.String("jonesj@contoso.com"))
+			_, seen = p.email.In("Sales").Get(context.Background(), compoundkey.String("jonesj@contoso.com"))
 		}))))
 		q := harness.Must[*process](t)(w.start(faulty))
 		err := q.repo.Insert(t.Context(), jones())
@@ -91,7 +91,7 @@ func TestRefusedInsertHidesNoCopy(t *testing.T) {
 		dying, _ := s.Faulty(storagetest.If(func(c storagetest.Call) bool { return c.Resource == w.table && c.Kind == storagetest.InsertEntity }, storagetest.DiesBefore))
 		q = harness.Must[*process](t)(w.start(dying))
 		_ = q.repo.Insert(t.Context(), jones())
-		if _, err := p.email.Verified().Get(t.Context(), "Sales", compoundkey.String("jonesj@contoso.com")); err != nil {
+		if _, err := p.email.In("Sales").Verified().Get(t.Context(), compoundkey.String("jonesj@contoso.com")); err != nil {
 			t.Errorf("after a crash: %v", err)
 		}
 	})

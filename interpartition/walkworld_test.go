@@ -175,7 +175,7 @@ func (w *walked) start(s *storagetest.Service) (*process, error) {
 	carrier := w.carrier(queue)
 	p := &process{queue: queue, close: carrier.Close}
 	p.email = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return text(e.Email) },
-		&interpartition.Options[employee]{Unique: w.unique})
+		&interpartition.Options[employee]{ByPartition: true, Unique: w.unique})
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid")}
 	var index patterns.Pattern[employee] = p.email
 	if w.term > 0 {

@@ -89,7 +89,7 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 	if _, err := attach(t, x); !errors.Is(err, tables.ErrWiring) {
 		t.Errorf("a second repository: %v", err)
 	}
-	if _, err := x.GetFull(context.Background(), "Sales", compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
+	if _, err := x.In("Sales").GetFull(context.Background(), compoundkey.String("a\xff")); !errors.Is(err, tables.ErrInvalid) {
 		t.Errorf("a key that is none: %v", err)
 	}
 }
@@ -98,8 +98,8 @@ func TestFailedRepositoryReleasesItsIndexes(t *testing.T) {
 func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 	t.Helper()
 	ctx := context.Background()
-	_, get := x.Get(ctx, "Sales", compoundkey.String("x"))
-	_, full := x.GetFull(ctx, "Sales", compoundkey.String("x"))
+	_, get := x.In("Sales").Get(ctx, compoundkey.String("x"))
+	_, full := x.In("Sales").GetFull(ctx, compoundkey.String("x"))
 	_, query := x.Query(compoundkey.All()).Partition("Sales").PageSize(10).First(ctx)
 	for name, err := range map[string]error{"Get": get, "GetFull": full, "Query": query} {
 		if !errors.Is(err, tables.ErrWiring) {
@@ -107,7 +107,7 @@ func checkUnattached(t *testing.T, x *intrapartition.Index[employee]) {
 		}
 	}
 	n := 0
-	for _, err := range x.Range(ctx, "Sales", compoundkey.All()) {
+	for _, err := range x.In("Sales").Range(ctx, compoundkey.All()) {
 		if n++; n > 1 || !errors.Is(err, tables.ErrWiring) {
 			t.Errorf("Range without a repository: %v", err)
 		}

@@ -48,7 +48,7 @@ func hire(ctx context.Context, account *tables.Account) error {
 	if err := employees.Insert(ctx, june); err != nil { // 1 request: rows empid_000223 and email_jonesj@contoso.com
 		return err
 	}
-	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
+	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")) // 1 request: a point query
 	if err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func ExampleIndex_Range() {
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	staff(ctx, "ExampleRange", byEmail)
 
-	for e, err := range byEmail.Range(ctx, "Sales", compoundkey.Prefix("a")) {
+	for e, err := range byEmail.In("Sales").Range(ctx, compoundkey.Prefix("a")) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(e.Email)
 	}
 	upToK := compoundkey.Through(compoundkey.String("a"), compoundkey.String("kenk@contoso.com"))
-	for e, err := range byEmail.Range(ctx, "Sales", upToK) {
+	for e, err := range byEmail.In("Sales").Range(ctx, upToK) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -134,13 +134,13 @@ func ExampleOptions() {
 	}, &intrapartition.Options{Project: []string{"LastName", "ID"}})
 	employees := staff(ctx, "ExampleKeep", byName)
 
-	for e, err := range byName.Range(ctx, "Sales", compoundkey.All()) {
+	for e, err := range byName.In("Sales").Range(ctx, compoundkey.All()) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s %d %q\n", e.LastName, e.ID, e.Email)
 	}
-	for e, err := range byName.Range(ctx, "Sales", compoundkey.Exactly(compoundkey.String("Jones"))) {
+	for e, err := range byName.In("Sales").Range(ctx, compoundkey.Exactly(compoundkey.String("Jones"))) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func ExampleNewIndex_severalKeys() {
 	}, nil)
 	staff(ctx, "ExampleMultiIndex", byTag)
 
-	for e, err := range byTag.Range(ctx, "Sales", compoundkey.Exactly(compoundkey.String("remote"))) {
+	for e, err := range byTag.In("Sales").Range(ctx, compoundkey.Exactly(compoundkey.String("remote"))) {
 		if err != nil {
 			log.Fatal(err)
 		}

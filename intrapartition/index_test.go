@@ -114,7 +114,7 @@ func TestEveryChangeMovesTheCopies(t *testing.T) {
 	spent(1)
 	check("empid_000223", "email_jonesj@contoso.com", "name_Jones!_Jun!_000223", "tag_go!_000223", "tag_azure!_000223")
 
-	got, err := x.email.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+	got, err := x.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestEveryChangeMovesTheCopies(t *testing.T) {
 	}
 	spent(1)
 	check()
-	if _, err := x.email.Get(ctx, "Sales", compoundkey.String("jun@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := x.email.In("Sales").Get(ctx, compoundkey.String("jun@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatal(err)
 	}
 }
@@ -192,7 +192,7 @@ func TestRangesAndProjection(t *testing.T) {
 	}
 	requests.Reset()
 	var names []string
-	for e, err := range x.name.Range(ctx, "Sales", compoundkey.Between(compoundkey.String("B"), compoundkey.String("D"))) {
+	for e, err := range x.name.In("Sales").Range(ctx, compoundkey.Between(compoundkey.String("B"), compoundkey.String("D"))) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestRangesAndProjection(t *testing.T) {
 		t.Fatalf("%q in %d requests", names, requests.Count())
 	}
 	emails := 0
-	for e, err := range x.email.Range(ctx, "Sales", compoundkey.Prefix("a")) {
+	for e, err := range x.email.In("Sales").Range(ctx, compoundkey.Prefix("a")) {
 		if err != nil || e.Email[0] != 'a' {
 			t.Fatal(err, e)
 		}
@@ -211,7 +211,7 @@ func TestRangesAndProjection(t *testing.T) {
 	if emails != 3 {
 		t.Fatalf("%d emails with a", emails)
 	}
-	partial, err := x.name.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("Clark"), compoundkey.String("A"), compoundkey.Int(3, 6)))
+	partial, err := x.name.In("Sales").Get(ctx, compoundkey.Tuple(compoundkey.String("Clark"), compoundkey.String("A"), compoundkey.Int(3, 6)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestGetFullTakesKeysOfAnyKind(t *testing.T) {
 	if err := repo.Insert(ctx, jones()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := x.name.GetFull(ctx, "Sales", compoundkey.Tuple(compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(223, 6)))
+	e, err := x.name.In("Sales").GetFull(ctx, compoundkey.Tuple(compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(223, 6)))
 	if err != nil || e.Age != 41 {
 		t.Fatalf("%v, %v", e, err)
 	}
@@ -126,7 +126,7 @@ func TestGetFullTakesKeysOfAnyKind(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.name.GetFull(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := x.name.In("Sales").GetFull(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("half a key: %v", err)
 	}
 }

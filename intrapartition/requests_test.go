@@ -18,7 +18,7 @@ func TestRequestCounts(t *testing.T) {
 	}
 	name := compoundkey.Tuple(compoundkey.String("Jones"), compoundkey.String("Jun"), compoundkey.Int(223, 6))
 	byTag := func() (*employee, error) {
-		return x.tag.Get(ctx, "Sales", compoundkey.Tuple(compoundkey.String("go"), compoundkey.Int(223, 6)))
+		return x.tag.In("Sales").Get(ctx, compoundkey.Tuple(compoundkey.String("go"), compoundkey.Int(223, 6)))
 	}
 	steps := []struct {
 		name string
@@ -26,16 +26,16 @@ func TestRequestCounts(t *testing.T) {
 		do   func() error
 	}{
 		{"Get", 1, func() error {
-			_, err := x.email.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+			_, err := x.email.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com"))
 			return err
 		}},
 		{"Get with a Tuple", 1, func() error { _, err := byTag(); return err }},
 		{"GetFull", 2, func() error {
-			_, err := x.email.GetFull(ctx, "Sales", compoundkey.String("jonesj@contoso.com"))
+			_, err := x.email.In("Sales").GetFull(ctx, compoundkey.String("jonesj@contoso.com"))
 			return err
 		}},
 		{"Range", 1, func() error {
-			for _, err := range x.name.Range(ctx, "Sales", compoundkey.All()) {
+			for _, err := range x.name.In("Sales").Range(ctx, compoundkey.All()) {
 				if err != nil {
 					return err
 				}
@@ -63,14 +63,14 @@ func TestRequestCounts(t *testing.T) {
 			return repo.Replace(ctx, e) // refused, and sent again without that row
 		}},
 		{"read through a projection, and Merge", 3, func() error {
-			e, err := x.name.Get(ctx, "Sales", name)
+			e, err := x.name.In("Sales").Get(ctx, name)
 			if err != nil {
 				return err
 			}
 			return repo.Merge(ctx, e, "LastName")
 		}},
 		{"read through a projection, and Delete", 3, func() error {
-			e, err := x.name.Get(ctx, "Sales", name)
+			e, err := x.name.In("Sales").Get(ctx, name)
 			if err != nil {
 				return err
 			}

@@ -32,13 +32,13 @@ func TestIndexes(t *testing.T) {
 	e.Photo = large("b")
 	ok(t, p.repo.Replace(ctx, e))
 	const want = "first photo=b74 cv=c74 video=v74"
-	for got, err := range p.byNote.Range(ctx, "Sales", compoundkey.All()) {
+	for got, err := range p.byNote.In("Sales").Range(ctx, compoundkey.All()) {
 		ok(t, err)
 		if text := harness.Must[string](t)(textOf(ctx, got)); text != want {
 			t.Errorf("in the partition: %s", text)
 		}
 	}
-	outside := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
+	outside := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
 	if text := harness.Must[string](t)(textOf(ctx, outside)); text != want {
 		t.Errorf("outside: %s", text)
 	}
@@ -78,7 +78,7 @@ func TestRepairOfCopies(t *testing.T) {
 	ok(t, rows.DeleteUnconditional(ctx, tables.Key{Partition: "email_Sales", Row: "jonesj"}))
 	repaired, err := harness.Findings(ctx, p.repo.Repair, &patterns.JobOptions{Lag: time.Millisecond})
 	ok(t, err)
-	got := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
+	got := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
 	if len(repaired) == 0 || short(got.Photo) != "a74" {
 		t.Errorf("%d repaired, and the copy has %s", len(repaired), short(got.Photo))
 	}

@@ -119,7 +119,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	}
 	if w.outIndex {
 		p.byEmail = interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) },
-			&interpartition.Options[employee]{Table: account.Table(w.copies)})
+			&interpartition.Options[employee]{ByPartition: true, Table: account.Table(w.copies)})
 		attached = append(attached, p.byEmail)
 	}
 	schema := patterns.Schema[employee]{Key: keyOf, Rows: compoundkey.Starting("empid"), MaxAttempts: w.attempts}

@@ -99,8 +99,8 @@ func TestSealed(t *testing.T) {
 			}
 			contents[pointer[2]] = true
 		}
-		byNote := harness.Must[*employee](t)(first(p.byNote.Range(ctx, "Sales", compoundkey.All())))
-		byEmail := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String(e.Email)))
+		byNote := harness.Must[*employee](t)(first(p.byNote.In("Sales").Range(ctx, compoundkey.All())))
+		byEmail := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String(e.Email)))
 		for _, read := range []*employee{e, harness.Must[*employee](t)(p.repo.Get(ctx, at(id))), byNote, byEmail} {
 			video, err := readAll(ctx, read.Video)
 			if err != nil || !bytes.Equal(read.Photo, secret) || read.CV != string(secret) || !bytes.Equal(video, secret) || read.Video.Length() != int64(len(secret)) || read.Video.ContentType() != "video/mp4" {

@@ -153,12 +153,12 @@ func TestSweepAndStaleCopies(t *testing.T) {
 	if r.Held != 1 || r.Referenced != 1 || r.Deleted != 0 {
 		t.Errorf("%+v", r)
 	}
-	stale := harness.Must[*employee](t)(p.byEmail.Get(ctx, p.byEmail.PartitionKey("Sales")[len("email_"):], compoundkey.String("jonesj")))
+	stale := harness.Must[*employee](t)(p.byEmail.In(p.byEmail.PartitionKey("Sales")[len("email_"):]).Get(ctx, compoundkey.String("jonesj")))
 	if short(stale.Photo) != "a74" {
 		t.Errorf("the stale copy has %s", short(stale.Photo))
 	}
 	ok(t, drainNow(ctx, p))
-	fresh := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")))
+	fresh := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")))
 	if short(fresh.Photo) != "b74" {
 		t.Errorf("the copy has %s", short(fresh.Photo))
 	}
@@ -206,7 +206,7 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 		if r := harness.Must[largeentities.SweepReport](t)(p.photo.Sweep(ctx, nil)); r.Deleted != 1 || r.Referenced != 1 {
 			t.Errorf("%+v", r)
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
+		if v, err := p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy: %v, %v", v, err)
 		}
 		for range 2 { // what a Repair names in messages, workers do
@@ -214,10 +214,10 @@ func TestSweepAndCopiesOfOldKeys(t *testing.T) {
 			ok(t, err)
 			ok(t, w.drain(ctx, s))
 		}
-		if v, err := p.byEmail.Get(ctx, "Sales", compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
+		if v, err := p.byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj")); !errors.Is(err, tables.ErrNotFound) {
 			t.Errorf("the stale copy after Repair: %v, %v", v, err)
 		}
-		if v := harness.Must[*employee](t)(p.byEmail.Get(ctx, "Sales", compoundkey.String("jones"))); short(v.Photo) != "b74" {
+		if v := harness.Must[*employee](t)(p.byEmail.In("Sales").Get(ctx, compoundkey.String("jones"))); short(v.Photo) != "b74" {
 			t.Errorf("the copy has %s", short(v.Photo))
 		}
 		_, err = w.check(ctx, s)

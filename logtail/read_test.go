@@ -114,7 +114,7 @@ func TestIndexesCompose(t *testing.T) {
 		t.Errorf("the latest are %v", got)
 	}
 	travel := compoundkey.Exactly(compoundkey.String("Travel"))
-	if got := amounts(t, categories.Range(ctx, "223", travel)); !slices.Equal(got, []int{5, 2, 0}) {
+	if got := amounts(t, categories.In("223").Range(ctx, travel)); !slices.Equal(got, []int{5, 2, 0}) {
 		t.Errorf("the latest for travel are %v", got)
 	}
 	// The newest of several partitions.

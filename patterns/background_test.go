@@ -70,7 +70,7 @@ func gated(t testing.TB, s *storagetest.Service, options *patterns.StoreOptions)
 // personsOf opens a repository of the store with an index in another partition.
 func personsOf(t testing.TB, store *patterns.Store, unique bool) (*patterns.Repository[person], *interpartition.Index[person]) {
 	t.Helper()
-	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{Unique: unique})
+	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: unique})
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
 	harness.Check(t, store.Create(t.Context()))
 	return repo, byEmail
@@ -143,7 +143,7 @@ func TestWaitsForOwnClose(t *testing.T) {
 	}
 	g.open()
 	harness.Check(t, <-done)
-	found := harness.Must[*person](t)(byEmail.Get(t.Context(), june.Team, compoundkey.String("june@contoso.com")))
+	found := harness.Must[*person](t)(byEmail.In(june.Team).Get(t.Context(), compoundkey.String("june@contoso.com")))
 	if found.Email != june.Email {
 		t.Errorf("found %q", found.Email)
 	}
@@ -154,17 +154,17 @@ func TestWaitsForOwnClose(t *testing.T) {
 // refused.
 func TestAsyncByPattern(t *testing.T) {
 	store, g := gated(t, storagetest.Open(t), nil)
-	now := interpartition.NewIndex("now", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{Unique: true})
-	later := interpartition.NewIndex("later", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	now := interpartition.NewIndex("now", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})
+	later := interpartition.NewIndex("later", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), now, patterns.Async(later)))
 	harness.Check(t, store.Create(t.Context()), repo.Insert(t.Context(), ann()))
 	partition, key := ann().Team, compoundkey.String(ann().Email)
-	harness.Must[*person](t)(now.Get(t.Context(), partition, key))
-	if _, err := later.Get(t.Context(), partition, key); !errors.Is(err, tables.ErrNotFound) {
+	harness.Must[*person](t)(now.In(partition).Get(t.Context(), key))
+	if _, err := later.In(partition).Get(t.Context(), key); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the other index: %v", err)
 	}
 	harness.Check(t, harness.DrainNow(t.Context(), store.Intents()))
-	harness.Must[*person](t)(later.Get(t.Context(), partition, key))
+	harness.Must[*person](t)(later.In(partition).Get(t.Context(), key))
 	harness.Check(t, store.Close(t.Context()))
 	if g.count() == 0 {
 		t.Error("nothing was counted")

@@ -70,7 +70,7 @@ func ExampleSchema_adopted() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Written, "written,", report.Failed, "failed")
-	for o, err := range byEmail.Range(ctx, "contoso", compoundkey.Exactly(compoundkey.Fold("june@contoso.com"))) {
+	for o, err := range byEmail.In("contoso").Range(ctx, compoundkey.Exactly(compoundkey.Fold("june@contoso.com"))) {
 		if err != nil {
 			log.Fatal(err)
 		}

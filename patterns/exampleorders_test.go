@@ -69,7 +69,7 @@ func openOrderService(account *tables.Account, wrapper encryption.KeyWrapper) (s
 		return nil, err
 	}
 	s.byEmail = interpartition.NewIndex("email", func(b *Buyer) compoundkey.Part { return compoundkey.Fold(b.Email) },
-		&interpartition.Options[Buyer]{Unique: true, Group: func(*Buyer) string { return interpartition.Global }})
+		&interpartition.Options[Buyer]{Unique: true})
 	s.byStatus = indexentities.NewInPartition("status", func(o *Order) compoundkey.Part { return compoundkey.String(o.Status) })
 	names := denormalization.New("buyer", denormalization.Link[Buyer, Order]{
 		Properties: []string{"BuyerName"},
@@ -124,10 +124,10 @@ func Example_orderService() {
 	if err := errors.Join(s.buyers.Insert(ctx, ann), s.orders.Insert(ctx, order), s.events.Append(ctx, &Event{Tenant: "contoso", Text: "placed 2024-1"})); err != nil {
 		log.Fatal(err)
 	}
-	for o, err := range s.byStatus.Find(ctx, "contoso", compoundkey.String("placed"), nil) {
+	for o, err := range s.byStatus.In("contoso").Find(ctx, compoundkey.String("placed"), nil) {
 		fmt.Println(o.ID, o.BuyerName, err)
 	}
-	found, err := s.byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("ann@contoso.com"))
+	found, err := s.byEmail.Get(ctx, compoundkey.Fold("ann@contoso.com"))
 	fmt.Println(found.TaxID, err)
 	fmt.Println(s.archive.Move(ctx, order))
 

@@ -49,7 +49,7 @@ func ExampleRepository_Rebuild() {
 	if report, err = workers.Verify(ctx, nil); err != nil || report.Findings > 0 {
 		log.Fatal(report, err)
 	}
-	for w, err := range byName.Range(ctx, "Sales", compoundkey.AtLeast(compoundkey.String("Worker 2"))) {
+	for w, err := range byName.In("Sales").Range(ctx, compoundkey.AtLeast(compoundkey.String("Worker 2"))) {
 		if err != nil {
 			log.Fatal(err)
 		}

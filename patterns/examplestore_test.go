@@ -37,7 +37,7 @@ func ExampleStore() {
 		log.Fatal(err)
 	}
 	byEmail := interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
-		&interpartition.Options[Customer]{Group: func(*Customer) string { return interpartition.Global }, Unique: true})
+		&interpartition.Options[Customer]{Unique: true})
 	customers, err := patterns.NewRepository(store.Table("Customers"), patterns.Schema[Customer]{
 		Key: func(c *Customer) tables.Key {
 			return tables.Key{Partition: c.Region, Row: compoundkey.Join("customer", compoundkey.Int(c.Number, 6))}
@@ -56,7 +56,7 @@ func ExampleStore() {
 	if err := customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "June@contoso.com"}); err != nil {
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("june@contoso.com"))
+	found, err := byEmail.Get(ctx, compoundkey.Fold("june@contoso.com"))
 	if err != nil {
 		log.Fatal(err)
 	}

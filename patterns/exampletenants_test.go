@@ -49,7 +49,7 @@ func (t *tenants) of(table string) (*tenant, error) {
 		return nil, errors.New("this is no tenant's table") // anybody who can write to the queue can name any table
 	}
 	opened := &tenant{byEmail: interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
-		&interpartition.Options[Customer]{Group: func(*Customer) string { return interpartition.Global }})}
+		&interpartition.Options[Customer]{})}
 	var err error
 	opened.customers, err = patterns.NewRepository(t.store.RunTimeTable(t.store.Account().Table(table)), patterns.Schema[Customer]{
 		Key: func(c *Customer) tables.Key {
@@ -89,7 +89,7 @@ func ExampleStoreOptions_tenants() {
 	if err := adventure.customers.Insert(ctx, &Customer{Region: "West", Number: 7, Email: "june@contoso.com"}); err != nil {
 		log.Fatal(err)
 	}
-	found, err := adventure.byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("June@contoso.com"))
+	found, err := adventure.byEmail.Get(ctx, compoundkey.Fold("June@contoso.com"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func ExampleRepository_Verify() {
 		log.Fatal(err)
 	}
 	fmt.Println(report.Repaired, "repaired")
-	june, err := byName.Get(ctx, "Sales", compoundkey.Fold("JUNE"))
+	june, err := byName.In("Sales").Get(ctx, compoundkey.Fold("JUNE"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestKeyFunctionsRunTwice(t *testing.T) {
 	near, outside := 0, 0
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(harness.NewTable(t, account), queue), personSchema(),
 		intrapartition.NewIndex("near", func(p *person) compoundkey.Part { near++; return compoundkey.String(p.Email) }, nil),
-		interpartition.NewIndex("outside", func(p *person) compoundkey.Part { outside++; return compoundkey.String(p.Email) }, &interpartition.Options[person]{Unique: true})))
+		interpartition.NewIndex("outside", func(p *person) compoundkey.Part { outside++; return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true, Unique: true})))
 	v := ann()
 	for _, change := range []struct {
 		name string

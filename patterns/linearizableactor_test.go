@@ -176,7 +176,7 @@ func (a *actor) seen(id int, m *member, err error, e event) {
 func (a *actor) getByEmail(ctx context.Context) {
 	email := []string{"x", "y", "z"}[a.rng.IntN(3)]
 	e := a.begin(-1, "Get by email "+email, 0, 0)
-	m, err := a.repo.byEmail.Get(ctx, historyTeam, compoundkey.String(email))
+	m, err := a.repo.byEmail.In(historyTeam).Get(ctx, compoundkey.String(email))
 	switch {
 	case err != nil:
 	case a.h.rollout:

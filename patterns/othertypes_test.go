@@ -47,7 +47,7 @@ func TestOtherTypesKeepTheirRows(t *testing.T) {
 		t.Errorf("RemoveUnattached: %s", report)
 	}
 	harness.Check(t, harness.Clean(ctx, offers.Verify, nil))
-	if got := harness.Must[*acmeOrder](t)(index.Get(ctx, "acme", compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
+	if got := harness.Must[*acmeOrder](t)(index.In("acme").Get(ctx, compoundkey.String("offerc3"))); got.RowKey != "offer-3" {
 		t.Errorf("%+v", got)
 	}
 	taken := acmeOf("order", 7)
@@ -71,7 +71,7 @@ func TestIntentOfAnotherSchema(t *testing.T) {
 	table := harness.In(harness.NewTable(t, account), queue)
 	index := func() *interpartition.Index[acmeOrder] {
 		return interpartition.NewIndex("email", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) },
-			&interpartition.Options[acmeOrder]{Group: func(*acmeOrder) string { return interpartition.Global }})
+			&interpartition.Options[acmeOrder]{})
 	}
 	wide := ofKind("order")
 	wide.Where = tables.Or(tables.Eq("Kind", "order"), tables.Eq("Kind", "offer"))
@@ -88,7 +88,7 @@ func TestIntentOfAnotherSchema(t *testing.T) {
 		t.Errorf("the older worker: %+v", s)
 	}
 	harness.Must[int](t)(harness.Must[*eventual.Worker](t)(eventual.NewWorker(queue, nil, nil)).Drain(ctx))
-	if got, err := emails.Get(ctx, interpartition.Global, compoundkey.String("c1")); err != nil || got.RowKey != "offer-1" {
+	if got, err := emails.Get(ctx, compoundkey.String("c1")); err != nil || got.RowKey != "offer-1" {
 		t.Logf("the intent comes again after its delay: %v", err)
 	}
 }

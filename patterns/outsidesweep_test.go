@@ -47,7 +47,6 @@ func (w *composedWorld) start(s *storagetest.Service) (*composed, error) {
 	}
 	key := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
 	everywhere := interpartition.NewIndex("everywhere", key, &interpartition.Options[person]{
-		Group:   func(*person) string { return interpartition.Global },
 		Table:   c.copies,
 		Project: []string{"Name"},
 	})

@@ -131,7 +131,7 @@ func TestRebuildInSets(t *testing.T) {
 	if got := requests.Load(); got != int64(n/1000+n/50+16) {
 		t.Errorf("%d requests", got)
 	}
-	if p := harness.Must[*person](t)(byEmail.Get(ctx, "red", compoundkey.String("p123@contoso.com"))); p.Name != "busy" {
+	if p := harness.Must[*person](t)(byEmail.In("red").Get(ctx, compoundkey.String("p123@contoso.com"))); p.Name != "busy" {
 		t.Errorf("%+v", p)
 	}
 	harness.Check(t, harness.Clean(ctx, repo.Verify, nil))

@@ -48,7 +48,7 @@ func TestRepositoryUnknownOldState(t *testing.T) {
 	if other.Incarnation() != first {
 		t.Fatal("an upsert of an entity that is there began a new life of it")
 	}
-	if _, err := email.Get(ctx, "red", compoundkey.String("ann@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.In("red").Get(ctx, compoundkey.String("ann@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the old index row is left over: %v", err)
 	}
 	harness.WantKind(t, repo.Replace(ctx, e), tables.ErrConflict)
@@ -101,12 +101,12 @@ func TestRepositoryUpdateUnderConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := int64(91_000 + writers*each)
-	got, err := email.Get(ctx, "red", compoundkey.String(fmt.Sprintf("ann%d@contoso.com", want)))
+	got, err := email.In("red").Get(ctx, compoundkey.String(fmt.Sprintf("ann%d@contoso.com", want)))
 	if err != nil || got.Salary != want {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	n := 0
-	for range email.Range(ctx, "red", compoundkey.All()) {
+	for range email.In("red").Range(ctx, compoundkey.All()) {
 		n++
 	}
 	if n != 1 {
@@ -138,7 +138,7 @@ func TestRepositoryRepairsDrift(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := email.Get(ctx, "red", compoundkey.String(e.Email)); err != nil {
+	if _, err := email.In("red").Get(ctx, compoundkey.String(e.Email)); err != nil {
 		t.Fatalf("the lost copy was not written again: %v", err)
 	}
 	lose()
@@ -174,7 +174,7 @@ func TestRepositoryStagesIntoATransaction(t *testing.T) {
 	if err := repo.Replace(ctx, e); err != nil {
 		t.Fatalf("the staged insert left no usable Meta: %v", err)
 	}
-	if _, err := email.Get(ctx, "red", compoundkey.String("bob@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := email.In("red").Get(ctx, compoundkey.String("bob@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Fatalf("the staged delete left the copy: %v", err)
 	}
 	repo.StageReplace(x, e)
@@ -321,7 +321,7 @@ func TestRepositoryAddedIndex(t *testing.T) {
 	}
 	owns := func(address string, id int) {
 		t.Helper()
-		got, err := email.Get(ctx, "red", compoundkey.String(address))
+		got, err := email.In("red").Get(ctx, compoundkey.String(address))
 		if err != nil || got.ID != id || got.Email != address {
 			t.Fatalf("%s is of %+v, %v", address, got, err)
 		}

@@ -134,7 +134,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := without.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 2; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	stale := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("a")))
+	stale := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
 	harness.WantKind(t, with.Replace(ctx, stale), tables.ErrConflict)
 	harness.WantKind(t, with.Delete(ctx, stale), tables.ErrConflict)
 	x := table.NewTransaction()
@@ -148,7 +148,7 @@ func TestRepositoryStaleCopyIsAConflict(t *testing.T) {
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Age = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	read := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("a")))
+	read := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("a")))
 	if _, err := with.Update(ctx, v.Key(), func(v *tagged) error { v.Email = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRepositoryMergeKeepsNoLie(t *testing.T) {
 	}
 	_, err := with.Update(ctx, one.Key(), func(v *tagged) error { v.Age++; return nil })
 	harness.WantKind(t, err, tables.ErrDuplicate)
-	if got := harness.Must[*tagged](t)(index.Get(ctx, "p", compoundkey.String("b"))); got.ID != 2 {
+	if got := harness.Must[*tagged](t)(index.In("p").Get(ctx, compoundkey.String("b"))); got.ID != 2 {
 		t.Fatalf("b is of %+v", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestRepositoryLeavesOtherTypesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.WantKind(t, taggedRepository(t, table, byAddress()).Insert(ctx, &tagged{ID: 1, Email: "a"}), tables.ErrDuplicate)
-	if got := harness.Must[*contractor](t)(mail.Get(ctx, "p", compoundkey.String("a"))); got.ID != 1 {
+	if got := harness.Must[*contractor](t)(mail.In("p").Get(ctx, compoundkey.String("a"))); got.ID != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -251,7 +251,7 @@ func TestRepositoryKeyFields(t *testing.T) {
 	}
 	get := func(n string) *keyed {
 		t.Helper()
-		return harness.Must[*keyed](t)(name.Get(ctx, "p", compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
+		return harness.Must[*keyed](t)(name.In("p").Get(ctx, compoundkey.Tuple(compoundkey.String(n), compoundkey.String("1"))))
 	}
 	v := get("Jones")
 	if v.RowKey != "1" {

@@ -38,7 +38,7 @@ func TestRequestCounts(t *testing.T) {
 	}{
 		{"Insert with three indexes", 1, func() error { return repo.Insert(ctx, e) }},
 		{"Get", 1, func() error { _, err := repo.Get(ctx, key); return err }},
-		{"point query by an index", 1, func() error { _, err := byName.Get(ctx, "red", nameKey); return err }},
+		{"point query by an index", 1, func() error { _, err := byName.In("red").Get(ctx, nameKey); return err }},
 		{"point query by Query", 1, func() error { _, err := repo.Query().Partition("red").Row(key.Row).First(ctx); return err }},
 		{"Replace with three indexes", 1, func() error { e.Name = "Anna"; return repo.Replace(ctx, e) }},
 		{"Merge with three indexes", 2, func() error { e.Salary++; return repo.Merge(ctx, e, "Salary") }},

@@ -74,7 +74,7 @@ func TestKeptRowsAreNotWrittenAlone(t *testing.T) {
 			}
 		}
 	}
-	v := harness.Must[*note](t)(index.Get(ctx, "p", compoundkey.String("Ann")))
+	v := harness.Must[*note](t)(index.In("p").Get(ctx, compoundkey.String("Ann")))
 	harness.WantKind(t, notes.Replace(ctx, v), tables.ErrInvalid)
 	v = harness.Must[*note](t)(repo.Get(ctx, tables.Key{Partition: "p", Row: "id_1"}))
 	harness.WantKind(t, notes.Merge(ctx, v), tables.ErrInvalid)

@@ -126,7 +126,7 @@ func TestSpikeAllKindsCompose(t *testing.T) {
 	if n := len(w.blobNames(t)); n != 1 {
 		t.Fatalf("%d blobs", n)
 	}
-	got, err := w.email.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
+	got, err := w.email.In("red").Get(ctx, compoundkey.String("ann@contoso.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestSpikeIntentsOutliveTheirWriter(t *testing.T) {
 			if names := w.blobNames(t); len(names) != 1 {
 				t.Fatalf("blobs are %q", names)
 			}
-			got, err := w.email.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
+			got, err := w.email.In("red").Get(ctx, compoundkey.String("ann@contoso.com"))
 			if err != nil {
 				t.Fatal(err)
 			}

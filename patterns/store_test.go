@@ -28,7 +28,7 @@ func storeAccount(t testing.TB, s *storagetest.Service) *tables.Account {
 func personsIn(t testing.TB, store *patterns.Store) (*patterns.Repository[person], *interpartition.Index[person]) {
 	t.Helper()
 	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
-		&interpartition.Options[person]{Table: store.Account().Table("Emails")})
+		&interpartition.Options[person]{ByPartition: true, Table: store.Account().Table("Emails")})
 	photo := largeentities.NewProperty[person]("Photo", store.Account().Container("photos"), nil)
 	return harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail, photo)), byEmail
 }
@@ -73,7 +73,7 @@ func TestStoreCreatesInBothAccounts(t *testing.T) {
 	here, there := storeAccount(t, storagetest.Simulator(t, nil)), storeAccount(t, storagetest.Simulator(t, nil))
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(here, "contoso", nil))
 	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) },
-		&interpartition.Options[person]{Table: there.Table("Persons")})
+		&interpartition.Options[person]{ByPartition: true, Table: there.Table("Persons")})
 	harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("Persons"), personSchema(), byEmail))
 	if err := store.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -126,13 +126,13 @@ func TestStoreRunFinishes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = persons.Insert(t.Context(), ann()) // whatever the dead process would have been told
-		_, err := byEmail.Get(t.Context(), "red", compoundkey.String("ann@contoso.com"))
+		_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("ann@contoso.com"))
 		harness.WantKind(t, err, tables.ErrNotFound)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- other.Run(ctx, nil) }()
 		time.Sleep(5 * time.Minute)
-		if found, err := byEmail.Get(t.Context(), "red", compoundkey.String("ann@contoso.com")); err != nil || found.Name != "Ann" {
+		if found, err := byEmail.In("red").Get(t.Context(), compoundkey.String("ann@contoso.com")); err != nil || found.Name != "Ann" {
 			t.Errorf("the index has %v, %v", found, err)
 		}
 		stop()
@@ -160,7 +160,7 @@ func TestStoreRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	_, err := patterns.NewRepository(account.Table("Persons"), personSchema(), outside)
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "Store.Table") {
 		t.Errorf("an index outside on a table of no store: %v", err)
@@ -181,7 +181,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 	if err := errors.Join(store.Create(t.Context()), repo.Insert(t.Context(), ann())); err != nil {
 		t.Fatal(err)
 	}
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	_, err := patterns.NewRepository(store.Table("Others"), personSchema(), outside)
 	if !errors.Is(err, tables.ErrWiring) || !strings.Contains(err.Error(), "queue endpoint") {
 		t.Errorf("an index outside: %v", err)
@@ -192,7 +192,7 @@ func TestStoreWithoutQueues(t *testing.T) {
 func TestRunTimeTable(t *testing.T) {
 	account := storeAccount(t, storagetest.Simulator(t, nil))
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "contoso", nil))
-	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	outside := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	table := store.RunTimeTable(account.Table("Tenant7"))
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), outside))
 	if err := store.Create(t.Context()); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // tenantIn makes the repository of a tenant's table.
 func tenantIn(store *patterns.Store, table string) (*patterns.Repository[person], *interpartition.Index[person], error) {
-	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	byEmail := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	repo, err := patterns.NewRepository(store.RunTimeTable(store.Account().Table(table)), personSchema(), byEmail)
 	return repo, byEmail, err
 }
@@ -63,7 +63,7 @@ func TestStoreRunOpensRepositories(t *testing.T) {
 			t.Fatalf("the repository was opened %d times, want two failures and a success", n)
 		}
 		for _, email := range []string{"ann@contoso.com", "bob@contoso.com"} {
-			if _, err := byEmail.Get(t.Context(), "red", compoundkey.String(email)); err != nil {
+			if _, err := byEmail.In("red").Get(t.Context(), compoundkey.String(email)); err != nil {
 				t.Errorf("%s: %v", email, err)
 			}
 		}

@@ -215,7 +215,7 @@ func readEach() map[string]func(ctx context.Context, repo *members) (*member, er
 			return repo.Get(ctx, memberKey("red", 7))
 		},
 		"by email": func(ctx context.Context, repo *members) (*member, error) {
-			return repo.byEmail.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
+			return repo.byEmail.In("red").Get(ctx, compoundkey.String("ann@contoso.com"))
 		},
 	}
 }

@@ -122,7 +122,7 @@ func (w *spikeWorld) state(ctx context.Context, s *storagetest.Service) (string,
 	switch {
 	case err == nil:
 		email := "email_" + got.Email
-		copied, err := p.email.Get(ctx, "red", compoundkey.String(got.Email))
+		copied, err := p.email.In("red").Get(ctx, compoundkey.String(got.Email))
 		if err != nil || personText(copied) != personText(got) {
 			return "", fmt.Errorf("by email: %v; own row: %s", err, personText(got))
 		}

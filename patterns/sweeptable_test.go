@@ -77,7 +77,7 @@ func TestSweepStaged(t *testing.T) {
 	other := func() *member { m := sweptMember(); m.ID, m.Email = 9, "eve@contoso.com"; return m }
 	swept{floor: 152, prepare: insertAll(sweptMember(), sweptNeighbour()), states: []string{"", textOf(moved(sweptMember()), other())},
 		operate: onMembers(func(ctx context.Context, repo *members) error {
-			m, err := repo.byEmail.Get(ctx, "red", compoundkey.String("ann@contoso.com"))
+			m, err := repo.byEmail.In("red").Get(ctx, compoundkey.String("ann@contoso.com"))
 			if err != nil {
 				return err
 			}

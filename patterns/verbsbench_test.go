@@ -34,7 +34,7 @@ func BenchmarkRatioVerbs(b *testing.B) {
 		s := storagetest.Simulator(b, nil)
 		a := harness.Must[*tables.Account](b)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
 		store := harness.Must[*patterns.Store](b)(patterns.NewStore(a, "verbs", nil))
-		index := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+		index := interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 		repo := harness.Must[*patterns.Repository[person]](b)(patterns.NewRepository(store.Table("People"), verbSchema, index))
 		harness.Check(b, store.Create(b.Context()))
 		defer func() { harness.Check(b, store.Close(context.Background())) }()

@@ -286,7 +286,7 @@ func TestVerifyLeavesOthersAlone(t *testing.T) {
 		key := func(v *staff) tables.Key {
 			return tables.Key{Partition: v.Department, Row: compoundkey.Join(prefix, compoundkey.Int(v.ID, 6))}
 		}
-		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{Table: shared})
+		outside := interpartition.NewIndex(name, func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true, Table: shared})
 		near := intrapartition.NewIndex(name+"near", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)
 		return harness.Must[*patterns.Repository[staff]](t)(patterns.NewRepository(harness.In(table, queue), patterns.Schema[staff]{Name: name, Key: key, Rows: compoundkey.Starting(prefix)},
 			near, strangers{outside, name}))

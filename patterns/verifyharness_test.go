@@ -107,9 +107,8 @@ func (o *office) start(s *storagetest.Service, policies ...policy.Policy) (*desk
 		{"name", intrapartition.NewIndex("name", func(v *staff) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6))
 		}, &intrapartition.Options{Project: []string{"Name"}})},
-		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, nil)},
+		{"mail", interpartition.NewIndex("mail", func(v *staff) compoundkey.Part { return textKey(v.Email) }, &interpartition.Options[staff]{ByPartition: true})},
 		{"badge", interpartition.NewIndex("badge", func(v *staff) compoundkey.Part { return textKey(v.Badge) }, &interpartition.Options[staff]{
-			Group:   func(*staff) string { return interpartition.Global },
 			Table:   d.badge,
 			Project: []string{"Name"},
 			Unique:  true,

@@ -44,7 +44,7 @@ func openShop(account *tables.Account) (*shop, error) {
 		return nil, err
 	}
 	s := &shop{store: store, byReference: interpartition.NewIndex("reference", func(o *Order) compoundkey.Part { return compoundkey.String(o.Reference) },
-		&interpartition.Options[Order]{Group: func(*Order) string { return interpartition.Global }, Unique: true})}
+		&interpartition.Options[Order]{Unique: true})}
 	if s.orders, err = patterns.NewRepository(store.Table("Orders"), patterns.Schema[Order]{
 		Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *Order) tables.Key { return orderKey(o.Tenant, o.ID) },
 	}, s.byReference); err != nil {
@@ -91,7 +91,7 @@ func ExampleParentCount() {
 		log.Fatal(err)
 	}
 	fmt.Println(s.place(ctx, &Order{Tenant: "contoso", ID: "2", Reference: "A-17"}, "screw") != nil) // the reference is taken
-	found, err := s.byReference.Get(ctx, interpartition.Global, compoundkey.String("A-17"))
+	found, err := s.byReference.Get(ctx, compoundkey.String("A-17"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestOrderWithLines(t *testing.T) {
 	if o.Lines != 20 {
 		t.Errorf("the order given was not updated: %d lines", o.Lines)
 	}
-	found := harness.Must[*Order](t)(s.byReference.Get(ctx, interpartition.Global, compoundkey.String("A-2")))
+	found := harness.Must[*Order](t)(s.byReference.Get(ctx, compoundkey.String("A-2")))
 	if found.Lines != 20 || found.ID != "2" {
 		t.Errorf("%+v", found)
 	}
@@ -56,7 +56,7 @@ func TestOrderWithLines(t *testing.T) {
 	if _, err := s.orders.Get(ctx, orderKey("contoso", "2")); lines != 20 || !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("%d lines, %v", lines, err)
 	}
-	if _, err := s.byReference.Get(ctx, interpartition.Global, compoundkey.String("A-2")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := s.byReference.Get(ctx, compoundkey.String("A-2")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the key is still taken: %v", err)
 	}
 

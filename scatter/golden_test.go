@@ -135,7 +135,7 @@ func TestGoldenIntentNames(t *testing.T) {
 	a := harness.Must[*tables.Account](t)(account(storagetest.Open(t)))
 	r := &namesTaken{}
 	byTag := func() patterns.Pattern[event] {
-		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, nil)
+		return interpartition.NewIndex("tag", func(e *event) compoundkey.Part { return compoundkey.String(e.Tag) }, &interpartition.Options[event]{ByPartition: true})
 	}
 	for _, table := range []string{"May", "June"} {
 		schema := numbered(0, 0)

@@ -2,6 +2,7 @@ package scatter
 
 import (
 	"cmp"
+	"container/heap"
 	"fmt"
 	"maps"
 	"math"
@@ -85,8 +86,8 @@ func (m *Meter) second(at int64) *second {
 	return &m.seconds[(at%n+n)%n]
 }
 
-// now advances the ring and returns its current second. If the clock steps back within the window, writes count
-// toward the latest second. If it steps back further, the meter resets.
+// now moves the ring on to the current second, and returns that. If the clock steps back by no more than the ring holds, writes
+// count toward the latest second; if it steps back further, the meter resets.
 func (m *Meter) now() int64 {
 	now, length := m.options.Now().Unix(), int64(len(m.seconds))
 	if now < m.latest && m.latest-now <= length {
@@ -155,4 +156,67 @@ func (m *Meter) Enough() int {
 	}
 	// The result makes the writes to each partition just less than the hot share.
 	return 1 + int(math.Floor(float64(most)/(m.options.Hot*float64(m.options.Target))))
+}
+
+// second counts the writes of one second, as the Space-Saving summary of Metwally, Agrawal and El Abbadi does: the counts of the
+// partitions with most writes are exact or too high.
+type second struct {
+	total    int
+	counters counters // a heap, the smallest count first
+	by       map[string]*counter
+}
+
+type counter struct {
+	partition string
+	entities  int
+	over      int // how much of entities may belong to partitions that had the counter before
+	index     int // index in the heap
+}
+
+func (s *second) add(partition string, entities, most int) {
+	s.total += entities
+	if c := s.by[partition]; c != nil {
+		c.entities += entities
+		heap.Fix(&s.counters, c.index)
+		return
+	}
+	if s.by == nil {
+		s.by = map[string]*counter{}
+	}
+	if len(s.counters) < most {
+		c := &counter{partition: partition, entities: entities}
+		s.by[partition] = c
+		heap.Push(&s.counters, c)
+		return
+	}
+	c := s.counters[0]
+	delete(s.by, c.partition)
+	c.partition, c.over, c.entities = partition, c.entities, c.entities+entities
+	s.by[partition] = c
+	heap.Fix(&s.counters, 0)
+}
+
+// The methods below implement heap.Interface.
+type counters []*counter
+
+func (h counters) Len() int           { return len(h) }
+func (h counters) Less(i, j int) bool { return h[i].entities < h[j].entities }
+func (h counters) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is for package heap.
+func (h *counters) Push(x any) {
+	c := x.(*counter)
+	c.index = len(*h)
+	*h = append(*h, c)
+}
+
+// Pop is for package heap.
+func (h *counters) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
 }

@@ -84,10 +84,10 @@ func (n *Natural[T]) Update(ctx context.Context, natural compoundkey.Part, row s
 	return n.update(ctx, n.Key(natural, row), change)
 }
 
-// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span applies to the row keys after
-// Prefix. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is
-// yielded once, as the last element. More than MaxPartitions keys cause tables.ErrTooLarge, since pages of each are held in memory.
-// Requests: 1 for each natural key and page.
+// Range yields the entities of a span under the natural keys, merged in the order of their row keys. The span applies to the row
+// keys after Prefix. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can
+// continue; any other error is yielded once, as the last element. More than MaxPartitions keys cause tables.ErrTooLarge, since
+// pages of each are held in memory. Requests: 1 for each natural key and page.
 func (n *Natural[T]) Range(ctx context.Context, naturals []compoundkey.Part, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"

@@ -20,7 +20,7 @@ type Order struct {
 	width   int    // digits
 	limit   int64  // all positions are below this limit
 	step    int64  // how far the horizon moves at a time
-	falling bool   // row keys fall: their digits are those of limit-1-position
+	falling bool   // row keys fall with time: their digits are those of limit-1-position
 	err     error
 }
 
@@ -90,7 +90,7 @@ func (o Order) position(row string) (int64, error) {
 	if !ok || !digits {
 		return 0, fmt.Errorf("the row key must begin with %q and %d digits, and then end or continue with \"_\"", o.prefix+"_", o.width)
 	}
-	// The error is checked: 19 digits above the last time may not fit into an int64.
+	// 19 digits may not fit into an int64.
 	p, err := strconv.ParseInt(rest[:o.width], 10, 64)
 	if err != nil || p >= o.limit {
 		return 0, errors.New("the row key begins with a time after the year 9999; use an earlier one")
@@ -101,7 +101,7 @@ func (o Order) position(row string) (int64, error) {
 	return p, nil
 }
 
-// region returns the span of row keys with from <= position < to.
+// region returns the bounds of the row keys with from <= position < to; end is the first key after them.
 func (o Order) region(from, to int64) (first, end string) {
 	if from >= to {
 		return "", ""
@@ -109,7 +109,7 @@ func (o Order) region(from, to int64) (first, end string) {
 	if o.falling {
 		from, to = o.limit-to, o.limit-from
 	}
-	end = o.end()
+	end = compoundkey.All().Under(o.prefix).To()
 	if to < o.limit {
 		end = o.key(to)
 	}
@@ -124,10 +124,7 @@ func (o Order) overlaps(span compoundkey.Span, from, to int64) bool {
 
 func (o Order) key(digits int64) string { return fmt.Sprintf("%s_%0*d", o.prefix, o.width, digits) }
 
-// end returns the first key after all keys of the prefix.
-func (o Order) end() string { return compoundkey.All().Under(o.prefix).To() }
-
-// behind returns the horizon to set for an entity at the position.
+// behind returns the horizon to set for an entity at a position: the next multiple of step.
 func (o Order) behind(position int64) int64 {
 	if rest := o.limit - position; rest <= o.step {
 		return o.limit
@@ -140,6 +137,3 @@ func (o Order) time(position int64) time.Time {
 	ticks := position - ticksEpoch
 	return time.Unix(ticks/1e7, ticks%1e7*100).UTC()
 }
-
-// ahead returns how far a position lies in the future.
-func (o Order) ahead(position int64, now time.Time) time.Duration { return o.time(position).Sub(now) }

@@ -136,16 +136,16 @@ func (s *Spread[T]) reachEntity(ctx context.Context, op string, v *T) error {
 	if s.known.Load().covers(position) {
 		return nil
 	}
-	// The horizon never moves back, so an entity that cannot be stored must not move it. The entity's
-	// partition is still unknown, but all partition keys have the same length.
+	// An entity that cannot be stored must not move the horizon, which never moves back. Its partition is not known yet, so the
+	// check uses partition 0, whose key is as long as all others.
 	if err := patterns.HostOf(s.Repository()).CheckUnder(ctx, tables.Key{Partition: s.partition(0), Row: s.row(v)}, v); err != nil {
 		return tables.Amend(rows.Open, err, func(e *tables.Error) { e.Op, e.Key = op, tables.Key{} })
 	}
 	return s.reach(ctx, op, position)
 }
 
-// reachStored reads the record if the entity's row key is above the known horizon, since another program may
-// have inserted the entity. It does not check whether the entity can be stored; the repository does.
+// reachStored reads the record if the entity's row key is at or above the known horizon: another program may have inserted the
+// entity.
 func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	position, err := s.order.position(s.row(v))
 	if err != nil {
@@ -155,11 +155,11 @@ func (s *Spread[T]) reachStored(ctx context.Context, op string, v *T) error {
 	return err
 }
 
-// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span applies to the row keys
-// after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)). For a row that does not fit the type
-// it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. If the
-// loop ends early, all queries stop. Requests: 1 for each partition and page, and 1 for the record unless the span ends below the known
-// horizon.
+// Range yields the entities of a span in the order of their row keys, whatever n they were inserted under. The span applies to
+// the row keys after the Order's prefix, as in compoundkey.Between(compoundkey.Time(from), compoundkey.Time(to)). For a row
+// that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error is
+// yielded once, as the last element. If the loop ends early, all queries stop. Requests: 1 for each partition and page, and 1
+// for the record unless the span ends below the known horizon.
 func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		const op = "Range"
@@ -183,8 +183,8 @@ func (s *Spread[T]) Range(ctx context.Context, span compoundkey.Span, options *R
 	}
 }
 
-// merged reads a span of row keys from several partitions, and merges it by row key. Equal row keys, which only
-// Natural can have, are ordered by partition.
+// merged yields the entities of a span of several partitions, merged by row key, and by partition for equal row keys, which only
+// Natural can have.
 func merged[T any](ctx context.Context, r *patterns.Repository[T], partitions []string, span compoundkey.Span, options *ReadOptions) iter.Seq2[*T, error] {
 	if r.Table().Account().IsCosmos() {
 		return func(yield func(*T, error) bool) {

@@ -2,6 +2,8 @@ package scatter
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -57,7 +59,7 @@ type Spread[T any] struct {
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first read; an old layout may be incomplete, but is never wrong
+	known    atomic.Pointer[layout] // nil before the first read; what an old layout says stays right
 	moving   chan struct{}          // a lock: the goroutine that moves the horizon holds it
 }
 
@@ -121,9 +123,8 @@ func checkPartitions(n int) error {
 	return nil
 }
 
-// keyOf is the Key function of the repository's schema. For a row key below the known horizon the result
-// never changes; for a row key above it, the partition is unknown, and keyOf returns an illegal key, which
-// every operation refuses.
+// keyOf is the Key function of the repository's schema. For a row key at or above the known horizon, whose partition is not known,
+// it returns a key that every operation refuses.
 func (s *Spread[T]) keyOf(v *T) tables.Key {
 	row := s.row(v)
 	position, err := s.order.position(row)
@@ -133,7 +134,7 @@ func (s *Spread[T]) keyOf(v *T) tables.Key {
 	if l := s.known.Load(); l.covers(position) {
 		return s.place(l, position, row)
 	}
-	// An entity that was read keeps the key under which it was read, so that Repository.Verify needs no record.
+	// An entity that was read has its partition in Meta. So Repository.Verify does not need the record.
 	if s.Repository() != nil {
 		if key := patterns.HostOf(s.Repository()).MetaOf(v).Key(); key.Row == row && key.Partition != "" {
 			return key
@@ -151,11 +152,10 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName returns the repository's name in intents. It consists of table and name, since a queue may
-// serve several tables and several names.
+// repositoryName returns the repository's name in intents: a queue may serve several tables, and several Spreads in one.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
-// poisoned returns a key that every operation refuses with the message, like a poisoned key of compoundkey.
+// poisoned returns a key that every operation refuses with the message. compoundkey returns such keys for illegal values, too.
 func poisoned(message string) string { return "\x00scatter: " + message + "\x00" }
 
 func invalid(op string, table *tables.Table, err error) error {
@@ -173,4 +173,15 @@ func failure(op string, table *tables.Table, kind, err error) error {
 		e.Table = table.Name()
 	}
 	return e
+}
+
+// MaxPartitions is the largest n.
+const MaxPartitions = 1000
+
+// Bucket returns the number of the partition, 0 to n-1, of a text: the first 8 bytes of SHA-256 of the text
+// in UTF-8, as a big-endian number, modulo n. Stored data depend on it, so it never changes; n must be 1 or
+// more. Unlike simpler hashes, it spreads evenly even keys that differ only in a few digits.
+func Bucket(text string, n int) int {
+	sum := sha256.Sum256([]byte(text))
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))
 }

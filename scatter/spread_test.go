@@ -186,7 +186,7 @@ func TestPatternsCompose(t *testing.T) {
 	e := &event{Number: 12, Tag: "b"}
 	wantKind(t, p.Repository().Insert(ctx, e), tables.ErrInvalid) // nobody has said where 12 is
 	harness.Check(t, p.Prepare(ctx, e), p.Repository().Insert(ctx, e))
-	found := harness.Must[*event](t)(byTag.Get(ctx, e.Key().Partition, compoundkey.String("b")))
+	found := harness.Must[*event](t)(byTag.In(e.Key().Partition).Get(ctx, compoundkey.String("b")))
 	found.Tag = "b"
 	found.Text = "changed"
 	harness.Check(t, p.Replace(ctx, found))

@@ -19,8 +19,8 @@ type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []func(*T) ([]driver.Copy, error)
-	// reach makes the partition of a new entity known, and check the partition of a stored entity; both are
-	// nil for Natural
+	// reach makes the partition of a new entity known, and check that of a stored entity. Natural checks the row key in reach,
+	// and has no check.
 	reach, check func(ctx context.Context, op string, v *T) error
 }
 
@@ -116,14 +116,14 @@ func (w *Writer[T]) update(ctx context.Context, key tables.Key, change func(*T) 
 	return v, err
 }
 
-// count adds the entity's rows to the meter: all are in its partition, and each counts toward the partition's target.
+// count adds the entity's row and copies to the meter, since the partition's target counts each row.
 func (w *Writer[T]) count(v *T) {
 	if w.meter == nil || v == nil {
 		return
 	}
 	rows := 1
 	for _, copiesOf := range w.copies {
-		copies, _ := copiesOf(v) // for an entity whose copies cannot be made there is nothing to count, since it was not written
+		copies, _ := copiesOf(v) // an entity with an error here was not written
 		rows += len(copies)
 	}
 	w.meter.Add(w.repository.KeyOf(v).Partition, rows)

@@ -69,7 +69,7 @@ func Example() {
 	if err := surveys.Insert(ctx, june); err != nil { // 1 request: all rows, with those of the copy by email
 		log.Fatal(err)
 	}
-	found, err := byEmail.Get(ctx, "Sales", compoundkey.String("jonesj@contoso.com")) // 2 requests: the first row, and the others
+	found, err := byEmail.In("Sales").Get(ctx, compoundkey.String("jonesj@contoso.com")) // 2 requests: the first row, and the others
 	if err != nil {
 		log.Fatal(err)
 	}

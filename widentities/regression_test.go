@@ -102,13 +102,13 @@ func TestMergeAfterFirstRowChanged(t *testing.T) {
 	v := withNumbers(1, 300)
 	v.More["Extra"] = tables.Int32(7)
 	harness.Check(t, older.Insert(t.Context(), v))
-	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
+	_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))
 	harness.Check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	harness.Check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
 	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
+	if _, err := newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
 }
@@ -125,13 +125,13 @@ func TestMergeAfterKeepChanged(t *testing.T) {
 	older, byEmail := program(t, s, table, first, keep)
 	newer, newByEmail := program(t, s, table, first, append(keep[:len(keep):len(keep)], "Answer00297", "Answer00298"))
 	harness.Check(t, older.Insert(t.Context(), withNumbers(1, 310)))
-	_, err := byEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com"))
+	_, err := byEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com"))
 	harness.Check(t, err)
 	got, err := newer.Get(t.Context(), at(1))
 	harness.Check(t, err)
 	got.More["NotKept"] = tables.Int32(1)
 	harness.Check(t, newer.Merge(t.Context(), got, "NotKept"))
-	if _, err := newByEmail.Get(t.Context(), "red", compoundkey.String("p1@contoso.com")); err != nil {
+	if _, err := newByEmail.In("red").Get(t.Context(), compoundkey.String("p1@contoso.com")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestOldIndexKey(t *testing.T) {
 	if keys, err := rowKeys(t.Context(), p); err != nil || len(keys) > 0 {
 		t.Errorf("%q %v is left", keys, err)
 	}
-	if v, err := ix.Get(t.Context(), "red", compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := ix.In("red").Get(t.Context(), compoundkey.String("a\uFFFBb")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("the deleted entity is read through the index: %v %v", v.Email, err)
 	}
 	if err := harness.Clean(t.Context(), p.profiles.Verify, nil); err != nil {
@@ -210,7 +210,7 @@ func TestReplacementCharacterInKey(t *testing.T) {
 	got, err = p.profiles.Get(t.Context(), at(1))
 	harness.Check(t, err)
 	harness.Check(t, p.profiles.Delete(t.Context(), got))
-	if v, err := p.byEmail.Get(t.Context(), "red", compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
+	if v, err := p.byEmail.In("red").Get(t.Context(), compoundkey.String("J\uFFFDrg")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("deleted, and read through the index: %v %v", v, err)
 	}
 }

@@ -60,7 +60,7 @@ func TestSizes(t *testing.T) {
 				t.Errorf("the read took %d requests, want %d", n, c.reads)
 			}
 			same(t, got, c.profile)
-			got, err = p.byEmail.Get(t.Context(), "red", compoundkey.String(c.profile.Email))
+			got, err = p.byEmail.In("red").Get(t.Context(), compoundkey.String(c.profile.Email))
 			harness.Check(t, err)
 			same(t, got, c.profile)
 			keys, err := rowKeys(t.Context(), p)

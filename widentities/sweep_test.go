@@ -108,7 +108,7 @@ func found(ctx context.Context, p *process, states []*profile) error {
 	if is < 0 {
 		return fmt.Errorf("there is %.200s", textOf(got))
 	}
-	copied, err := p.byEmail.Get(ctx, "red", compoundkey.String("p1@contoso.com"))
+	copied, err := p.byEmail.In("red").Get(ctx, compoundkey.String("p1@contoso.com"))
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}

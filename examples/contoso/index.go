@@ -20,11 +20,10 @@ import (
 func organisation(s *scene) func(context.Context) {
 	byEmail := func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }
 	everybody := interpartition.NewIndex("everybody", byEmail, &interpartition.Options[Employee]{
-		Group:  func(*Employee) string { return interpartition.Global },
 		Table:  s.store.Table("OrganisationEmails"),
 		Unique: true,
 	})
-	department := interpartition.NewIndex("email", byEmail, nil) // in the employees' table: partitions email_Sales and so on
+	department := interpartition.NewIndex("email", byEmail, &interpartition.Options[Employee]{ByPartition: true}) // in the employees' table: partitions email_Sales and so on
 	repo := must(patterns.NewRepository(s.store.Table("Organisation"), schemaOf("empid", (*Employee).key), everybody, department))
 	plain := newPlain(s.store.Table("OrganisationPlain"))
 	return func(ctx context.Context) {
@@ -37,7 +36,7 @@ func organisation(s *scene) func(context.Context) {
 
 		ask(s, "one email, anywhere",
 			get(func() *Employee {
-				return must(everybody.Get(ctx, interpartition.Global, compoundkey.String(june.Email)))
+				return must(everybody.Get(ctx, compoundkey.String(june.Email)))
 			}),
 			query(ctx, plain.Query().Where(tables.Eq("Email", june.Email)).AllowTableScan()).through(len(staff)))
 		ask(s, "emails that start with a, anywhere",
@@ -47,13 +46,13 @@ func organisation(s *scene) func(context.Context) {
 		june.Email = "june@contoso.com"
 		s.act("her email changed", "1 row, and the copies in two other partitions", func() { try(repo.Replace(ctx, june)) })
 		s.act("found by email, and read herself", "what is read through Verified is never stale", func() {
-			try(same(must(department.Verified().Get(ctx, sales, compoundkey.String(june.Email))), june))
+			try(same(must(department.In(sales).Verified().Get(ctx, compoundkey.String(june.Email))), june))
 		})
 		other := s.newHire(june.Email)
 		other.Department = "Legal"
 		s.refused("her email for somebody in Legal", tables.ErrDuplicate, func() { try(repo.Insert(ctx, other)) })
 
-		try(sameStaff(collect(everybody.Range(ctx, interpartition.Global, compoundkey.All())), staff))
+		try(sameStaff(collect(everybody.Range(ctx, compoundkey.All())), staff))
 		s.drainIntents(ctx)
 	}
 }
@@ -61,7 +60,7 @@ func organisation(s *scene) func(context.Context) {
 // names finds employees by last name, which many share, through lists of their keys: the three options of the guide.
 func names(s *scene) func(context.Context) {
 	lastName := func(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
-	global := &indexentities.Options[Employee]{Group: func(*Employee) string { return indexentities.Global }}
+	global := &indexentities.Options[Employee]{}
 	blobs := indexentities.NewInBlobs("lastname-blob", lastName, s.store.Container("names"), global)   // option 1
 	beside := indexentities.NewInPartition("lastname", lastName)                                       // option 2
 	outside := indexentities.NewInTable("lastname-row", lastName, s.store.Table("NamesLists"), global) // option 3
@@ -81,15 +80,15 @@ func names(s *scene) func(context.Context) {
 			return list(tables.PointQuery, func() []*Employee { return collect(find) }).through(1 + len(keys))
 		}
 		ask(s, "Jones anywhere, by blob (option 1)",
-			listed(blobs.Find(ctx, indexentities.Global, value, nil), must(blobs.Keys(ctx, indexentities.Global, value))), anywhere)
+			listed(blobs.Find(ctx, value, nil), must(blobs.Keys(ctx, value))), anywhere)
 		ask(s, "Jones in Sales, by row (option 2)",
-			listed(beside.Find(ctx, sales, value, nil), must(beside.Keys(ctx, sales, value))), here)
+			listed(beside.In(sales).Find(ctx, value, nil), must(beside.In(sales).Keys(ctx, value))), here)
 		ask(s, "Jones anywhere, by row (option 3)",
-			listed(outside.Find(ctx, indexentities.Global, value, nil), must(outside.Keys(ctx, indexentities.Global, value))), anywhere)
+			listed(outside.Find(ctx, value, nil), must(outside.Keys(ctx, value))), anywhere)
 
 		june.LastName = "Jones-Park"
 		s.act("her last name changed", "1 row and 6 lists", func() { try(repo.Replace(ctx, june)) })
-		keys := must(outside.Keys(ctx, indexentities.Global, compoundkey.String("Jones-Park")))
+		keys := must(outside.Keys(ctx, compoundkey.String("Jones-Park")))
 		s.check(slices.Equal(keys, []tables.Key{repo.KeyOf(june)}), "the list of her new name is %v", keys)
 		s.drainIntents(ctx)
 	}

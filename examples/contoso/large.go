@@ -103,7 +103,7 @@ func profiles(s *scene) func(context.Context) {
 			try(repo.Merge(ctx, june, answer(7)))
 		})
 		s.act("read by email", "the copy has it, too", func() {
-			try(same(must(byEmail.Get(ctx, sales, compoundkey.String(june.Email))), june))
+			try(same(must(byEmail.In(sales).Get(ctx, compoundkey.String(june.Email))), june))
 		})
 		stale := must(repo.Get(ctx, june.key()))
 		try(repo.Replace(ctx, june))

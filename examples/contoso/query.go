@@ -66,7 +66,7 @@ func secondaryIndexes(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		here, plain := len(s.of(sales)), s.plain.Query().Partition(sales)
 		ask(s, jonesEmail+" in Sales",
-			get(func() *Employee { return must(s.byEmail.Get(ctx, sales, compoundkey.String(jonesEmail))) }),
+			get(func() *Employee { return must(s.byEmail.In(sales).Get(ctx, compoundkey.String(jonesEmail))) }),
 			query(ctx, plain.Where(tables.Eq("Email", jonesEmail))).through(here))
 		ask(s, "emails that start with a, in Sales",
 			query(ctx, s.byEmail.Query(compoundkey.Prefix("a")).Partition(sales)),

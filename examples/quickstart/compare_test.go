@@ -91,7 +91,7 @@ func withLibrary() program {
 		insert: insert(Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"}),
 		other:  insert(Employee{Department: "Sales", ID: 224, Email: slashed}),
 		find: with(func(ctx context.Context, _ *patterns.Store, _ *patterns.Repository[Employee], byEmail *interpartition.Index[Employee]) error {
-			_, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("june@contoso.com"))
+			_, err := byEmail.Get(ctx, compoundkey.Fold("june@contoso.com"))
 			return err
 		}),
 		later: with(func(ctx context.Context, store *patterns.Store, _ *patterns.Repository[Employee], _ *interpartition.Index[Employee]) error {

@@ -37,7 +37,7 @@ func declare(account *tables.Account) (*patterns.Store, *patterns.Repository[Emp
 		return nil, nil, nil, err
 	}
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+		&interpartition.Options[Employee]{Unique: true})
 	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}
@@ -65,7 +65,7 @@ func run(ctx context.Context, account *tables.Account) error {
 	err = employees.Upsert(ctx, &Employee{Department: "Sales", ID: 223, Email: "June@contoso.com"})
 	if err == nil {
 		var june *Employee
-		if june, err = byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("june@contoso.com")); err == nil {
+		if june, err = byEmail.Get(ctx, compoundkey.Fold("june@contoso.com")); err == nil {
 			fmt.Println("found", june.Department, june.ID)
 		}
 	}

@@ -27,10 +27,10 @@ func (d *desk) consistent(ctx context.Context, now, before []*item) error {
 
 func (d *desk) isThere(ctx context.Context, v *item) error {
 	got, err := d.items.Get(ctx, plainKey(v))
-	byName, nameErr := d.name.Get(ctx, v.Site, byName(v))
-	whole, wholeErr := d.number.GetFull(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
-	lean, leanErr := d.number.Get(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
-	badge, badgeErr := d.badge.Get(ctx, v.Site, compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))
+	byName, nameErr := d.name.In(v.Site).Get(ctx, byName(v))
+	whole, wholeErr := d.number.In(v.Site).GetFull(ctx, d.office.beacon.Part(tables.String(v.Number)))
+	lean, leanErr := d.number.In(v.Site).Get(ctx, d.office.beacon.Part(tables.String(v.Number)))
+	badge, badgeErr := d.badge.In(v.Site).Get(ctx, compoundkey.Tuple(compoundkey.String(v.Name), compoundkey.Int(v.ID, 6)))
 	if err := errors.Join(err, nameErr, wholeErr, leanErr, badgeErr); err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (d *desk) isThere(ctx context.Context, v *item) error {
 func (d *desk) lists(ctx context.Context, v *item) map[string]iter.Seq2[*item, error] {
 	project, _ := projectOf(v)
 	return map[string]iter.Seq2[*item, error]{
-		"the list in the partition": d.team.Find(ctx, v.Site, compoundkey.String(v.Team), nil), "the list outside": d.teams.Find(ctx, v.Site, compoundkey.String(v.Team), nil),
-		"the list in a blob": d.crew.Find(ctx, v.Site, compoundkey.String(v.Team), nil), "the project": d.members.All(ctx, project),
+		"the list in the partition": d.team.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil), "the list outside": d.teams.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil),
+		"the list in a blob": d.crew.In(v.Site).Find(ctx, compoundkey.String(v.Team), nil), "the project": d.members.All(ctx, project),
 	}
 }
 
@@ -70,18 +70,18 @@ func collect[V any](all iter.Seq2[V, error]) (found []V, err error) {
 
 // isGone checks that nothing is found by what an item had.
 func (d *desk) isGone(ctx context.Context, v *item) error {
-	_, name := d.name.Get(ctx, v.Site, byName(v))
-	_, number := d.number.Get(ctx, v.Site, d.office.beacon.Part(tables.String(v.Number)))
-	_, badge := d.badge.Get(ctx, v.Site, byName(v))
+	_, name := d.name.In(v.Site).Get(ctx, byName(v))
+	_, number := d.number.In(v.Site).Get(ctx, d.office.beacon.Part(tables.String(v.Number)))
+	_, badge := d.badge.In(v.Site).Get(ctx, byName(v))
 	for _, err := range []error{name, number, badge} {
 		if !errors.Is(err, tables.ErrNotFound) {
 			return fmt.Errorf("%s is still found: %w", v.Name, errors.Join(name, number, badge, errors.New("one is")))
 		}
 	}
 	project, _ := projectOf(v)
-	team, teamErr := d.team.Keys(ctx, v.Site, compoundkey.String(v.Team))
-	teams, teamsErr := d.teams.Keys(ctx, v.Site, compoundkey.String(v.Team))
-	crew, crewErr := d.crew.Keys(ctx, v.Site, compoundkey.String(v.Team))
+	team, teamErr := d.team.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
+	teams, teamsErr := d.teams.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
+	crew, crewErr := d.crew.In(v.Site).Keys(ctx, compoundkey.String(v.Team))
 	n, membersErr := d.members.Count(ctx, project)
 	if err := errors.Join(teamErr, teamsErr, crewErr, membersErr); err != nil || len(team)+len(teams)+len(crew) > 0 || n != 0 {
 		return fmt.Errorf("the lists of %s have %v, %v, %v and %d, %w", v.Name, team, teams, crew, n, err)

@@ -36,7 +36,7 @@ func TestEverything(t *testing.T) {
 	if err := d.items.Insert(ctx, taken); !errors.Is(err, tables.ErrDuplicate) {
 		t.Errorf("a number that is taken: %v", err)
 	}
-	found := harness.Must[*item](t)(d.name.Get(ctx, theSite, byName(a)))
+	found := harness.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(a)))
 	b.Meta = found.Meta
 	harness.Check(t, d.items.Replace(ctx, b), d.consistent(ctx, []*item{b}, []*item{a}))
 	if err := d.items.Replace(ctx, found); !errors.Is(err, tables.ErrConflict) {
@@ -78,9 +78,9 @@ func (d *desk) reads(t *testing.T, want ...*item) {
 	t.Helper()
 	ctx := t.Context()
 	own := harness.Must[[]*item](t)(collect(d.items.Query().Partition(theSite).Where(tables.Eq("ID", want[0].ID)).All(ctx)))
-	named := harness.Must[[]*item](t)(collect(d.name.Range(ctx, theSite, compoundkey.Prefix("name"))))
-	badges := harness.Must[[]*item](t)(collect(d.badge.Range(ctx, theSite, compoundkey.All())))
-	numbers := harness.Must[[]*item](t)(collect(d.number.Range(ctx, theSite, compoundkey.All())))
+	named := harness.Must[[]*item](t)(collect(d.name.In(theSite).Range(ctx, compoundkey.Prefix("name"))))
+	badges := harness.Must[[]*item](t)(collect(d.badge.In(theSite).Range(ctx, compoundkey.All())))
+	numbers := harness.Must[[]*item](t)(collect(d.number.In(theSite).Range(ctx, compoundkey.All())))
 	if len(own) != 1 || len(named) != len(want) || len(badges) != len(want) || len(numbers) != len(want) {
 		t.Fatalf("found %d, %d, %d and %d", len(own), len(named), len(badges), len(numbers))
 	}
@@ -222,7 +222,7 @@ func TestEverythingUpgrades(t *testing.T) {
 		want = append(want, upgraded)
 	}
 	for _, v := range want {
-		harness.Check(t, sameItem(harness.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(harness.Must[*item](t)(d.name.Get(ctx, theSite, byName(v))), v))
+		harness.Check(t, sameItem(harness.Must[*item](t)(d.items.Get(ctx, plainKey(v))), v), sameItem(harness.Must[*item](t)(d.name.In(theSite).Get(ctx, byName(v))), v))
 	}
 	harness.Check(t, third(d.counted.Recount(ctx, siteKey(theSite, "counted"))))
 	if report := harness.Must[tables.Report](t)(d.items.Rebuild(ctx, nil)); report.Failed != 0 || report.Written != 3 {

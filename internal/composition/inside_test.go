@@ -102,7 +102,7 @@ func (w *writePath) open(s *storagetest.Service) (*writer, error) {
 		kept = append(kept, intrapartition.NewIndex("within", email, nil))
 	}
 	if w.outside {
-		kept = append(kept, interpartition.NewIndex("outside", email, nil))
+		kept = append(kept, interpartition.NewIndex("outside", email, &interpartition.Options[clerk]{ByPartition: true}))
 	}
 	p.clerks, err = patterns.NewRepository(harness.In(p.table, p.queue), schema, harness.AsyncIf(w.async, kept...)...)
 	return p, err

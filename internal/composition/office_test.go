@@ -136,9 +136,9 @@ func (d *desk) patterns(links ...patterns.Pattern[item]) ([]patterns.Pattern[ite
 	d.name = intrapartition.NewIndex("name", byName, nil)
 	d.number = intrapartition.NewIndex("number", func(v *item) compoundkey.Part { return d.office.beacon.Part(tables.String(v.Number)) },
 		&intrapartition.Options{Project: lean})
-	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{Table: d.copies, Project: append(lean, "Photo")})
-	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, nil)
-	d.crew = indexentities.NewInBlobs("crew", byTeam, d.photos, nil)
+	d.badge = interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Table: d.copies, Project: append(lean, "Photo")})
+	d.team, d.teams = indexentities.NewInPartition("team", byTeam), indexentities.NewInTable("teams", byTeam, nil, &indexentities.Options[item]{ByPartition: true})
+	d.crew = indexentities.NewInBlobs("crew", byTeam, d.photos, &indexentities.Options[item]{ByPartition: true})
 	d.photo = largeentities.NewProperty[item]("Photo", d.photos, &largeentities.Options{Sealer: sealer})
 	d.count = relationships.NewCount[item]("number-of-items", nil)
 	d.lengths = relationships.NewSummary("lengths", func(v *item) (int64, bool) { return int64(len(v.Team)), true }, nil)

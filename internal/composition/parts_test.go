@@ -236,10 +236,10 @@ func parts() []part {
 			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
 		}},
 		{"indexentities.InTable", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
-			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, nil)
+			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, &indexentities.Options[item]{ByPartition: true})
 		}},
 		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
-			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, nil)
+			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, &indexentities.Options[item]{ByPartition: true})
 		}},
 	}
 	return append(append(append(indexes, relations()...), storage()...), part{"eventual.OnCommit", newOutbox})

@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 // TestRefusedOnWriting: what depends on the entity is refused when it is written, and nothing of it is stored.
 func TestRefusedOnWriting(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
-	whole := interpartition.NewIndex("badge", byName, nil)
+	whole := interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true})
 	wide := harness.Must[*patterns.Repository[item]](t)(k.plainOn(k.away, k.queue, []patterns.Pattern[item]{whole, widentities.New[item](nil)}))
 	k.wide = true
 	if err := wide.Insert(ctx, k.itemOf(1, "a", false)); !errors.Is(err, tables.ErrTooLarge) {
@@ -76,13 +76,13 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
-	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, &interpartition.Options[site]{Group: func(*site) string { return interpartition.Global }})
+	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, &interpartition.Options[site]{})
 	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
 	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
 	a := k.itemOf(1, "a", false)
 	harness.Check(t, k.prepareFor(t, r, a), second(sites.Rebuild(ctx, nil)), r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
-	held := harness.Must[*site](t)(byItems.Get(ctx, interpartition.Global, compoundkey.String("counted0-1")))
+	held := harness.Must[*site](t)(byItems.Get(ctx, compoundkey.String("counted0-1")))
 	if held.Items != 1 || held.Key() != one(a) {
 		t.Errorf("%+v", held)
 	}
@@ -108,13 +108,13 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	parent := func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted0"), true }
 	bySize := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) },
-		&interpartition.Options[site]{Group: func(*site) string { return interpartition.Global }})
+		&interpartition.Options[site]{})
 	sites := k.sitesOn(t, k.table, bySize)
 	plans := 0
 	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{
 		relationships.NewParentCount("counted", sites, parent, func(p *site) *int { return &p.Items }),
 		largeentities.NewProperty[item]("Photo", k.container, &largeentities.Options{Threshold: -1}),
-		interpartition.NewIndex("badge", byName, &interpartition.Options[item]{Unique: true}),
+		interpartition.NewIndex("badge", byName, &interpartition.Options[item]{ByPartition: true, Unique: true}),
 		&interrupted{func() {
 			if plans++; plans == 1 {
 				harness.Must[*site](t)(sites.Update(ctx, siteKey(theSite, "counted0"), func(p *site) error { p.Items += 10; return nil }))
@@ -125,7 +125,7 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 	harness.Check(t, r.Insert(ctx, a), clean(ctx, r), clean(ctx, sites))
 	got, err := r.Get(ctx, r.KeyOf(a))
 	harness.Check(t, err, sameItem(got, a))
-	if p := harness.Must[*site](t)(bySize.Get(ctx, interpartition.Global, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
+	if p := harness.Must[*site](t)(bySize.Get(ctx, compoundkey.String("counted0-11"))); p.Items != 11 || plans != 2 {
 		t.Errorf("%+v, %d plans", p, plans)
 	}
 	blobs := 0

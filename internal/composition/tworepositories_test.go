@@ -25,8 +25,8 @@ func twoRepositories(t testing.TB, k *kit, p part) error {
 	text := func(v *remark) compoundkey.Part { return compoundkey.String(v.Text) }
 	remarks := harness.Must[*patterns.Repository[remark]](t)(patterns.NewRepository(harness.In(k.table, k.queue), patterns.Schema[remark]{Name: "remarks", Rows: compoundkey.Starting("remark"),
 		Key: func(v *remark) tables.Key { return tables.Key{Partition: v.Partition, Row: "remark_1"} }},
-		interpartition.NewIndex("remarktext", text, &interpartition.Options[remark]{Group: func(*remark) string { return interpartition.Global }, Unique: true}),
-		indexentities.NewInTable("remarklist", text, nil, nil)))
+		interpartition.NewIndex("remarktext", text, &interpartition.Options[remark]{Unique: true}),
+		indexentities.NewInTable("remarklist", text, nil, &indexentities.Options[remark]{ByPartition: true})))
 	a := k.itemOf(1, "a", false)
 	harness.Check(t, k.prepareFor(t, items, a))
 	v := &remark{Partition: items.KeyOf(a).Partition, Text: "first"}

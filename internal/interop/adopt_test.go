@@ -99,7 +99,7 @@ func adopt(t *testing.T, s *storagetest.Service) {
 		return compoundkey.Tuple(compoundkey.String(*o.Status), compoundkey.String(o.RowKey))
 	}, nil)
 	byEmail := interpartition.NewIndex("email", func(o *adoptedOrder) compoundkey.Part { return compoundkey.String(o.Email) },
-		&interpartition.Options[adoptedOrder]{Group: func(*adoptedOrder) string { return interpartition.Global }, Unique: true})
+		&interpartition.Options[adoptedOrder]{Unique: true})
 	byTotal := indexentities.NewInPartition("thousands", func(o *adoptedOrder) compoundkey.Part { return compoundkey.Int(o.Total%10, 1) })
 	orders := harness.Must[*patterns.Repository[adoptedOrder]](t)(patterns.NewRepository(table, patterns.Schema[adoptedOrder]{
 		Rows: compoundkey.Range("O-", "O."), Mine: func(k tables.Key) bool { return len(k.Row) == len("O-2024-000123") }, Where: tables.Eq("kind", "order"),
@@ -159,14 +159,14 @@ func adopt(t *testing.T, s *storagetest.Service) {
 	if want := 2; len(left) < want || len(left) > want+1 {
 		t.Errorf("left: %v", left)
 	}
-	if got, err := byEmail.Get(ctx, interpartition.Global, compoundkey.String("moved3@contoso.com")); err != nil || got.RowKey != "O-2024-000320" {
+	if got, err := byEmail.Get(ctx, compoundkey.String("moved3@contoso.com")); err != nil || got.RowKey != "O-2024-000320" {
 		t.Errorf("by email: %+v, %v", got, err)
 	}
-	edited, err := byStatus.Get(ctx, "customer-3", compoundkey.Tuple(compoundkey.String("status0"), compoundkey.String("O-2024-000350")))
+	edited, err := byStatus.In("customer-3").Get(ctx, compoundkey.Tuple(compoundkey.String("status0"), compoundkey.String("O-2024-000350")))
 	if err != nil || edited.Rest["note"] != tables.String("edited") {
 		t.Errorf("by status: %+v, %v", edited, err)
 	}
-	if _, err := byEmail.Get(ctx, interpartition.Global, compoundkey.String("c330@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
+	if _, err := byEmail.Get(ctx, compoundkey.String("c330@contoso.com")); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("a deleted order has a copy: %v", err)
 	}
 	if read, bad := countOrders(ctx, t, orders); read != partitions*99-2 || bad != 1 { // as many were inserted as deleted

@@ -79,7 +79,7 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 		pattern = w.email
 	} else {
 		w.badge = interpartition.NewIndex("badge", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Badge) },
-			&interpartition.Options[staffMember]{Group: func(*staffMember) string { return interpartition.Global }})
+			&interpartition.Options[staffMember]{})
 		pattern = w.badge
 	}
 	w.repo = harness.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))
@@ -126,13 +126,13 @@ func (w *foreignWorld) same(t *testing.T, want staffMember) *staffMember {
 	own := harness.Must[*staffMember](t)(w.repo.Get(ctx, foreignKey))
 	found, n := (*staffMember)(nil), 0
 	if w.email != nil {
-		found = harness.Must[*staffMember](t)(w.email.Get(ctx, foreignKey.Partition, compoundkey.String(want.Email)))
-		for range w.email.Range(ctx, foreignKey.Partition, compoundkey.All()) {
+		found = harness.Must[*staffMember](t)(w.email.In(foreignKey.Partition).Get(ctx, compoundkey.String(want.Email)))
+		for range w.email.In(foreignKey.Partition).Range(ctx, compoundkey.All()) {
 			n++
 		}
 	} else {
-		found = harness.Must[*staffMember](t)(w.badge.Get(ctx, interpartition.Global, compoundkey.String(want.Badge)))
-		for range w.badge.Range(ctx, interpartition.Global, compoundkey.All()) {
+		found = harness.Must[*staffMember](t)(w.badge.Get(ctx, compoundkey.String(want.Badge)))
+		for range w.badge.Range(ctx, compoundkey.All()) {
 			n++
 		}
 	}
@@ -282,7 +282,7 @@ func TestForeignOutside(t *testing.T) {
 			// The writer dies twice; only the intent knows what is still to do.
 			w.putIntent(t, 0, "B-3", "B-4")
 			w.write(t, foreignAction{Index: "outside", Verb: "replace", Properties: map[string]any{"Badge": "B-4"}, OwnOnly: true})
-			if _, err := w.badge.Get(ctx, interpartition.Global, compoundkey.String("B-4")); !errors.Is(err, tables.ErrNotFound) {
+			if _, err := w.badge.Get(ctx, compoundkey.String("B-4")); !errors.Is(err, tables.ErrNotFound) {
 				t.Errorf("the copy of a writer that has died is read: %v", err)
 			}
 			if n := w.drain(t); n != 1 {

@@ -37,7 +37,7 @@ func everything(t *testing.T, w *watch) {
 	x := newShop(t, w.account(t, s), false)
 	harness.Check(t, x.store.Create(ctx), x.place(ctx, 1, "june"))
 	stale := harness.Must[*order](t)(x.orders.Get(ctx, x.orders.KeyOf(newOrder(1, ""))))
-	found := harness.Must[*order](t)(x.byEmail.Get(ctx, interpartition.Global, compoundkey.String(secretKey+"june")))
+	found := harness.Must[*order](t)(x.byEmail.Get(ctx, compoundkey.String(secretKey+"june")))
 	_, err := found.Invoice.Download(ctx, discard{}, nil)
 	harness.Check(t, err)
 	for _, err := range x.orders.Query().Partition(secretKey).All(ctx) {
@@ -74,7 +74,7 @@ func failedEffect(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "missing", nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
-		&interpartition.Options[labelled]{Group: func(*labelled) string { return interpartition.Global }, Table: store.Table("Missing")})
+		&interpartition.Options[labelled]{Table: store.Table("Missing")})
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Sources"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: secretKey, Row: fmt.Sprint("row", l.ID)} }}, index))
 	harness.Check(t, store.Create(ctx), store.Table("Missing").Drop(ctx), repo.Insert(ctx, &labelled{ID: 1}), store.Close(ctx))
@@ -92,7 +92,7 @@ func refusedTogether(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "labels", nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
-		&interpartition.Options[labelled]{Group: func(*labelled) string { return interpartition.Global }})
+		&interpartition.Options[labelled]{})
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: "p", Row: fmt.Sprint("row", l.ID)} }}, patterns.Async(index)))
 	harness.Check(t, store.Create(ctx))

@@ -161,7 +161,7 @@ func newShopNamed(t testing.TB, account *tables.Account, prefix string, async bo
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "shop", &patterns.StoreOptions{Prefix: prefix}))
 	x := &shop{store: store, table: store.Table(ordersTable)}
 	x.byEmail = interpartition.NewIndex("email", func(o *order) compoundkey.Part { return compoundkey.String(o.Email) },
-		&interpartition.Options[order]{Group: func(*order) string { return interpartition.Global }, Unique: true, Table: store.Table(emailsTable)})
+		&interpartition.Options[order]{Unique: true, Table: store.Table(emailsTable)})
 	x.invoice = largeentities.NewStream("Invoice", func(o *order) *largeentities.Stream { return &o.Invoice }, store.Container(invoices), nil)
 	x.orders = harness.Must[*patterns.Repository[order]](t)(patterns.NewRepository(x.table, patterns.Schema[order]{Name: "orders", Rows: compoundkey.Starting("order"), Key: func(o *order) tables.Key {
 		return tables.Key{Partition: o.Customer, Row: compoundkey.Join("order", compoundkey.Int(o.Number, 6))}

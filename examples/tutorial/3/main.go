@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("Sales by name:")
-	for e, err := range byName.Range(ctx, "Sales", compoundkey.All()) {
+	for e, err := range byName.In("Sales").Range(ctx, compoundkey.All()) {
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
 	}, nil)
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+		&interpartition.Options[Employee]{Unique: true})
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
 		Rows: compoundkey.Starting("empid"),
@@ -71,7 +71,7 @@ func use(ctx context.Context, store *patterns.Store, employees *patterns.Reposit
 	if _, err := store.Rebuild(ctx, nil); err != nil { // steps 2 and 3 stored employees without this index
 		return err
 	}
-	june, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold("June@Contoso.com"))
+	june, err := byEmail.Get(ctx, compoundkey.Fold("June@Contoso.com"))
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func main() {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
 	}, nil)
 	byEmail := interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+		&interpartition.Options[Employee]{Unique: true})
 	employees, err := patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key:  func(e *Employee) tables.Key { return keyOf(e.Department, e.ID) },
 		Rows: compoundkey.Starting("empid"),
@@ -92,7 +92,7 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "look":
 		fmt.Println("employee 223 has", june.Email)
 		for _, email := range []string{"june@contoso.com", "jones@contoso.com"} {
-			found, err := byEmail.Get(ctx, interpartition.Global, compoundkey.Fold(email))
+			found, err := byEmail.Get(ctx, compoundkey.Fold(email))
 			if !errors.Is(err, tables.ErrNotFound) {
 				check(err)
 				fmt.Println("the index finds", found.ID, "under", email)

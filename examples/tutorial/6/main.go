@@ -52,7 +52,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) error {
-	found, err := s.byEmail.Get(r.Context(), interpartition.Global, compoundkey.Fold(r.PathValue("email")))
+	found, err := s.byEmail.Get(r.Context(), compoundkey.Fold(r.PathValue("email")))
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func open() *service {
 		return compoundkey.Tuple(compoundkey.Fold(e.LastName), compoundkey.Int(e.ID, 6))
 	}, nil)
 	s.byEmail = interpartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.Fold(e.Email) },
-		&interpartition.Options[Employee]{Unique: true, Group: func(*Employee) string { return interpartition.Global }})
+		&interpartition.Options[Employee]{Unique: true})
 	s.employees, err = patterns.NewRepository(s.store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {
 			return tables.Key{Partition: e.Department, Row: compoundkey.Join("empid", compoundkey.Int(e.ID, 6))}

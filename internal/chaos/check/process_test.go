@@ -231,7 +231,7 @@ func (p *process) read(ctx context.Context, dice *rand.Rand, id int) (*person, e
 	found, err := p.w.repo.Get(ctx, personKey(&person{Department: fmt.Sprint("D", id%2), ID: id}))
 	if err == nil && found.Email != "" && dice.IntN(8) == 0 {
 		p.say(event{ID: id, Job: "read by a copy"})
-		if _, err := p.w.mail.Get(ctx, found.Department, compoundkey.String(found.Email)); err != nil && !errors.Is(err, tables.ErrNotFound) {
+		if _, err := p.w.mail.In(found.Department).Get(ctx, compoundkey.String(found.Email)); err != nil && !errors.Is(err, tables.ErrNotFound) {
 			return nil, err
 		}
 	}

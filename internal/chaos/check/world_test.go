@@ -93,18 +93,17 @@ func openWorld(s *storagetest.Service, in places, options *eventual.QueueOptions
 	people, badges, teams := account.Table(in.People), account.Table(in.Badges), account.Table(in.Teams)
 	w := &world{account: account, queue: queue, people: people.Client(), badges: badges.Client(), team: teams.Client(), photos: account.Container(in.Photos), wait: s.Wait}
 	w.photo = largeentities.NewProperty[person]("Photo", w.photos, &largeentities.Options{Threshold: 16})
-	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, nil)
+	w.mail = interpartition.NewIndex("mail", func(p *person) compoundkey.Part { return text(p.Email) }, &interpartition.Options[person]{ByPartition: true})
 	w.repo, err = patterns.NewRepository(harness.In(people, queue), patterns.Schema[person]{Key: personKey, Rows: compoundkey.Starting("empid")},
 		intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return text(p.Email) }, nil),
 		intrapartition.NewIndex("name", func(p *person) compoundkey.Part { return text(p.Name) }, &intrapartition.Options{Project: []string{"Name", "Email"}}),
 		w.mail,
 		interpartition.NewIndex("badge", func(p *person) compoundkey.Part { return text(p.Badge) }, &interpartition.Options[person]{
-			Group:   func(*person) string { return interpartition.Global },
 			Table:   badges,
 			Project: []string{"Name"},
 			Unique:  true,
 		}),
-		indexentities.NewInTable("team", func(p *person) compoundkey.Part { return text(p.Team) }, teams, nil), w.photo)
+		indexentities.NewInTable("team", func(p *person) compoundkey.Part { return text(p.Team) }, teams, &indexentities.Options[person]{ByPartition: true}), w.photo)
 	w.model = w.newModel(in.People)
 	return w, err
 }
