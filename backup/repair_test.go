@@ -27,9 +27,8 @@ type staff struct {
 func openStaff(t testing.TB, account *tables.Account, table string) *staff {
 	t.Helper()
 	s := &staff{store: harness.Must[*patterns.Store](t)(patterns.NewStore(account, strings.ToLower(table), nil))}
-	global := func(*employee) string { return interpartition.Global }
-	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }, &interpartition.Options[employee]{Group: global})
-	s.byBadge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return compoundkey.String(e.Badge) }, &interpartition.Options[employee]{Group: global, Unique: true})
+	byEmail := interpartition.NewIndex("email", func(e *employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
+	s.byBadge = interpartition.NewIndex("badge", func(e *employee) compoundkey.Part { return compoundkey.String(e.Badge) }, &interpartition.Options[employee]{Unique: true})
 	s.employees = harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(s.store.Table(table), patterns.Schema[employee]{
 		Key:  func(e *employee) tables.Key { return tables.Key{Partition: e.Department, Row: "empid_" + e.Name} },
 		Rows: compoundkey.Starting("empid"),

@@ -60,7 +60,7 @@ func (i intruder) copy(t testing.TB, from, to tables.Key) {
 type lookups struct {
 	near, nearLean *intrapartition.Index[employee]
 	far, farLean   *interpartition.Index[employee]
-	list           *indexentities.InPartition[employee]
+	list           *indexentities.Index[employee]
 	beacon         encryption.Beacon
 	repo           *patterns.Repository[employee]
 }

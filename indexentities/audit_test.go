@@ -191,11 +191,11 @@ func TestUnreadableLists(t *testing.T) {
 			if err := w.spoil(ctx, p); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
+			if _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
 				t.Errorf("Keys: %v", err)
 			}
 			var last error
-			for _, err := range p.index.Values(ctx, w.group(), compoundkey.All()) {
+			for _, err := range w.sales(p).Values(ctx, compoundkey.All()) {
 				last = err
 			}
 			if !errors.Is(last, tables.ErrGarbled) {
@@ -254,7 +254,7 @@ func TestMissingContainer(t *testing.T) {
 	w.container = s.ContainerName(t)
 	p := harness.Must[*process](t)(w.start(s))
 	var e *tables.Error
-	if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
+	if _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.As(err, &e) || e.Code != "ContainerNotFound" {
 		t.Errorf("Keys: %v", err)
 	}
 	if err := p.repo.Insert(ctx, with(1, "Jones")); err != nil {

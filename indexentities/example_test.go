@@ -71,7 +71,7 @@ func Example() {
 // One list for a name in the whole organisation, in a table of its own, the guide's option 3.
 func ExampleNewInTable() {
 	ctx, store := context.Background(), newStore("lastnames")
-	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), &indexentities.Options[Employee]{})
+	byName := indexentities.NewInTable("lastname", lastName, store.Table("LastNames"), nil)
 	employees, err := patterns.NewRepository(store.Table("Staff"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byName)
 	if err != nil {
 		log.Fatal(err)

@@ -142,11 +142,11 @@ func TestGoldenPlaces(t *testing.T) {
 func TestGoldenToken(t *testing.T) {
 	const token = "eyJ2IjoxLCJxIjoiOGQ4MGEwNjY0ZDQ3NDgzOSIsInAiOiJTYWxlcyIsInIiOiJlbXBpZF8wMDAwMDEifQ"
 	p := staff(t, &world{option: inPartition}, 3)
-	page, err := p.index.Page(t.Context(), "Sales", byLastName(with(0, "Jones")), 2, "")
+	page, err := p.index.In("Sales").Page(t.Context(), byLastName(with(0, "Jones")), 2, "")
 	if err != nil || page.Next != token {
 		t.Errorf("the token is %s, %v", page.Next, err)
 	}
-	page, err = p.index.Page(t.Context(), "Sales", byLastName(with(0, "Jones")), 2, token)
+	page, err = p.index.In("Sales").Page(t.Context(), byLastName(with(0, "Jones")), 2, token)
 	if err != nil || len(page.Items) != 1 || page.Items[0].ID != 2 {
 		t.Errorf("%+v, %v", page, err)
 	}

@@ -40,16 +40,16 @@ func TestGrowth(t *testing.T) {
 				added = append(added, e)
 			}
 			requests.Reset()
-			want := rowsOf(harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))))
+			want := rowsOf(harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))))
 			if n := requests.Count(); n != 1 || len(want) != before+20 || !slices.IsSorted(want) || want[2] != at(2).Row {
 				t.Fatalf("%d requests for %d keys, the third of which is %q", n, len(want), want[2])
 			}
 			w.checkRows(t, p, "Jones", "Jones!0001")
 			s.SetChaos(storagetest.Chaos{ShortPages: 0.5, EmptyPages: 0.3})
-			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
+			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); !slices.Equal(rowsOf(got), want) {
 				t.Fatalf("%d keys where pages are cut", len(got))
 			}
-			for v, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
+			for v, err := range p.index.In("Sales").Values(ctx, compoundkey.All()) {
 				if err != nil || v.Count != len(want) {
 					t.Errorf("value %+v, %v", v, err)
 				}
@@ -64,7 +64,7 @@ func TestGrowth(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(got) != before+10 {
+			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(got) != before+10 {
 				t.Errorf("%d keys are left", len(got))
 			}
 			w.checkRows(t, p, "Jones", "Smith")

@@ -51,15 +51,6 @@ const (
 
 var options = []option{inPartition, outside, inBlobs}
 
-// reader is what all options have in common.
-type reader interface {
-	patterns.Pattern[employee]
-	Keys(ctx context.Context, group string, value compoundkey.Part) ([]tables.Key, error)
-	Find(ctx context.Context, group string, value compoundkey.Part, options *indexentities.FindOptions) iter.Seq2[*employee, error]
-	Page(ctx context.Context, group string, value compoundkey.Part, size int, token string) (tables.Page[employee], error)
-	Values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[indexentities.Value, error]
-}
-
 // world is where the tests' processes work: names, and how they keep employees.
 type world struct {
 	option
@@ -93,7 +84,7 @@ type process struct {
 	account *tables.Account
 	repo    *patterns.Repository[employee]
 	queue   *eventual.Queue
-	index   reader
+	index   *indexentities.Index[employee]
 	lists   *tables.Table // where the lists are, unless in blobs
 }
 
@@ -122,10 +113,7 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	if values == nil {
 		values = func(e *employee) []compoundkey.Part { return []compoundkey.Part{byLastName(e)} }
 	}
-	var options indexentities.Options[employee]
-	if w.global {
-		options.Group = func(*employee) string { return indexentities.Global }
-	}
+	options := indexentities.Options[employee]{ByPartition: !w.global}
 	switch w.option {
 	case inPartition:
 		p.index = indexentities.NewInPartition("lastname", values)
@@ -144,12 +132,12 @@ func (w *world) start(s *storagetest.Service) (*process, error) {
 	return p, err
 }
 
-// group is that of an employee in Sales.
-func (w *world) group() string {
+// sales is the index for reads of the lists with employees of Sales.
+func (w *world) sales(p *process) *indexentities.Index[employee] {
 	if w.global {
-		return indexentities.Global
+		return p.index
 	}
-	return "Sales"
+	return p.index.In("Sales")
 }
 
 // openQueue opens the queue as a process does.

@@ -68,7 +68,7 @@ func TestForgedLists(t *testing.T) {
 			forged := []string{line("Sales", "empid_000001"), line("Sales", "empid_000002"), line("Sales", "empid_000003"), line("Works", "empid_000004"), line("Sales", "empid_000099"),
 				line("Sales", "lastname_Jones"), line("Sales", "lastname_Smith"), line("lastname_Sales", "Jones"), line("", "")}
 			w.writeList(t, p, forged, len(forged))
-			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{1}) {
+			if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{1}) {
 				t.Errorf("Find yields %d, want 1", got)
 			}
 			for what, c := range map[string]struct {
@@ -82,13 +82,13 @@ func TestForgedLists(t *testing.T) {
 				"a key that is not": {[]string{line("a/b", "c#d")}, 1},
 			} {
 				w.writeList(t, p, c.lines, c.count)
-				for e, err := range p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil) {
+				for e, err := range p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil) {
 					garbled := errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid)
 					if err != nil && !garbled || err == nil && e.LastName != "Jones" {
 						t.Errorf("%s: %v, %v", what, e, err)
 					}
 				}
-				if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); err != nil && !errors.Is(err, tables.ErrGarbled) {
+				if _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); err != nil && !errors.Is(err, tables.ErrGarbled) {
 					t.Errorf("%s: Keys says %v", what, err)
 				}
 			}
@@ -105,12 +105,12 @@ func TestValuesOfAnotherTable(t *testing.T) {
 	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
 	harness.Must[any](t)(nil, q.account.Table(other.table).Create(ctx))
 	harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
-	for v, err := range q.index.Values(ctx, "Sales", compoundkey.All()) {
+	for v, err := range q.index.In("Sales").Values(ctx, compoundkey.All()) {
 		if !errors.Is(err, tables.ErrGarbled) {
 			t.Errorf("a value of the other table's: %+v, %v", v, err)
 		}
 	}
-	for v, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
+	for v, err := range p.index.In("Sales").Values(ctx, compoundkey.All()) {
 		if text, textErr := v.Text(); err != nil || textErr != nil || text != "Jones" {
 			t.Errorf("its own value: %q, %v", text, err)
 		}
@@ -130,7 +130,7 @@ func TestDamagedListBesideOthers(t *testing.T) {
 	p.repo.StageInsert(x, with(4, "Smith"))
 	_, err := x.Commit(ctx)
 	harness.Check(t, err)
-	if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Smith"), nil)); !slices.Equal(got, []int{2, 4}) {
+	if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Smith"), nil)); !slices.Equal(got, []int{2, 4}) {
 		t.Errorf("the list that is whole has %v", got)
 	}
 }

@@ -39,7 +39,7 @@ func TestLifeOfEntities(t *testing.T) {
 				}
 				for _, name := range []string{"Jones", "O'Brien/Müller", "Smith"} {
 					ids := want[name]
-					got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, w.group(), compoundkey.String(name)))
+					got := harness.Must[[]tables.Key](t)(w.sales(p).Keys(ctx, compoundkey.String(name)))
 					rows := []string{}
 					for _, id := range ids {
 						rows = append(rows, at(id).Row)
@@ -47,7 +47,7 @@ func TestLifeOfEntities(t *testing.T) {
 					if !slices.Equal(rowsOf(got), rows) {
 						t.Errorf("%s: %q, want %q", name, rowsOf(got), rows)
 					}
-					if got := idsOf(t, p.index.Find(ctx, w.group(), compoundkey.String(name), nil)); !slices.Equal(got, append([]int{}, ids...)) {
+					if got := idsOf(t, w.sales(p).Find(ctx, compoundkey.String(name), nil)); !slices.Equal(got, append([]int{}, ids...)) {
 						t.Errorf("%s: found %d, want %d", name, got, ids)
 					}
 				}
@@ -121,12 +121,12 @@ func TestSeveralValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			for value, want := range map[string][]int{"go": {2}, "go.": {}, "azure": {1}, "storage": {1}} {
-				if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.Fold(value), &indexentities.FindOptions{Concurrency: 1})); !slices.Equal(got, want) {
+				if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.Fold(value), &indexentities.FindOptions{Concurrency: 1})); !slices.Equal(got, want) {
 					t.Errorf("%s: found %d, want %d", value, got, want)
 				}
 			}
 			tuple := compoundkey.Tuple(compoundkey.Fold("Go"), compoundkey.Int(1, 4))
-			if got := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", tuple)); len(got) != 1 || got[0] != at(1) {
+			if got := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, tuple)); len(got) != 1 || got[0] != at(1) {
 				t.Errorf("the tuple's list has %v", got)
 			}
 		})
@@ -150,7 +150,7 @@ func TestHostileValues(t *testing.T) {
 					}
 				}
 				var values []string
-				for v, err := range p.index.Values(ctx, department, compoundkey.All()) {
+				for v, err := range p.index.In(department).Values(ctx, compoundkey.All()) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -162,7 +162,7 @@ func TestHostileValues(t *testing.T) {
 				}
 			}
 			for i, name := range names {
-				if got := idsOf(t, p.index.Find(ctx, "..", compoundkey.String(name), nil)); !slices.Equal(got, []int{i}) {
+				if got := idsOf(t, p.index.In("..").Find(ctx, compoundkey.String(name), nil)); !slices.Equal(got, []int{i}) {
 					t.Errorf("%q: found %d, want %d", name, got, i)
 				}
 			}
@@ -192,13 +192,13 @@ func TestBadInputSendsNothing(t *testing.T) {
 			if err := p.repo.Insert(ctx, bad); !errors.Is(err, tables.ErrTooLarge) || !errors.As(err, &e) || e.Pattern != "lastname" {
 				t.Errorf("inserted: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, bad.Department, compoundkey.String(bad.LastName)); !errors.Is(err, tables.ErrTooLarge) {
+			if _, err := p.index.In(bad.Department).Keys(ctx, compoundkey.String(bad.LastName)); !errors.Is(err, tables.ErrTooLarge) {
 				t.Errorf("looked up: %v", err)
 			}
-			if _, err := p.index.Keys(ctx, "Sales", compoundkey.String("\xff")); !errors.Is(err, tables.ErrInvalid) {
+			if _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("\xff")); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("looked up what is no text: %v", err)
 			}
-			if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 0, ""); !errors.Is(err, tables.ErrInvalid) {
+			if _, err := p.index.In("Sales").Page(ctx, compoundkey.String("Jones"), 0, ""); !errors.Is(err, tables.ErrInvalid) {
 				t.Errorf("a page of none: %v", err)
 			}
 			if n := counter.Count(); n != 0 {
@@ -234,18 +234,19 @@ func TestAttach(t *testing.T) {
 func TestReadsWithoutARepository(t *testing.T) {
 	ctx, s := t.Context(), storagetest.Simulator(t, nil)
 	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions}))
-	for where, x := range map[option]reader{
+	for where, x := range map[option]*indexentities.Index[employee]{
 		inPartition: indexentities.NewInPartition("lastname", byLastName),
 		outside:     indexentities.NewInTable("lastname", byLastName, nil, &indexentities.Options[employee]{ByPartition: true}),
 		inBlobs:     indexentities.NewInBlobs("lastname", byLastName, account.Container("lists"), &indexentities.Options[employee]{ByPartition: true}),
 	} {
-		_, keys := x.Keys(ctx, "Sales", compoundkey.String("Jones"))
-		_, page := x.Page(ctx, "Sales", compoundkey.String("Jones"), 10, "")
+		x = x.In("Sales")
+		_, keys := x.Keys(ctx, compoundkey.String("Jones"))
+		_, page := x.Page(ctx, compoundkey.String("Jones"), 10, "")
 		errs := map[string][]error{"Keys": {keys}, "Page": {page}}
-		for _, err := range x.Find(ctx, "Sales", compoundkey.String("Jones"), nil) {
+		for _, err := range x.Find(ctx, compoundkey.String("Jones"), nil) {
 			errs["Find"] = append(errs["Find"], err)
 		}
-		for _, err := range x.Values(ctx, "Sales", compoundkey.All()) {
+		for _, err := range x.Values(ctx, compoundkey.All()) {
 			errs["Values"] = append(errs["Values"], err)
 		}
 		for _, read := range []string{"Keys", "Page", "Find", "Values"} {

@@ -80,7 +80,7 @@ func TestListOfAnotherTable(t *testing.T) {
 	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
 	harness.Must[any](t)(nil, q.account.Table(other.table).Create(ctx))
 	harness.Must[any](t)(nil, p.repo.Insert(ctx, with(1, "Jones")))
-	if keys, err := q.index.Keys(ctx, "Sales", compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
+	if keys, err := q.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("the other table's list is read: %v, %v", keys, err)
 	}
 }

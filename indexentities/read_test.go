@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 			var ids, sizes []int
 			token := ""
 			for {
-				page, err := p.index.Page(ctx, "Sales", jones, 3, token)
+				page, err := p.index.In("Sales").Page(ctx, jones, 3, token)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, token); !errors.Is(err, tables.ErrInvalid) {
+				if _, err := p.index.In("Sales").Page(ctx, compoundkey.String("Smith"), 3, token); !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("another value's token: %v", err)
 				}
 			}
@@ -67,11 +67,11 @@ func TestPages(t *testing.T) {
 				t.Errorf("ids %d in pages of %d", ids, sizes)
 			}
 			for _, token := range []string{"x", "e30", "!"} {
-				if _, err := p.index.Page(ctx, "Sales", jones, 3, token); !errors.Is(err, tables.ErrInvalid) {
+				if _, err := p.index.In("Sales").Page(ctx, jones, 3, token); !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("token %q: %v", token, err)
 				}
 			}
-			if page, err := p.index.Page(ctx, "Sales", compoundkey.String("Smith"), 3, ""); err != nil || len(page.Items) != 0 || page.Next != "" {
+			if page, err := p.index.In("Sales").Page(ctx, compoundkey.String("Smith"), 3, ""); err != nil || len(page.Items) != 0 || page.Next != "" {
 				t.Errorf("nobody: %+v, %v", page, err)
 			}
 		})
@@ -90,7 +90,7 @@ func TestStaleLists(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); len(got) != 0 {
+			if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); len(got) != 0 {
 				t.Fatalf("found %d before the worker", got)
 			}
 			if err := drainNow(ctx, p); err != nil {
@@ -102,10 +102,10 @@ func TestStaleLists(t *testing.T) {
 			if _, err := p.repo.Update(ctx, at(1), func(e *employee) error { e.LastName = "Smith"; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 3 {
+			if keys := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(keys) != 3 {
 				t.Fatalf("%d keys", len(keys))
 			}
-			if got := idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{2}) {
+			if got := idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); !slices.Equal(got, []int{2}) {
 				t.Fatalf("found %d", got)
 			}
 		})
@@ -134,7 +134,7 @@ func TestValues(t *testing.T) {
 				"below":   {compoundkey.Below(compoundkey.String("Jones")), "[Abbott:1 Jo:1]"},
 			} {
 				var got []string
-				for v, err := range p.index.Values(ctx, w.group(), c.span) {
+				for v, err := range w.sales(p).Values(ctx, c.span) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -144,13 +144,13 @@ func TestValues(t *testing.T) {
 					t.Errorf("%s: %s, want %s", what, got, c.want)
 				}
 			}
-			for v, err := range p.index.Values(ctx, w.group(), compoundkey.All()) { // a caller may stop
+			for v, err := range w.sales(p).Values(ctx, compoundkey.All()) { // a caller may stop
 				if text, textErr := v.Text(); err != nil || textErr != nil || text != "Abbott" {
 					t.Errorf("the first value: %q, %v", text, errors.Join(err, textErr))
 				}
 				break
 			}
-			for _, err := range p.index.Values(ctx, w.group(), compoundkey.Prefix("\xff")) {
+			for _, err := range w.sales(p).Values(ctx, compoundkey.Prefix("\xff")) {
 				if !errors.Is(err, tables.ErrInvalid) {
 					t.Errorf("a span that is none: %v", err)
 				}
@@ -170,7 +170,7 @@ func TestForeignClients(t *testing.T) {
 	if err := repo.Insert(ctx, with(1, "Jones")); err != nil {
 		t.Fatal(err)
 	}
-	if keys := harness.Must[[]tables.Key](t)(p.index.Keys(ctx, "Sales", compoundkey.String("Jones"))); len(keys) != 0 {
+	if keys := harness.Must[[]tables.Key](t)(p.index.In("Sales").Keys(ctx, compoundkey.String("Jones"))); len(keys) != 0 {
 		t.Errorf("the list has %v", keys)
 	}
 	if _, err := x.In("Sales").Keys(ctx, compoundkey.String("Jones")); !errors.Is(err, tables.ErrWiring) {

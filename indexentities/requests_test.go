@@ -49,15 +49,15 @@ func TestRequestCounts(t *testing.T) {
 				{"Merge", c.merge, func() error { return p.repo.Merge(ctx, e, "Note") }},
 				{"Replace, another value", c.moves, func() error { e.LastName = "Smith"; return p.repo.Replace(ctx, e) }},
 				{"Delete", c.remove, func() error { return p.repo.Delete(ctx, e) }},
-				{"Keys", 1, func() error { _, err := p.index.Keys(ctx, "Sales", compoundkey.String("Jones")); return err }},
-				{"Find", 3, func() error { idsOf(t, p.index.Find(ctx, "Sales", compoundkey.String("Jones"), nil)); return nil }},
-				{"Page", 2, func() error { _, err := p.index.Page(ctx, "Sales", compoundkey.String("Jones"), 1, ""); return err }},
+				{"Keys", 1, func() error { _, err := p.index.In("Sales").Keys(ctx, compoundkey.String("Jones")); return err }},
+				{"Find", 3, func() error { idsOf(t, p.index.In("Sales").Find(ctx, compoundkey.String("Jones"), nil)); return nil }},
+				{"Page", 2, func() error { _, err := p.index.In("Sales").Page(ctx, compoundkey.String("Jones"), 1, ""); return err }},
 				{"Read", 1, func() error {
 					_, _, err := harness.ReadFact(ctx, p.audit(), harness.Must[string](t)(w.placeOf("Jones"), nil), at(1))
 					return err
 				}},
 				{"Values", 1, func() error {
-					for _, err := range p.index.Values(ctx, "Sales", compoundkey.All()) {
+					for _, err := range p.index.In("Sales").Values(ctx, compoundkey.All()) {
 						if err != nil {
 							return err
 						}

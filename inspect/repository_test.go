@@ -35,7 +35,6 @@ func personSchema() patterns.Schema[person] {
 
 func email(p *person) compoundkey.Part { return compoundkey.Fold(p.Email) }
 func city(p *person) compoundkey.Part  { return compoundkey.String(p.City) }
-func global(*person) string            { return interpartition.Global }
 
 // people yields n people of so many teams, of whom each owns an email.
 func people(n, teams int) func(yield func(*person, error) bool) {
@@ -62,7 +61,7 @@ func TestRepositoryRows(t *testing.T) {
 	ctx := t.Context()
 	store, table, _ := storeOf(t)
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
-		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true, Group: global}), indexentities.NewInPartition("city", city), widentities.New[person](nil)))
+		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true}), indexentities.NewInPartition("city", city), widentities.New[person](nil)))
 	harness.Check(t, store.Create(ctx))
 	for p := range people(10, 2) {
 		harness.Check(t, repo.Insert(ctx, p))
@@ -110,7 +109,7 @@ func TestTakenKeys(t *testing.T) {
 	store, table, _ := storeOf(t)
 	bare := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
 	repo := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema(), intrapartition.NewIndex("email", email, nil),
-		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true, Group: global})))
+		interpartition.NewIndex("global", email, &interpartition.Options[person]{Unique: true})))
 	harness.Check(t, store.Create(ctx))
 	want := map[string]int64{}
 	id := 0
@@ -168,7 +167,7 @@ func TestRebuildCost(t *testing.T) {
 		"in the partition": {250, 3, func() patterns.Pattern[person] { return intrapartition.NewIndex("email", email, nil) }, true},
 		"many partitions":  {60, 30, func() patterns.Pattern[person] { return intrapartition.NewIndex("email", email, nil) }, true},
 		"one outside": {300, 1, func() patterns.Pattern[person] {
-			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Unique: true, Group: global})
+			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Unique: true})
 		}, false},
 		"spread outside": {40, 5, func() patterns.Pattern[person] {
 			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Group: func(p *person) string { return p.Email }})

@@ -23,9 +23,8 @@ type visit struct {
 // TestBulkInSets: 1,000 entities of 10 partitions, with two indexes of one group each outside and a list of 20 values in the partition.
 func TestBulkInSets(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{})
-	global := &interpartition.Options[visit]{}
-	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, global)
-	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, global)
+	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) }, nil)
+	byReverse := interpartition.NewIndex("reverse", func(v *visit) compoundkey.Part { return compoundkey.Int(999_999-v.Number, 6) }, nil)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
 	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"),
 		Key: func(v *visit) tables.Key {
@@ -71,7 +70,7 @@ func TestBulkInSets(t *testing.T) {
 func TestBulkVerbs(t *testing.T) {
 	ctx, c := t.Context(), openCounted(t, kind{})
 	byNumber := interpartition.NewIndex("number", func(v *visit) compoundkey.Part { return compoundkey.Int(v.Number, 6) },
-		&interpartition.Options[visit]{})
+		nil)
 	byColor := indexentities.NewInPartition("color", func(v *visit) []compoundkey.Part { return []compoundkey.Part{compoundkey.Int(v.Color, 2)} })
 	visits := harness.Must[*patterns.Repository[visit]](t)(patterns.NewRepository(harness.In(c.repo.Table(), c.process.queue), patterns.Schema[visit]{Name: "visits", Rows: compoundkey.Starting("visit"),
 		Key: func(v *visit) tables.Key {

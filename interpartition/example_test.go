@@ -32,7 +32,7 @@ type staff struct {
 func openStaff(store *patterns.Store) (*staff, error) {
 	s := &staff{byEmail: interpartition.NewIndex("email", func(e *Employee) compoundkey.Part {
 		return compoundkey.String(e.Email)
-	}, &interpartition.Options[Employee]{})}
+	}, nil)}
 	var err error
 	s.employees, err = patterns.NewRepository(store.Table("Employees"), patterns.Schema[Employee]{
 		Key: func(e *Employee) tables.Key {

@@ -111,8 +111,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 	w := newWorld(t, s, kind{})
 	p := harness.Must[*process](t)(w.start(s))
 	shared := p.badges
-	global := func(*employee) string { return interpartition.Global }
-	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Group: global, Table: shared})
+	mail := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Table: shared})
 	byDepartment := interpartition.NewIndex("mail-2", emailOf, &interpartition.Options[employee]{ByPartition: true, Table: shared})
 	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
 		patterns.Schema[employee]{Name: "staff", Key: keyOf, Rows: compoundkey.Starting("empid")}, mail, byDepartment))
@@ -124,7 +123,7 @@ func TestVerifyOfIndexesInOneTable(t *testing.T) {
 		t.Fatalf("right after the write: %q", got)
 	}
 	for _, x := range []*interpartition.Index[employee]{mail, byDepartment} {
-		partition := x.PartitionKey(map[bool]string{true: "Sales"}[x == byDepartment])
+		partition := map[bool]string{true: "mail-2_Sales", false: "mail"}[x == byDepartment]
 		moveRow(t, shared, tables.Key{Partition: partition, Row: compoundkey.Join("", compoundkey.String("jonesj@contoso.com"))},
 			compoundkey.Join("", compoundkey.String("old@contoso.com")))
 	}

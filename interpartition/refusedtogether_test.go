@@ -70,7 +70,7 @@ func TestRefusedTogether(t *testing.T) {
 		ClientOptions: options, MeterProvider: refusedMeter{n: &n}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}))
 	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, s.QueueName(t), nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.String(l.Label) },
-		&interpartition.Options[labelled]{})
+		nil)
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(harness.In(account.Table(s.TableName(t)), queue), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: "p", Row: fmt.Sprint("secretrow", l.ID)} }}, patterns.Async(index)))
 	harness.Check(t, repo.Table().Create(ctx), queue.Create(ctx))

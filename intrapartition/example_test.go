@@ -101,7 +101,7 @@ func staff(ctx context.Context, table string, indexes ...patterns.Pattern[Employ
 }
 
 // A range of an index comes in the order of the index.
-func ExampleIndex_Range() {
+func ExampleView_Range() {
 	ctx := context.Background()
 	byEmail := intrapartition.NewIndex("email", func(e *Employee) compoundkey.Part { return compoundkey.String(e.Email) }, nil)
 	staff(ctx, "ExampleRange", byEmail)

@@ -47,7 +47,7 @@ type orderService struct {
 	events   *logtail.Log[Event]
 	archive  *archive.Mover[Order]
 	byEmail  *interpartition.Index[Buyer]
-	byStatus *indexentities.InPartition[Order]
+	byStatus *indexentities.Index[Order]
 }
 
 func buyerKey(tenant, id string) tables.Key {

@@ -49,7 +49,7 @@ func (t *tenants) of(table string) (*tenant, error) {
 		return nil, errors.New("this is no tenant's table") // anybody who can write to the queue can name any table
 	}
 	opened := &tenant{byEmail: interpartition.NewIndex("email", func(c *Customer) compoundkey.Part { return compoundkey.Fold(c.Email) },
-		&interpartition.Options[Customer]{})}
+		nil)}
 	var err error
 	opened.customers, err = patterns.NewRepository(t.store.RunTimeTable(t.store.Account().Table(table)), patterns.Schema[Customer]{
 		Key: func(c *Customer) tables.Key {

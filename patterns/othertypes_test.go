@@ -71,7 +71,7 @@ func TestIntentOfAnotherSchema(t *testing.T) {
 	table := harness.In(harness.NewTable(t, account), queue)
 	index := func() *interpartition.Index[acmeOrder] {
 		return interpartition.NewIndex("email", func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) },
-			&interpartition.Options[acmeOrder]{})
+			nil)
 	}
 	wide := ofKind("order")
 	wide.Where = tables.Or(tables.Eq("Kind", "order"), tables.Eq("Kind", "offer"))

@@ -24,15 +24,14 @@ func TestRequestCountsOfRebuildOutside(t *testing.T) {
 	for _, size := range sizes {
 		email := func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
 		city := func(p *person) compoundkey.Part { return compoundkey.Int(int64(p.ID%20), 2) }
-		one := func(*person) string { return "" }
 		rebuildCounted(t, fmt.Sprintf("unique-%d", size.partitions), n, int(size.partitions), size.copies, func(*patterns.Store) patterns.Pattern[person] {
-			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Group: one, Unique: true})
+			return interpartition.NewIndex("email", email, &interpartition.Options[person]{Unique: true})
 		})
 		rebuildCounted(t, fmt.Sprintf("list-%d", size.partitions), n, int(size.partitions), size.lists, func(*patterns.Store) patterns.Pattern[person] {
-			return indexentities.NewInTable("city", city, nil, &indexentities.Options[person]{Group: one})
+			return indexentities.NewInTable("city", city, nil, nil)
 		})
 		rebuildCounted(t, fmt.Sprintf("blobs-%d", size.partitions), n, int(size.partitions), size.blobs, func(store *patterns.Store) patterns.Pattern[person] {
-			return indexentities.NewInBlobs("city", city, store.Container(fmt.Sprintf("lists%d", size.partitions)), &indexentities.Options[person]{Group: one})
+			return indexentities.NewInBlobs("city", city, store.Container(fmt.Sprintf("lists%d", size.partitions)), nil)
 		})
 	}
 }

@@ -41,7 +41,6 @@ func othersIn(t *testing.T, table *tables.Table) (keys []string) {
 func TestRemoveUnattached(t *testing.T) {
 	const n = 60
 	city := func(p *person) compoundkey.Part { return compoundkey.Int(int64(p.ID%5), 2) }
-	one := &indexentities.Options[person]{Group: oneGroup}
 	for name, c := range map[string]struct {
 		pattern         func(*patterns.Store) patterns.Pattern[person]
 		deleted, listed int64
@@ -49,13 +48,13 @@ func TestRemoveUnattached(t *testing.T) {
 		"near":  {func(*patterns.Store) patterns.Pattern[person] { return emailIndex() }, n, n},
 		"lists": {func(*patterns.Store) patterns.Pattern[person] { return indexentities.NewInPartition("email", city) }, 5, 0},
 		"outside": {func(*patterns.Store) patterns.Pattern[person] {
-			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Unique: true})
+			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
 		}, 2 * n, 0},
 		"table": {func(s *patterns.Store) patterns.Pattern[person] {
-			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Table: s.Table("Emails" + strings.ReplaceAll(t.Name(), "/", ""))})
+			return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Table: s.Table("Emails" + strings.ReplaceAll(t.Name(), "/", ""))})
 		}, 2 * n, 0},
 		"lists outside": {func(_ *patterns.Store) patterns.Pattern[person] {
-			return indexentities.NewInTable("email", city, nil, one)
+			return indexentities.NewInTable("email", city, nil, nil)
 		}, 5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +110,7 @@ func TestRemoveUnattachedRefuses(t *testing.T) {
 		"pattern number 1 is nil":                       {patterns: []patterns.Pattern[person]{nil}},
 		"already belongs to a repository on table Othe": {patterns: []patterns.Pattern[person]{bound}},
 		"the pattern stores blobs": {patterns: []patterns.Pattern[person]{indexentities.NewInBlobs("city", emailPart, w.store.Container("lists"),
-			&indexentities.Options[person]{Group: oneGroup})}},
+			nil)}},
 		"Lag is":              {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Lag: 1}},
 		"JobOptions.Patterns": {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Patterns: []string{"email"}}},
 		"not Report.Resume":   {patterns: []patterns.Pattern[person]{nameIndex()}, options: &patterns.JobOptions{Resume: "x"}},

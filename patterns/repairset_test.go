@@ -77,15 +77,13 @@ func (w *damagedTable) remove(t *testing.T, keys []tables.Key) {
 
 func emailPart(p *person) compoundkey.Part { return compoundkey.String(p.Email) }
 
-func oneGroup(*person) string { return "" }
-
 // TestRequestCountsOfRepair: what Repair sends for 100 findings of one partition beside the requests of Verify. It holds what
 // docs/reference/costs.md says.
 func TestRequestCountsOfRepair(t *testing.T) {
 	const n = 100
 	near := func(*patterns.Store) patterns.Pattern[person] { return emailIndex() }
 	outside := func(*patterns.Store) patterns.Pattern[person] {
-		return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Group: oneGroup, Unique: true})
+		return interpartition.NewIndex("email", emailPart, &interpartition.Options[person]{Unique: true})
 	}
 	for _, c := range []struct {
 		name    string

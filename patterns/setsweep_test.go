@@ -48,16 +48,15 @@ func (w *setWorld) start(s *storagetest.Service) (repo, bare *patterns.Repositor
 	if queue, err = eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: composedVisibility}); err != nil {
 		return nil, nil, nil, err
 	}
-	one := func(*person) string { return interpartition.Global }
 	if bare, err = patterns.NewRepository(account.Table(w.table), setSchema()); err != nil {
 		return nil, nil, nil, err
 	}
 	repo, err = patterns.NewRepository(harness.In(account.Table(w.table), queue), setSchema(),
-		interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{Group: one, Unique: true}),
+		interpartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, &interpartition.Options[person]{Unique: true}),
 		interpartition.NewIndex("name", func(p *person) compoundkey.Part {
 			return compoundkey.Tuple(compoundkey.String(p.Name), compoundkey.Int(p.ID, 6))
-		}, &interpartition.Options[person]{Group: one}),
-		indexentities.NewInTable("names", func(p *person) compoundkey.Part { return compoundkey.String(p.Name) }, nil, &indexentities.Options[person]{Group: one}))
+		}, nil),
+		indexentities.NewInTable("names", func(p *person) compoundkey.Part { return compoundkey.String(p.Name) }, nil, nil))
 	return repo, bare, queue, err
 }
 

@@ -40,7 +40,7 @@ func organisation(s *scene) func(context.Context) {
 			}),
 			query(ctx, plain.Query().Where(tables.Eq("Email", june.Email)).AllowTableScan()).through(len(staff)))
 		ask(s, "emails that start with a, anywhere",
-			query(ctx, everybody.Query(compoundkey.Prefix("a")).Partition(everybody.PartitionKey(interpartition.Global))),
+			query(ctx, everybody.Query(compoundkey.Prefix("a"))),
 			query(ctx, plain.Query().Where(tables.Ge("Email", "a"), tables.Lt("Email", "b")).AllowTableScan()).through(len(staff)).sorted(emailOrder))
 
 		june.Email = "june@contoso.com"
@@ -60,10 +60,9 @@ func organisation(s *scene) func(context.Context) {
 // names finds employees by last name, which many share, through lists of their keys: the three options of the guide.
 func names(s *scene) func(context.Context) {
 	lastName := func(e *Employee) compoundkey.Part { return compoundkey.String(e.LastName) }
-	global := &indexentities.Options[Employee]{}
-	blobs := indexentities.NewInBlobs("lastname-blob", lastName, s.store.Container("names"), global)   // option 1
-	beside := indexentities.NewInPartition("lastname", lastName)                                       // option 2
-	outside := indexentities.NewInTable("lastname-row", lastName, s.store.Table("NamesLists"), global) // option 3
+	blobs := indexentities.NewInBlobs("lastname-blob", lastName, s.store.Container("names"), nil)   // option 1
+	beside := indexentities.NewInPartition("lastname", lastName)                                    // option 2
+	outside := indexentities.NewInTable("lastname-row", lastName, s.store.Table("NamesLists"), nil) // option 3
 	repo := must(patterns.NewRepository(s.store.Table("Names"), schemaOf("empid", (*Employee).key), beside, outside, blobs))
 	plain := newPlain(s.store.Table("NamesPlain"))
 	return func(ctx context.Context) {

@@ -47,9 +47,9 @@ type desk struct {
 
 	name, number *intrapartition.Index[item]
 	badge        *interpartition.Index[item]
-	team         *indexentities.InPartition[item]
-	teams        *indexentities.InTable[item]
-	crew         *indexentities.InBlobs[item]
+	team         *indexentities.Index[item]
+	teams        *indexentities.Index[item]
+	crew         *indexentities.Index[item]
 	count        *relationships.Count[item]
 	lengths      *relationships.Summary[item]
 	counted      *relationships.ParentCount[item, site]

@@ -226,19 +226,19 @@ func parts() []part {
 			return intrapartition.NewIndex(fmt.Sprint("name", n), byName, nil)
 		}},
 		{"interpartition.Index", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
-			var options interpartition.Options[item]
+			options := interpartition.Options[item]{ByPartition: true}
 			if k.wide {
 				options.Project = kept
 			}
 			return interpartition.NewIndex(fmt.Sprint("badge", n), byName, &options)
 		}},
-		{"indexentities.InPartition", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
+		{"indexentities.NewInPartition", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInPartition(fmt.Sprint("team", n), byTeam)
 		}},
-		{"indexentities.InTable", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
+		{"indexentities.NewInTable", func(_ testing.TB, _ *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInTable(fmt.Sprint("teams", n), byTeam, nil, &indexentities.Options[item]{ByPartition: true})
 		}},
-		{"indexentities.InBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
+		{"indexentities.NewInBlobs", func(_ testing.TB, k *kit, n int) patterns.Pattern[item] {
 			return indexentities.NewInBlobs(fmt.Sprint("crew", n), byTeam, k.container, &indexentities.Options[item]{ByPartition: true})
 		}},
 	}

@@ -76,7 +76,7 @@ func TestPatternsOfOneCompanion(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	one := func(v *item) tables.Key { return siteKey(v.Site, "counted0") }
 	copies := denormalization.NewInPartition("beside", k.link(0, one), nil)
-	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, &interpartition.Options[site]{})
+	byItems := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) }, nil)
 	sites := k.sitesOn(t, k.table, copies.Holder(), byItems)
 	byCount := relationships.NewParentCount("counted", sites, func(v *item) (tables.Key, bool) { return one(v), true }, func(p *site) *int { return &p.Items })
 	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{byCount, copies.Source()}))
@@ -108,7 +108,7 @@ func TestPlanBeyondItsIntent(t *testing.T) {
 	ctx, k := t.Context(), newKit(t, newRegistry(t))
 	parent := func(v *item) (tables.Key, bool) { return siteKey(v.Site, "counted0"), true }
 	bySize := interpartition.NewIndex("size", func(v *site) compoundkey.Part { return compoundkey.String(fmt.Sprint(v.Name, "-", v.Items)) },
-		&interpartition.Options[site]{})
+		nil)
 	sites := k.sitesOn(t, k.table, bySize)
 	plans := 0
 	r := harness.Must[*patterns.Repository[item]](t)(k.plain([]patterns.Pattern[item]{

@@ -146,7 +146,7 @@ func BenchmarkBulkOnService(b *testing.B) {
 		}
 		store := harness.Must[*patterns.Store](b)(patterns.NewStore(a, strings.ToLower(name), nil))
 		options := func(suffix string) *interpartition.Options[benchClerk] {
-			return &interpartition.Options[benchClerk]{Table: store.Table(name + suffix)}
+			return &interpartition.Options[benchClerk]{ByPartition: true, Table: store.Table(name + suffix)}
 		}
 		emails := interpartition.NewIndex("email", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.Email) }, options("Emails"))
 		names := interpartition.NewIndex("name", func(c *benchClerk) compoundkey.Part { return compoundkey.String(c.LastName) }, options("Names"))

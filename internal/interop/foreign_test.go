@@ -79,7 +79,7 @@ func newForeignWorld(t *testing.T, s *storagetest.Service, index string) *foreig
 		pattern = w.email
 	} else {
 		w.badge = interpartition.NewIndex("badge", func(e *staffMember) compoundkey.Part { return compoundkey.String(e.Badge) },
-			&interpartition.Options[staffMember]{})
+			nil)
 		pattern = w.badge
 	}
 	w.repo = harness.Must[*patterns.Repository[staffMember]](t)(patterns.NewRepository(w.table, schema, pattern))

@@ -92,7 +92,7 @@ func refusedTogether(t *testing.T, w *watch, s *storagetest.Service) {
 	ctx := t.Context()
 	store := harness.Must[*patterns.Store](t)(patterns.NewStore(w.account(t, s), "labels", nil))
 	index := interpartition.NewIndex("label", func(l *labelled) compoundkey.Part { return compoundkey.Int(l.ID, 4) },
-		&interpartition.Options[labelled]{})
+		nil)
 	repo := harness.Must[*patterns.Repository[labelled]](t)(patterns.NewRepository(store.Table("Labels"), patterns.Schema[labelled]{
 		Key: func(l *labelled) tables.Key { return tables.Key{Partition: "p", Row: fmt.Sprint("row", l.ID)} }}, patterns.Async(index)))
 	harness.Check(t, store.Create(ctx))
