@@ -1,11 +1,11 @@
 package interpartition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -64,7 +64,8 @@ func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, optio
 // Attach implements patterns.Pattern; NewRepository calls it.
 func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) {
 	implementation, err := x.index.Attach(host)
-	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns,
+	implementation.Outside = &driver.Outside[T]{Table: x.table,
+		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
 		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
 	if x.unique {
 		implementation.Outside.ReservationTerm = reservationTerm
@@ -72,16 +73,11 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, err
 }
 
-// reservationTerm is how long a key may be reserved before its entity is written. A long term costs little, because the
-// intent of a writer that died releases its keys: other writers wait for the end of the term only if the intent is lost.
+// reservationTerm is how long a reserved key stays taken if its entity is not written. Mostly it is released much earlier, by
+// the intent of the writer that died; other writers wait for the end of the term only if the intent is lost.
 const reservationTerm = time.Hour
 
-// owns reports whether a row belongs to this index, since a table may hold the copies of several indexes.
-func (x *Index[T]) owns(key tables.Key) bool {
-	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
-}
-
-// copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
+// copies returns the copies of an entity, one for each of its keys. keyOf is Host.KeyOf.
 func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
 	group := x.index.GroupOf(v, keyOf)
 	var copies []driver.OutsideCopy
@@ -93,14 +89,6 @@ func (x *Index[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy
 		copies = append(copies, driver.OutsideCopy{Key: key, Keep: x.index.Project})
 	}
 	return copies, nil
-}
-
-// partition returns the partition key of a group's copies: the index's name and, unless the index is global, the group.
-func (x *Index[T]) partition(group string) string {
-	if group == Global {
-		return compoundkey.Join(x.index.Name)
-	}
-	return compoundkey.Join(x.index.Name, compoundkey.String(group))
 }
 
 // Get reads the copy under an index key of a group. It returns tables.ErrNotFound if there is none. key has
@@ -129,21 +117,21 @@ func (x *Index[T]) GetFull(ctx context.Context, group string, key compoundkey.Pa
 }
 
 func (x *Index[T]) key(group string, part compoundkey.Part) tables.Key {
-	return tables.Key{Partition: x.partition(group), Row: compoundkey.Join("", part)}
+	return tables.Key{Partition: x.index.Partition(group), Row: compoundkey.Join("", part)}
 }
 
 // Range yields the entities of a group whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the
-// order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any
-// other error once, as the last element. Requests: 1 for each page of at most 1,000.
+// order of the index. For a row that does not fit its type it yields tables.ErrGarbled with Error.OfRow, and the loop may
+// continue. It yields any other error once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		x.Query(span).Partition(x.partition(group)).All(ctx)(yield)
+		x.Query(span).Partition(x.index.Partition(group)).All(ctx)(yield)
 	}
 }
 
 // Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// groups: restrict it to a group with Partition(x.PartitionKey(group)). If the index was not given to a repository, Plan and the methods
-// that would send the query return tables.ErrWiring. Query itself makes no request.
+// groups: restrict it to a group with Partition(x.PartitionKey(group)). If the index was not given to a repository, Plan and
+// the methods that would send the query return tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
@@ -153,4 +141,98 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 }
 
 // PartitionKey returns the partition key of a group's copies.
-func (x *Index[T]) PartitionKey(group string) string { return x.partition(group) }
+func (x *Index[T]) PartitionKey(group string) string { return x.index.Partition(group) }
+
+// Verified is a view of an index whose reads follow each copy to the entity's own row and return the current entity if it
+// still has the index key. They do not find entities that are not in the index yet.
+type Verified[T any] struct{ index *Index[T] }
+
+// Verified returns a view of the index whose reads never return a stale entity.
+func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
+
+// Get reads the copy under an index key, and then the entity's own row, which it returns. It returns tables.ErrNotFound if
+// there is no copy, or if the entity was deleted or has another index key by now. Requests: 2.
+func (v Verified[T]) Get(ctx context.Context, group string, key compoundkey.Part) (*T, error) {
+	x := v.index
+	found, err := x.GetFull(ctx, group, key)
+	if err != nil {
+		return nil, err
+	}
+	at := x.key(group, key)
+	host, err := x.index.Host("Get")
+	if err != nil {
+		return nil, err
+	}
+	if has, err := x.has(host, found, at); err != nil || !has {
+		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
+	}
+	return found, nil
+}
+
+// has reports whether an entity has a copy under a key.
+func (x *Index[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) {
+	copies, err := x.copies(v, host.KeyOf)
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
+}
+
+// verifiedAtOnce is the number of copies whose entities Range reads together.
+const verifiedAtOnce = 64
+
+// Range reads the copies in a span, and yields the entities' own rows in the order of the index. It skips entities that were
+// deleted or have another index key by now. Requests: 1 for each page of at most 1,000 copies, and 1 for each entity, of
+// which it reads several in parallel.
+func (v Verified[T]) Range(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		host, err := v.index.index.Host("Range")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var batch []*T
+		for copied, err := range v.index.Range(ctx, group, span) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
+				continue
+			}
+			if !v.follow(ctx, host, group, batch, yield) {
+				return
+			}
+			batch = batch[:0]
+		}
+		v.follow(ctx, host, group, batch, yield)
+	}
+}
+
+// follow yields the entities of copies, except those that do not have the index key any more. It returns false after an error, or
+// if the caller stopped the iteration.
+func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], group string, copies []*T, yield func(*T, error) bool) bool {
+	x := v.index
+	keys := make([]tables.Key, len(copies))
+	for i, copied := range copies {
+		keys[i] = host.MetaOf(copied).Key()
+	}
+	found := map[tables.Key]*T{}
+	for e, err := range host.GetMany(ctx, keys, nil) {
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		found[host.MetaOf(e).Key()] = e
+	}
+	for i, copied := range copies {
+		e := found[keys[i]]
+		if e == nil {
+			continue
+		}
+		if has, err := x.has(host, e, tables.Key{Partition: x.index.Partition(group), Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
+			continue // an entity whose copies cannot be computed has none
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	return true
+}

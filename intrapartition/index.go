@@ -48,7 +48,7 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, err
 }
 
-// copies returns the rows of an entity: one for each of its keys.
+// copies returns the copies of an entity, one for each of its keys.
 func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
 	var copies []driver.Copy
 	for _, part := range x.index.KeysOf(v) {
@@ -60,9 +60,6 @@ func (x *Index[T]) copies(v *T) ([]driver.Copy, error) {
 	}
 	return copies, nil
 }
-
-// rows returns the span of row keys for a span of index keys.
-func (x *Index[T]) rows(span compoundkey.Span) compoundkey.Span { return span.Under(x.index.Name) }
 
 // Get reads the copy under an index key of a partition. It returns tables.ErrNotFound if there is none. key
 // has the form that the key function returns, such as compoundkey.String(email). Requests: 1.
@@ -85,9 +82,9 @@ func (x *Index[T]) GetFull(ctx context.Context, partition string, key compoundke
 	return host.GetPrimary(ctx, tables.Key{Partition: partition, Row: compoundkey.Join(x.index.Name, key)})
 }
 
-// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in the order of
-// the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can continue; any other error
-// is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
+// Range yields the entities of a partition whose index keys are in the span (compoundkey.All, Prefix, Between and so on), in
+// the order of the index. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop can
+// continue; any other error is yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		host, err := x.index.Host("Range")
@@ -95,17 +92,17 @@ func (x *Index[T]) Range(ctx context.Context, partition string, span compoundkey
 			yield(nil, err)
 			return
 		}
-		host.Copies(x.rows(span), x.index.Project).Partition(partition).All(ctx)(yield)
+		host.Copies(span.Under(x.index.Name), x.index.Project).Partition(partition).All(ctx)(yield)
 	}
 }
 
 // Query returns a query of the copies in the span, in the order of the index. Use it for conditions, pages, or several
-// partitions. If the index was not given to a repository, Plan and the methods that would send the query return tables.ErrWiring. Query
-// itself makes no request.
+// partitions. If the index was not given to a repository, Plan and the methods that would send the query return
+// tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {
 		return driver.FailedQuery[T](err)
 	}
-	return host.Copies(x.rows(span), x.index.Project)
+	return host.Copies(span.Under(x.index.Name), x.index.Project)
 }
