@@ -39,27 +39,23 @@ func (t *Type[T]) current(p tables.Properties) bool {
 	return t.options.ByKey || text == t.tag.String()
 }
 
-// filterable reports whether a condition on a property finds all entities of the type that meet it.
+// filterable reports whether the service finds all entities of the type that meet a condition on a property.
 func (t *Type[T]) filterable(property string) bool {
 	return !slices.ContainsFunc(t.beside.filterable, func(is func(string) bool) bool { return !is(property) }) &&
 		(t.beside.spread == nil || t.beside.spread.Filterable(property))
 }
 
-// whole reports whether an entity can be decoded from its own row alone, without a read through its
-// repository.
+// whole reports whether decode can make an entity from its own row, without a read through its repository.
 func (t *Type[T]) whole() bool { return !t.beside.rewrite && t.beside.spread == nil }
 
-// alone reports whether the repository has no other pattern, so that an entity consists of its own row only.
+// alone reports whether the repository has no other pattern, so that an entity consists of its own row.
 func (t *Type[T]) alone() bool { return t.beside.none }
 
-// decode decodes an entity from its own row. Its Meta records what was read, so that the repository can read
-// the missing data when it needs them.
+// decode makes an entity from its own row. The entity's Meta says what was read, so that the repository can read what is missing
+// before it writes the entity.
 func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
-	version, err := t.versionOf(p)
+	p, err := t.upgraded(r.key(), p)
 	if err != nil {
-		return nil, err
-	}
-	if p, err = t.upgraded(r.key(), p, version); err != nil {
 		return nil, err
 	}
 	v := new(T)
@@ -71,8 +67,8 @@ func (t *Type[T]) decode(r *row, p tables.Properties) (any, error) {
 	return v, nil
 }
 
-// readMany reads entities by their keys concurrently. It omits entities that do not exist, and returns a
-// problem for each row that does not fit the type. Requests: 1 for each.
+// readMany reads entities concurrently through their repository. found has those that exist, and problems has an error for each
+// that does not fit the type. Requests: 1 for each.
 func (t *Type[T]) readMany(ctx context.Context, keys []tables.Key) (found map[tables.Key]any, problems []error, err error) {
 	found = make(map[tables.Key]any, len(keys))
 	for v, err := range t.host().GetMany(ctx, keys, nil) {
@@ -93,7 +89,7 @@ func (t *Type[T]) remove(ctx context.Context, v any) error {
 	return t.host().Apply(ctx, driver.ChangeDelete, v.(*T), nil)
 }
 
-// merge changes an entity through its repository. change gets a bag of the properties that T stores. Requests: 1 to 3.
+// merge changes an entity through its repository. change gets a bag with the properties of the Go type. Requests: 1 to 3.
 func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	v, err := t.host().Get(ctx, key)
 	if err != nil {

@@ -17,11 +17,11 @@ const attempts = 10
 // ETag. After a conflict Modify starts again, at most 10 times in all. It cannot remove properties; only
 // Replace does. change may run several times; if it returns an error, Modify returns it and writes nothing.
 //
-// If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the repository,
-// which also writes its patterns. Then the bag has the properties of the current version, and change cannot add others. An
-// entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows of it in
-// its partition. That row does not show in which lists the entity is, or whether it has copies in other partitions: Modify does not
-// update these.
+// If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the
+// repository, which also writes its patterns. Then the bag has the properties of the current version, and change cannot add
+// others. An entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows
+// of it in its partition. That row does not show in which lists the entity is, or whether it has copies in other partitions:
+// Modify does not update these.
 //
 // Requests: 2; through a repository 4; 2 or 4 more for each conflict.
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
@@ -44,7 +44,7 @@ func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tabl
 	})
 }
 
-// mergeBag changes a single row without a repository. Requests: 1.
+// mergeBag changes an entity's own row without its repository. Requests: 1.
 func mergeBag(ctx context.Context, entities *tables.Rows[tables.Entity], bag *tables.Entity, change func(*tables.Entity) error) error {
 	changed, err := edit(bag, change)
 	if err != nil || len(changed) == 0 {

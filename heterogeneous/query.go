@@ -3,6 +3,7 @@ package heterogeneous
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -65,11 +66,12 @@ func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	return Page{items, append(page.Problems, problems...), page.Next}, err
 }
 
-// All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a *tables.Entity
-// if its type or version is unknown. For a row that does not fit its type it yields tables.ErrGarbled, after the entities of the row's
-// page, and the loop can continue; any other error is yielded once, as the last element. Write a value through the repository of its type.
-// That repository itself reads an entity that is stored in several rows, or whose properties a pattern rewrites. Requests: 1 for each page
-// of at most 1,000 rows, and 1 for each entity that its repository must read, 2 if it is stored in several rows.
+// All yields the entities in the order of their keys: each is a *T of one of the registry's types, for a type switch, or a
+// *tables.Entity if its type or version is unknown. For a row that does not fit its type it yields tables.ErrGarbled, after the
+// entities of the row's page, and the loop can continue; any other error is yielded once, as the last element. Write a value
+// through the repository of its type. That repository reads an entity that is stored in several rows, or whose properties a
+// pattern rewrites. Requests: 1 for each page of at most 1,000 rows, and 1 for each entity that its repository must read, 2 if
+// it is stored in several rows.
 func (q Query) All(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for page := (Page{}); ; {
@@ -115,10 +117,10 @@ func (r *Registry) Get(ctx context.Context, key tables.Key) (any, error) {
 	return values[0], nil
 }
 
-// values decodes the entities of rows. For a row that does not fit its type it returns a problem. It skips an
-// entity that no longer exists when its repository reads it.
-func (r *Registry) values(ctx context.Context, op string, rows []*row) (there []any, problems []error, err error) {
-	values := make([]any, len(rows))
+// values returns the entities of rows, and a problem for each row that does not fit its type. It leaves out an entity that no
+// longer exists when its repository reads it.
+func (r *Registry) values(ctx context.Context, op string, rows []*row) (values []any, problems []error, err error) {
+	values = make([]any, len(rows))
 	later := map[AnyType][]int{} // by type: the indexes of the rows whose entities the type's repository must read
 	for i, v := range rows {
 		p, spread := v.take()
@@ -143,16 +145,10 @@ func (r *Registry) values(ctx context.Context, op string, rows []*row) (there []
 			return nil, nil, err
 		}
 	}
-	there = values[:0]
-	for _, v := range values {
-		if v != nil {
-			there = append(there, v)
-		}
-	}
-	return there, problems, nil
+	return slices.DeleteFunc(values, func(v any) bool { return v == nil }), problems, nil
 }
 
-// readLater reads some of the rows' entities through their repository.
+// readLater reads the entities of the rows with these indexes through their repository, into values.
 func (r *Registry) readLater(ctx context.Context, t AnyType, rows []*row, values []any, indexes []int) (problems []error, err error) {
 	keys := make([]tables.Key, len(indexes))
 	for i, at := range indexes {

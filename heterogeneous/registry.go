@@ -51,8 +51,7 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
-	// Use a handle without a store: this repository reads the rows of all types, so a store would refuse it
-	// as overlapping with the repositories of the types.
+	// The table's handle has no store, which would refuse a repository whose rows are those of other repositories, too.
 	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (r *Registry) check() error {
 	return nil
 }
 
-// collide returns an error if rows of two types could not be distinguished.
+// collide returns an error if the rows or values of two types could not be distinguished.
 func collide(a, b AnyType) error {
 	name, oldest, newest := a.versions()
 	otherName, otherOldest, otherNewest := b.versions()
@@ -112,7 +111,7 @@ func (r *Registry) TypeOf(entityType string) (reflect.Type, bool) {
 	return t.goType(), true
 }
 
-// reader returns the type that can read a tag, or nil.
+// reader returns the type that can read an entity with this tag, or nil.
 func (r *Registry) reader(stored tag) AnyType {
 	for _, t := range r.types {
 		name, oldest, newest := t.versions()
@@ -145,7 +144,7 @@ func (r *Registry) resolve(key tables.Key, p tables.Properties) AnyType {
 	return nil
 }
 
-// typeOf returns the type as which a value was read, or nil for a bag and for a value of another type.
+// typeOf returns the type to which a value belongs, or nil.
 func (r *Registry) typeOf(v any) AnyType {
 	for _, t := range r.types {
 		if reflect.TypeOf(v) == reflect.PointerTo(t.goType()) {
@@ -177,12 +176,10 @@ func (r *row) take() (p tables.Properties, spread bool) {
 	return p, spread
 }
 
-// firstRows is a layout with which a repository reads only the first row of an entity that has several rows.
-// No entity is written with it.
+// firstRows is a layout by which a repository reads the first row only of an entity that has several rows. It writes nothing.
 type firstRows struct{ registry *Registry }
 
-// spreadMark is a property that marks, only in memory, an entity that has several rows. No stored property
-// can have this name.
+// spreadMark marks, in memory, an entity that has several rows. No stored property can have this name.
 const spreadMark = " spread"
 
 var errReadOnly = errors.New("the registry cannot write an entity; write it through the repository of its type")
@@ -191,22 +188,21 @@ var errReadOnly = errors.New("the registry cannot write an entity; write it thro
 func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) {
 	return driver.Implementation[row]{Name: "any type", Layout: &driver.Layout{
 		Split: func(tables.Properties) (*driver.LaidOut, error) { return nil, errReadOnly },
-		// The result marks the row as one of several rows, which cannot be written alone.
+		// The result says that the row is one of several, so that it cannot be written alone.
 		Versions: func(string) ([]string, error) { return []string{""}, nil },
 		Rows:     func(string, []string) ([]int, error) { return nil, nil },
 		Join: func(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
 			return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
 		},
-		// If conditions on the property do not work for one of the types, the query would miss entities of
-		// that type.
+		// If a condition on the property does not find the entities of one type, the query would miss them.
 		Filterable: func(property string) bool {
 			return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
 		},
 	}}, nil
 }
 
-// unknown returns the bag of a row of an unknown type. The bag records that the row must not be written
-// alone, if it belongs to an entity with further rows.
+// unknown returns the bag of a row of an unknown type. If the entity has further rows, the bag's Meta says that the row cannot be
+// written alone.
 func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	delete(v.Properties, spreadMark)
 	bag, err := r.bags.Entity(v)
@@ -217,7 +213,7 @@ func (r *Registry) unknown(v *row) (*tables.Entity, error) {
 	return bag, nil
 }
 
-// garbled returns the error of a row that cannot be decoded as the type in its EntityType.
+// garbled returns the error of a row that does not fit its type.
 func (r *Registry) garbled(op string, key tables.Key, err error) error {
 	return &tables.Error{Op: op, Table: r.table.Name(), Key: key, Kind: tables.ErrGarbled, Err: err}
 }

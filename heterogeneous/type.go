@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,18 +31,18 @@ type Type[T any] struct {
 	options TypeOptions
 	codec   *tables.Codec[T]
 	err     error // the error of NewType, which Attach returns
-	strip   bool  // T has no field EntityType, so load removes the property
+	strip   bool  // T has no field EntityType, so reads remove the property
 	beside  beside
 
 	repository driver.Binding[T]
 }
 
-// beside describes the other patterns of the type's repository.
+// beside describes the patterns of the type's repository.
 type beside struct {
-	rewrite    bool           // one of the other patterns rewrites properties
-	spread     *driver.Layout // the layout among the other patterns, or nil
-	none       bool           // there is no other pattern
-	filterable []func(property string) bool
+	rewrite    bool                         // another pattern than the type rewrites properties
+	spread     *driver.Layout               // the layout, or nil
+	none       bool                         // the type is the only pattern
+	filterable []func(property string) bool // Transform.Filterable of all patterns
 }
 
 // typeName is the name of the pattern.
@@ -86,7 +88,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	implementation := driver.Implementation[T]{Name: typeName, Binding: &t.repository, Prior: storedTag[T], Fits: t.fits,
 		Transform: &driver.Transform[T]{Stage: driver.StageType, Store: t.store, Load: t.load, Filterable: t.everyVersionHas}}
 	if !t.options.ByKey {
-		implementation.Seals = []string{EntityType} // an attacker who changed EntityType could choose the steps that upgrade the entity
+		implementation.Seals = []string{EntityType} // whoever could change it would choose the steps that upgrade the entity
 	}
 	switch {
 	case t.err != nil:
@@ -97,7 +99,7 @@ func (t *Type[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error) 
 	return implementation, nil
 }
 
-// fits records the other patterns of the repository, and returns an error if one of them hides EntityType.
+// fits notes what the repository's patterns do, and refuses one that would hide EntityType.
 func (t *Type[T]) fits(all []driver.Implementation[T]) error {
 	b := beside{none: len(all) == 1}
 	for _, p := range all {
@@ -136,8 +138,7 @@ func (t *Type[T]) Is() tables.Condition {
 		tables.And(tables.Gt(EntityType, all+versionMark), tables.Lt(EntityType, all+behindMark)))
 }
 
-// everyVersionHas reports whether all versions have a property in the same form. A condition on any other property would miss
-// entities.
+// everyVersionHas reports whether all versions have a property: a condition on another one would miss entities of some versions.
 func (t *Type[T]) everyVersionHas(property string) bool {
 	if property == EntityType {
 		return true
@@ -145,7 +146,7 @@ func (t *Type[T]) everyVersionHas(property string) bool {
 	return !slices.ContainsFunc(t.options.Steps, func(s Step) bool { return !slices.Contains(s.known, property) })
 }
 
-// storedTag returns the row's EntityType.
+// storedTag returns the stored EntityType, the prior state of an entity.
 func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 	text, ok := stored.Get(EntityType).Text()
 	if !ok {
@@ -154,8 +155,8 @@ func storedTag[T any](_ *T, stored tables.Properties) ([]string, error) {
 	return []string{text}, nil
 }
 
-// store adds EntityType. A merge into an entity of an older version replaces the whole row by the current version; otherwise
-// properties that the steps have removed would be read as properties of the current version.
+// store adds EntityType. A merge into an entity of an older version replaces the whole row: otherwise properties that the steps
+// remove would be read as properties of the current version.
 func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Properties) (tables.Properties, error) {
 	if t.options.ByKey {
 		return p, nil
@@ -177,12 +178,8 @@ func (t *Type[T]) store(_ context.Context, c *driver.Change[T], p tables.Propert
 // merged returns the properties after a merge into an entity of an older version: the stored properties,
 // upgraded, and the merged properties.
 func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
-	stored := c.MergeWhole()
-	version, err := t.versionOf(stored)
+	stored, err := t.upgraded(c.Key, c.MergeWhole())
 	if err != nil {
-		return nil, err
-	}
-	if stored, err = t.upgraded(c.Key, stored, version); err != nil {
 		return nil, err
 	}
 	now, err := t.codec.Encode(c.Entity)
@@ -192,13 +189,9 @@ func (t *Type[T]) merged(c *driver.Change[T]) (tables.Properties, error) {
 	return stored, err
 }
 
-// load removes EntityType, and upgrades older versions to the current one.
+// load upgrades what is read to the current version.
 func (t *Type[T]) load(_ context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
-	version, err := t.versionOf(p)
-	if err != nil {
-		return nil, err
-	}
-	return t.upgraded(of.Key, p, version)
+	return t.upgraded(of.Key, p)
 }
 
 // versionOf returns the version of stored properties.
@@ -227,8 +220,12 @@ func (t *Type[T]) reads(stored tag) bool {
 	return stored.name == t.tag.name && stored.version >= t.oldest() && stored.version <= t.tag.version
 }
 
-// upgraded returns the properties of a version, upgraded to the current one.
-func (t *Type[T]) upgraded(key tables.Key, p tables.Properties, version int) (tables.Properties, error) {
+// upgraded returns stored properties as those of the current version. If T has a field EntityType, it keeps the stored value.
+func (t *Type[T]) upgraded(key tables.Key, p tables.Properties) (tables.Properties, error) {
+	version, err := t.versionOf(p)
+	if err != nil {
+		return nil, err
+	}
 	if t.strip || version < t.tag.version {
 		p.Delete(EntityType)
 	}
@@ -236,7 +233,6 @@ func (t *Type[T]) upgraded(key tables.Key, p tables.Properties, version int) (ta
 		if s.version < version {
 			continue
 		}
-		var err error
 		if p, err = s.run(key, p); err != nil {
 			return nil, fmt.Errorf("the step from %s: %w", tag{t.tag.name, s.version}, err)
 		}
@@ -245,4 +241,54 @@ func (t *Type[T]) upgraded(key tables.Key, p tables.Properties, version int) (ta
 		p.Set(EntityType, tables.String(tag{t.tag.name, version}.String()))
 	}
 	return p, nil
+}
+
+// Upgrade writes the entities of older versions as the current version, each under its ETag, while programs read and write. If
+// Schema.Rows is set and the type has no steps, it also adds EntityType to entities without it. Upgrade writes the entities of a
+// partition in change sets. If one entity makes a set fail, Upgrade writes that entity alone, so an entity that programs change
+// constantly delays only itself. You can interrupt Upgrade at any time and run it again, or resume it with JobOptions.Resume.
+//
+// An entity that cannot be upgraded does not end the run: Upgrade gives it to JobOptions.Found, as
+// Undecodable if a step refuses it and Different otherwise, with the error in Finding.Err. Upgrade returns
+// ErrWiring if Patterns, Lag, Rows or DryRun is set. In the Report, even together with an error, Read counts
+// the entities that were not of the current version, Written those that this run has written as the current
+// version, and Failed those that could not be upgraded; concurrent writers have written or deleted the others.
+// The counts do not include the runs that this run resumes. You can remove the steps after a complete run
+// without failures, if no program writes older versions any more.
+//
+// Requests: 1 for each page of at most 1,000 older rows, and 1 for each change set of 100 rows, so 11 for
+// 1,000 old entities of a partition without other patterns; 2 more for each conflict, and with several pages
+// the additional requests of Query.AllParallel. If the type has no steps, it reads all rows of the type.
+func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (tables.Report, error) {
+	const op = "Upgrade"
+	host, err := t.repository.Host(op, typeName)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	if t.options.ByKey {
+		return tables.Report{}, nil
+	}
+	job := &patterns.RewriteJob{Op: op, Pattern: typeName, Kind: driver.ChangeReplace, Where: t.older(),
+		Outdated: func(_ tables.Key, p tables.Properties, _ bool) (outdated, known bool) { return t.upgradable(p), true }}
+	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
+}
+
+// older returns conditions that all rows match that Upgrade must write. Without steps it returns none, since Upgrade then also
+// writes rows without EntityType, which match no condition on it.
+func (t *Type[T]) older() []tables.Condition {
+	if len(t.options.Steps) == 0 {
+		return nil
+	}
+	return []tables.Condition{t.Is(), tables.Ne(EntityType, t.tag.String())}
+}
+
+// upgradable reports whether Upgrade must write a row: it is of an older version or, without steps, may lack EntityType.
+func (t *Type[T]) upgradable(p tables.Properties) bool {
+	value := p.Get(EntityType)
+	if value.IsNull() {
+		return len(t.options.Steps) == 0 && t.host().Rows() != (compoundkey.Span{})
+	}
+	text, _ := value.Text()
+	stored, ok := parseTag(text)
+	return ok && t.reads(stored) && !t.current(p)
 }

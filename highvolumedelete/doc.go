@@ -48,10 +48,11 @@
 //
 // # Crashes
 //
-// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that still exist, and the next Drop,
-// also with an earlier time, drops all tables below the mark. If it dies before that, no period has changed. A writer that dies after it has created a table
-// leaves an empty table, which is dropped with its period. Do not delete the control table: without the mark, late writers create dropped
-// periods again, as far back as Schema.Late allows.
+// If Drop dies after it has moved the mark, writers already get ErrLate, readers see the tables that still exist, and
+// the next Drop, also with an earlier time, drops all tables below the mark. If it dies before that, no period has
+// changed. A writer that dies after it has created a table leaves an empty table, which is dropped with its period. Do
+// not delete the control table: without the mark, late writers create dropped periods again, as far back as Schema.Late
+// allows.
 //
 // If the first attempt of an Insert got no response and the next one finds no table, the first attempt may still arrive
 // after another writer has created the table. An error that does not exclude this is also tables.ErrUnknownOutcome, even

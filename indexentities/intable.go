@@ -3,6 +3,7 @@ package indexentities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -158,26 +159,24 @@ func (x *inTable[T]) reconcileList(ctx context.Context, rows rowLists, e *edit[T
 	}
 }
 
-// partition returns the partition key of a group's lists.
-func (x *inTable[T]) partition(group string) string {
-	if group == "" {
-		return compoundkey.Join(x.definition.Name)
-	}
-	return compoundkey.Join(x.definition.Name, compoundkey.String(group))
-}
-
 func (x *inTable[T]) place(group string, value compoundkey.Part) (string, error) {
-	return rowPlace(x.partition(group), compoundkey.Join("", value))
+	return rowPlace(x.definition.Partition(group), compoundkey.Join("", value))
 }
 
-func (x *inTable[T]) checkOwn(place string) error { return checkRowPlace(x.definition.Name, place) }
+func (x *inTable[T]) checkOwn(place string) error {
+	key, err := driver.SplitKey(place)
+	if err == nil && !x.definition.Owns(key.Partition) {
+		err = fmt.Errorf("the message names a list in partition %q, which does not belong to index %q; check who can put messages on the queue", key.Partition, x.definition.Name)
+	}
+	return err
+}
 
 func (x *inTable[T]) idOf(entity tables.Key) string { return driver.JoinKey(entity) }
 
 func (x *inTable[T]) keyOf(_, id string) (tables.Key, error) { return driver.SplitKey(id) }
 
 func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Span) iter.Seq2[Value, error] {
-	return x.valuesIn(ctx, x.partition(group), of, "")
+	return x.valuesIn(ctx, x.definition.Partition(group), of, "")
 }
 
 // held yields a fact for each key in the lists. Without Options.ByPartition it reads the lists of all groups. Requests: those of
@@ -191,12 +190,12 @@ func (x *inTable[T]) queries(table *tables.Table, scope driver.Scope) []tables.Q
 	q := table.Entities().Query()
 	if !x.definition.Groups.ByPartition || scope.Partitions == nil {
 		groups := compoundkey.All().Under(x.definition.Name)
-		return []tables.Query[tables.Entity]{q.Partition(x.partition("")),
+		return []tables.Query[tables.Entity]{q.Partition(x.definition.Partition("")),
 			q.Where(tables.Ge("PartitionKey", groups.From()), tables.Lt("PartitionKey", groups.To())).AllowTableScan()}
 	}
 	var queries []tables.Query[tables.Entity]
 	for _, partition := range scope.Partitions {
-		queries = append(queries, q.Partition(x.partition(partition)))
+		queries = append(queries, q.Partition(x.definition.Partition(partition)))
 	}
 	return queries
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -234,18 +233,6 @@ func (x *rowIndex[T]) heldIn(ctx context.Context, queries func(*tables.Table, dr
 			}
 		}
 	}
-}
-
-// checkRowPlace refuses a list outside of the partitions of an index's lists.
-func checkRowPlace(name, place string) error {
-	key, err := driver.SplitKey(place)
-	if err != nil {
-		return err
-	}
-	if key.Partition != compoundkey.Join(name) && !compoundkey.All().Under(name).Contains(key.Partition) {
-		return fmt.Errorf("the message names a list in partition %q, which does not belong to index %q; check who can put messages on the queue", key.Partition, name)
-	}
-	return nil
 }
 
 // rowPlace checks the key of a list's first row, and returns the list's place.

@@ -1,11 +1,11 @@
 package interpartition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -79,7 +79,8 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	if x.group != nil {
 		err = keyindex.ErrInGroup(*x.group)
 	}
-	implementation.Outside = &driver.Outside[T]{Table: x.table, Owns: x.owns,
+	implementation.Outside = &driver.Outside[T]{Table: x.table,
+		Owns:   func(key tables.Key) bool { return x.index.Owns(key.Partition) },
 		Copies: func(v *T) ([]driver.OutsideCopy, error) { return x.copies(v, host.KeyOf) }}
 	if x.unique {
 		implementation.Outside.ReservationTerm = reservationTerm
@@ -87,18 +88,13 @@ func (x *Index[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error)
 	return implementation, err
 }
 
-// reservationTerm is how long a key may be reserved before its entity is written. A long term costs little, because the
-// intent of a writer that died releases its keys: other writers wait for the end of the term only if the intent is lost.
+// reservationTerm is how long a reserved key stays taken if its entity is not written. Mostly it is released much earlier, by
+// the intent of the writer that died; other writers wait for the end of the term only if the intent is lost.
 const reservationTerm = time.Hour
-
-// owns reports whether a row belongs to this index, since a table may hold the copies of several indexes.
-func (x *declaration[T]) owns(key tables.Key) bool {
-	return key.Partition == x.index.Name || strings.HasPrefix(key.Partition, x.index.Name+"_")
-}
 
 // copies returns the rows of an entity: one for each of its keys. keyOf is Host.KeyOf.
 func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.OutsideCopy, error) {
-	partition := x.partition(x.index.GroupOf(v, keyOf))
+	partition := x.index.Partition(x.index.GroupOf(v, keyOf))
 	var copies []driver.OutsideCopy
 	for _, part := range x.index.KeysOf(v) {
 		key := tables.Key{Partition: partition, Row: compoundkey.Join("", part)}
@@ -110,14 +106,6 @@ func (x *declaration[T]) copies(v *T, keyOf func(*T) tables.Key) ([]driver.Outsi
 	return copies, nil
 }
 
-// partition returns the partition key of a group's copies.
-func (x *declaration[T]) partition(group string) string {
-	if group == "" {
-		return compoundkey.Join(x.index.Name)
-	}
-	return compoundkey.Join(x.index.Name, compoundkey.String(group))
-}
-
 // chosen returns the partition that the caller wants to read, and the repository to which the index was given.
 func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
 	host, err := x.index.Host(op)
@@ -125,7 +113,7 @@ func (x *Index[T]) chosen(op string) (string, driver.Host[T], error) {
 		return "", nil, err
 	}
 	group, err := x.index.Chosen(op, x.group)
-	return x.partition(group), host, err
+	return x.index.Partition(group), host, err
 }
 
 // Get reads the copy under an index key. It returns tables.ErrNotFound if there is none. key has the form that
@@ -185,4 +173,98 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 		return driver.FailedQuery[T](err)
 	}
 	return query.Partition(partition)
+}
+
+// Verified is a view of an index whose reads follow each copy to the entity's own row and return the current entity if it
+// still has the index key. They do not find entities that are not in the index yet.
+type Verified[T any] struct{ index *Index[T] }
+
+// Verified returns a view of the index whose reads never return a stale entity.
+func (x *Index[T]) Verified() Verified[T] { return Verified[T]{x} }
+
+// Get reads the copy under an index key, and then the entity's own row, which it returns. It returns tables.ErrNotFound if
+// there is no copy, or if the entity was deleted or has another index key by now. Requests: 2.
+func (v Verified[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) {
+	x := v.index
+	partition, host, err := x.chosen("Get")
+	if err != nil {
+		return nil, err
+	}
+	found, err := x.GetFull(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	at := tables.Key{Partition: partition, Row: compoundkey.Join("", key)}
+	if has, err := x.has(host, found, at); err != nil || !has {
+		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
+	}
+	return found, nil
+}
+
+// has reports whether an entity has a copy under a key.
+func (x *declaration[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) {
+	copies, err := x.copies(v, host.KeyOf)
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
+}
+
+// verifiedAtOnce is the number of copies whose entities Range reads together.
+const verifiedAtOnce = 64
+
+// Range reads the copies in a span, and yields the entities' own rows in the order of the index. It skips entities that were
+// deleted or have another index key by now. Requests: 1 for each page of at most 1,000 copies, and 1 for each entity, of
+// which it reads several in parallel.
+func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		partition, host, err := v.index.chosen("Range")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var batch []*T
+		for copied, err := range v.index.Range(ctx, span) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
+				continue
+			}
+			if !v.follow(ctx, host, partition, batch, yield) {
+				return
+			}
+			batch = batch[:0]
+		}
+		v.follow(ctx, host, partition, batch, yield)
+	}
+}
+
+// follow yields the entities of the copies, and omits entities that no longer have the index key. It returns
+// false after an error, or if the caller stopped the iteration.
+func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition string, copies []*T, yield func(*T, error) bool) bool {
+	x := v.index
+	keys := make([]tables.Key, len(copies))
+	for i, copied := range copies {
+		keys[i] = host.MetaOf(copied).Key()
+	}
+	found := map[tables.Key]*T{}
+	for e, err := range host.GetMany(ctx, keys, nil) {
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		found[host.MetaOf(e).Key()] = e
+	}
+	for i, copied := range copies {
+		e := found[keys[i]]
+		if e == nil {
+			continue
+		}
+		if has, err := x.has(host, e, tables.Key{Partition: partition, Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
+			continue // an entity that the key function refuses has no copies
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	return true
 }

@@ -14,15 +14,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// place is the position of a follower. The follower has yielded all entries older than horizon that became
-// visible in time, and of the newer entries those in seen.
+// place is the position of a follower: it has yielded the entries before the horizon, and those in seen.
 type place struct {
 	horizon time.Time
-	seen    map[digest]time.Time // by row key
+	seen    map[digest]time.Time // times of yielded entries that are not before the horizon
 }
 
-// digest is a hash of a row key: 80 bits are enough to make a collision of two keys in a window practically
-// impossible.
+// digest is a hash of a row key. With 80 bits, two keys of one window have practically never the same.
 type digest [10]byte
 
 func digestOf(row string) digest {
@@ -30,7 +28,7 @@ func digestOf(row string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// moveHorizon moves the horizon forward, never back.
+// moveHorizon moves the horizon forward, and never back.
 func (p *place) moveHorizon(horizon time.Time) {
 	if !horizon.After(p.horizon) {
 		return
@@ -43,9 +41,8 @@ func (p *place) moveHorizon(horizon time.Time) {
 	}
 }
 
-// cursorVersion is the first byte of a cursor. The log's fingerprint and the horizon's ticks follow, 8 bytes each, big
-// endian. Then, for each yielded entry that is not older than the horizon, sorted: its distance from the horizon in
-// ticks as a varint, and its digest.
+// A cursor is the version (1 byte), the log's fingerprint and the horizon's ticks (8 bytes each, big-endian) and, sorted, for
+// each entry in seen its distance from the horizon in ticks (as a varint) and its digest.
 const cursorVersion = 1
 
 func (p *place) encode(log uint64) string {
@@ -90,14 +87,13 @@ func decodePlace(cursor string, log uint64) (place, error) {
 	return p, nil
 }
 
-// ticksOf converts a time that is known to be in range. It does not use time.Duration, which cannot represent
-// the time since the year 1.
+// ticksOf returns the ticks of a time that is in the range of ticks.
 func ticksOf(t time.Time) int64 {
 	ticks, _ := edm.Ticks(t)
 	return ticks
 }
 
-// fingerprint identifies the log and the partition of a cursor.
+// fingerprint returns a hash that identifies a log and a partition.
 func (l *Log[T]) fingerprint(partition string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %q %q %q", l.Table().Account().Endpoints().Table, l.Table().Name(), l.schema.Prefix, partition)

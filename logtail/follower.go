@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,8 +27,8 @@ type Follower[T any] struct {
 	interval  time.Duration
 	place     place
 
-	newest   time.Time // newest is the time of the newest entry; the next field is since when it has been the newest, by this process's monotonic time
-	newestAt time.Duration
+	newest   time.Time     // time of the newest entry that was read
+	newestAt time.Duration // when a Poll first found that entry, by Log.uptime
 }
 
 // Follower starts to follow a partition at a cursor, or, if cursor is "", where the options say. It makes no
@@ -89,7 +90,7 @@ func (f *Follower[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 // to 1,000 entries since the start of the window; 2 for each 1,000 if there are more.
 func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		began, passed := f.log.now(), f.log.uptime() // taken before the read: all entries that are older than this time by a whole window are already visible
+		began, passed := f.log.now(), f.log.uptime() // before the read: an entry that arrives during it is not older than began minus Window
 		stretches, err := f.survey(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -99,7 +100,7 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 		for _, s := range slices.Backward(stretches) {
 			if s.to.IsZero() {
 				s.to = complete
-			} else if s.entries, err = f.read(ctx, s); err != nil {
+			} else if s.entries, err = collect(f.log.Between(ctx, f.partition, s.from, s.to)); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -114,11 +115,11 @@ func (f *Follower[T]) Poll(ctx context.Context) iter.Seq2[*T, error] {
 	}
 }
 
-// completeBefore returns the time before which no entry can arrive any more: it subtracts Window from the
-// time of the newest entry or from the clock, whichever is earlier. With the clock alone, a fast clock would
-// miss entries; a slow clock, or an entry with a time in the future, only delays the result. If the newest
-// entry has not changed for a whole window, everything older has arrived, so that an idle log is not read
-// again and again. That window is measured by monotonic time, since the clock may be set.
+// completeBefore returns the time before which no entry can arrive any more: Window before the newest entry or before now,
+// whichever is earlier. By the clock alone, a follower whose clock is fast would miss entries.
+//
+// If the newest entry has been the newest for a whole window by the monotonic clock, everything older has arrived. Then a
+// follower of an idle log does not read the last window's entries again with each Poll.
 func (f *Follower[T]) completeBefore(now time.Time, passed time.Duration) time.Time {
 	window := f.log.schema.Window
 	horizon := earlier(f.newest, now).Add(-window)
@@ -135,14 +136,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// deliver yields the entries that were not yielded before. It marks an entry as yielded before the loop body
-// runs, so that a Cursor taken in the loop body is after that entry.
+// deliver yields the entries that were not yielded before. It marks each as yielded first, so that a Cursor taken in the loop
+// body is after it.
 func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool {
 	for _, v := range slices.Backward(newestFirst) {
-		row := f.log.host.MetaOf(v).Key().Row
-		at, err := f.log.timeOf(row)
+		row, at, err := f.keyed(v)
 		if err != nil {
-			yield(nil, f.garbled(row, err))
+			yield(nil, err)
 			return false
 		}
 		d := digestOf(row)
@@ -157,6 +157,97 @@ func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool
 	return true
 }
 
+// keyed returns an entry's row key, and the time in it. A query selects the key whatever its projection.
+func (f *Follower[T]) keyed(v *T) (row string, at time.Time, err error) {
+	row = f.log.host.MetaOf(v).Key().Row
+	if err = compoundkey.Parse(row, f.log.schema.Prefix, compoundkey.ToTimeDesc(&at), compoundkey.ToString(nil)); err != nil {
+		err = f.garbled(row, err)
+	}
+	return row, at, err
+}
+
 func (f *Follower[T]) garbled(row string, err error) error {
 	return &tables.Error{Op: "Poll", Table: f.log.Table().Name(), Key: tables.Key{Partition: f.partition, Row: row}, Kind: tables.ErrGarbled, Err: err}
+}
+
+// stretch is a part of the entries to yield, at most about 1,000: those with from <= LoggedAt < to. If to is zero, there is no
+// upper bound, and entries has them already.
+type stretch[T any] struct {
+	from, to time.Time
+	entries  []*T // newest first
+}
+
+// survey divides the entries after the horizon into stretches, newest first. It reads the newest page of entries. Of older ones,
+// which may be any number and must be yielded in the reverse of the stored order, it reads only the keys, and keeps a border
+// for each 1,000. Requests: 1 for each page.
+func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
+	query := f.log.Query(f.partition, f.place.horizon, time.Time{}).PageSize(f.log.page)
+	var page tables.Page[T]
+	for first := true; len(page.Items) == 0 && (first || page.Next != ""); first = false { // the service may send empty pages
+		var err error
+		if page, err = query.Page(ctx, page.Next); err != nil {
+			return nil, err
+		}
+		if len(page.Problems) > 0 {
+			return nil, page.Problems[0] // to skip the entry would mean never to yield it
+		}
+	}
+	if len(page.Items) == 0 {
+		return nil, nil
+	}
+	times, err := f.times(page.Items)
+	if err != nil {
+		return nil, err
+	}
+	if newest := times[0]; !newest.Equal(f.newest) {
+		f.newest, f.newestAt = newest, f.log.uptime()
+	}
+	if page.Next == "" {
+		return []stretch[T]{{from: f.place.horizon, entries: page.Items}}, nil
+	}
+	// The entries of the page's last tick may continue on the next page, so all of them go to the next stretch.
+	last := times[len(times)-1]
+	whole := 0
+	for whole < len(times) && times[whole].After(last) {
+		whole++
+	}
+	rest, err := f.borders(ctx, last.Add(tick))
+	return append([]stretch[T]{{from: last.Add(tick), entries: page.Items[:whole]}}, rest...), err
+}
+
+// borders divides the entries from the horizon up to a time into stretches, newest first. It reads only their keys.
+func (f *Follower[T]) borders(ctx context.Context, to time.Time) ([]stretch[T], error) {
+	var all []stretch[T]
+	count, last := 0, to
+	for v, err := range f.log.ordered(f.log.Query(f.partition, f.place.horizon, to).Select("LoggedAt").PageSize(f.log.page).All(ctx)) {
+		if err != nil {
+			return nil, err
+		}
+		_, at, err := f.keyed(v)
+		if err != nil {
+			return nil, err
+		}
+		if count >= f.log.page && at.Before(last) { // a border never divides a tick
+			all = append(all, stretch[T]{from: last, to: to})
+			count, to = 0, last
+		}
+		count, last = count+1, at
+	}
+	return append(all, stretch[T]{from: f.place.horizon, to: to}), nil
+}
+
+// times returns the times of entries, and checks that they are newest first.
+func (f *Follower[T]) times(entries []*T) ([]time.Time, error) {
+	times := make([]time.Time, len(entries))
+	for i, v := range entries {
+		row, at, err := f.keyed(v)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && f.log.NewestFirst(entries[i-1], v) >= 0 {
+			return nil, f.garbled(row, errUnordered)
+		}
+		times[i] = at
+	}
+	return times, nil
 }

@@ -50,7 +50,7 @@ type Log[T any] struct {
 	codec  *tables.Codec[T]
 	schema Schema[T]
 	page   int // number of entries that followers read at once; tests set it lower
-	// uptime returns the monotonic time of this process, independent of Schema.Now; tests replace it
+	// uptime returns the time since New by the monotonic clock, independent of Schema.Now; tests replace it
 	uptime func() time.Duration
 
 	mu   sync.Mutex
@@ -81,10 +81,10 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now() // has the monotonic clock reading, which a time in ticks lacks
+	began := time.Now() // with a monotonic clock reading
 	l := &Log[T]{codec: codec, schema: schema, page: tables.MaxPageSize, uptime: func() time.Duration { return time.Since(began) }}
 	l.repo, err = patterns.NewRepository(table, patterns.Schema[T]{
-		Name: schema.Name, Key: l.keyOf, Rows: compoundkey.Starting(schema.Prefix), MaxAttempts: schema.MaxAttempts,
+		Name: schema.Name, Key: l.Key, Rows: compoundkey.Starting(schema.Prefix), MaxAttempts: schema.MaxAttempts,
 	}, attached...)
 	if err != nil {
 		return nil, err
@@ -100,24 +100,13 @@ func (l *Log[T]) Repository() *patterns.Repository[T] { return l.repo }
 // Table returns the log's table.
 func (l *Log[T]) Table() *tables.Table { return l.repo.Table() }
 
-// Key returns the key of a stamped entry.
-func (l *Log[T]) Key(v *T) tables.Key { return l.keyOf(v) }
-
-// keyOf returns the key of an entry. For an entry that was not stamped it returns a key with a time that cannot be
-// stored, so the write fails.
-func (l *Log[T]) keyOf(v *T) tables.Key {
+// Key returns the key of an entry. For an entry that was not stamped it returns a key that cannot be stored.
+func (l *Log[T]) Key(v *T) tables.Key {
 	e := entryOf(v)
 	return tables.Key{
 		Partition: l.schema.Partition(v),
 		Row:       compoundkey.Join(l.schema.Prefix, compoundkey.TimeDesc(e.LoggedAt), compoundkey.String(e.LogID)),
 	}
-}
-
-// timeOf reads the time of an entry from its row key, which every projection includes.
-func (l *Log[T]) timeOf(row string) (time.Time, error) {
-	var t time.Time
-	err := compoundkey.Parse(row, l.schema.Prefix, compoundkey.ToTimeDesc(&t), compoundkey.ToString(nil))
-	return t, err
 }
 
 // NewestFirst compares two entries in the order of a partition: it returns a negative number if a comes first. Use it
@@ -126,5 +115,5 @@ func (l *Log[T]) NewestFirst(a, b *T) int {
 	return compoundkey.Compare(l.host.MetaOf(a).Key().Row, l.host.MetaOf(b).Key().Row)
 }
 
-// now returns the current time in ticks.
+// now returns the current time in UTC, rounded down to a tick.
 func (l *Log[T]) now() time.Time { return l.schema.Now().UTC().Truncate(tick) }

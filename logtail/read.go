@@ -16,14 +16,18 @@ func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, err
 	if n < 1 {
 		return nil, tables.InvalidIn("Latest", l.Table().Name(), "n is %d; it must be at least 1", n)
 	}
-	latest := make([]*T, 0, min(n, tables.MaxPageSize))
-	for v, err := range l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)) {
+	return collect(l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)))
+}
+
+func collect[T any](entries iter.Seq2[*T, error]) ([]*T, error) {
+	all := []*T{}
+	for v, err := range entries {
 		if err != nil {
 			return nil, err
 		}
-		latest = append(latest, v)
+		all = append(all, v)
 	}
-	return latest, nil
+	return all, nil
 }
 
 // Between yields the entries of a partition with from <= LoggedAt < to, newest first; a zero time means no
@@ -49,8 +53,8 @@ func (l *Log[T]) span(from, to time.Time) compoundkey.Span {
 
 var errUnordered = errors.New("the response is not in the order of row keys, so the newest entries are unknown; repeat the operation, and check any proxy before the service")
 
-// ordered yields an error if entries are not in the order of their keys, because the first ones would then
-// not be the newest.
+// ordered yields entries up to the first one that is not in the order of keys, and then an error: without that order, the first
+// entries are not the newest.
 func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		last := ""
@@ -70,4 +74,38 @@ func (l *Log[T]) ordered(all iter.Seq2[*T, error]) iter.Seq2[*T, error] {
 			}
 		}
 	}
+}
+
+const tick = 100 * time.Nanosecond
+
+// lastTick is .NET's DateTime.MaxValue, whose inverted ticks are zero.
+func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_900, time.UTC) }
+
+// InvertedTicks returns the guide's key for a time: 19 digits that sort newest first. The time must be in the
+// years 1 to 9999 and a multiple of 100 ns; otherwise it returns tables.ErrInvalid. The text is the same as
+// that of compoundkey.TimeDesc.
+func InvertedTicks(t time.Time) (string, error) {
+	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
+	if err != nil {
+		return "", tables.InvalidIn("InvertedTicks", "", "%w", err)
+	}
+	return key, nil
+}
+
+// ParseInvertedTicks is the inverse of InvertedTicks; the time is in UTC.
+func ParseInvertedTicks(text string) (time.Time, error) {
+	var t time.Time
+	if err := compoundkey.Parse(text, "", compoundkey.ToTimeDesc(&t)); err != nil {
+		return time.Time{}, tables.InvalidIn("ParseInvertedTicks", "", "%w", err)
+	}
+	return t, nil
+}
+
+// ceil returns the first tick that is not before t.
+func ceil(t time.Time) time.Time {
+	floor := t.UTC().Truncate(tick)
+	if floor.Before(t) {
+		return floor.Add(tick)
+	}
+	return floor
 }

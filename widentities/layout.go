@@ -2,6 +2,8 @@ package widentities
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// The room that a row keeps free for its key and for the library's own properties.
+// What a row keeps free for its key and for the library's own properties.
 const (
 	keptProperties = 8
 	keptBytes      = 32 * 1024
@@ -51,11 +53,11 @@ func (l *Layout[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 	}}, l.layout.check(host.PropertyNames(), reflect.TypeFor[T]())
 }
 
-// layout is a Layout for entities of any type.
+// layout is the part of a Layout that does not depend on T.
 type layout struct {
+	listed   []string // Options.FirstRow
 	first    map[string]bool
-	firstRow string // digest of the names in Options.FirstRow
-	listed   []string
+	firstRow string // digest of the sorted names, equal in all programs with these names in FirstRow
 }
 
 func newLayout(options *Options) *layout {
@@ -66,12 +68,13 @@ func newLayout(options *Options) *layout {
 	for _, name := range l.listed {
 		l.first[name] = true
 	}
-	l.firstRow = digestOfNames(l.listed)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(l.listed)), " ")))
+	l.firstRow = base64.RawURLEncoding.EncodeToString(sum[:6])
 	return l
 }
 
-// check refuses a FirstRow with a property that the type does not store. known has the properties of the
-// type; nil means any.
+// check refuses a FirstRow with a property that the type does not store, or with too many. known has the properties of the type;
+// nil means any.
 func (l *layout) check(known []string, entity reflect.Type) error {
 	for i, name := range l.listed {
 		if known != nil && !slices.Contains(known, name) {
@@ -137,8 +140,7 @@ func fits(p tables.Properties) bool {
 	return true
 }
 
-// overlong reports whether a value is larger than a property can be: 64 KiB, plus 4 bytes that the service
-// counts for the value's length.
+// overlong reports whether a value is larger than 64 KiB, the most for a property; StoredSize includes 4 bytes for the length.
 func overlong(v tables.Value) bool { return v.StoredSize() > edm.MaxBinarySize+4 }
 
 // sizeOf returns the size of properties and the name of the largest.

@@ -18,9 +18,9 @@ import (
 var errRecord = errors.New("a further row is damaged: it does not consist of records; restore it from a backup")
 
 const (
-	piecesOfRow = 15 // string properties of 64 KiB, which leaves 64 KiB of the row for its key and the library's properties
-	// rowUnits is the maximum size, in UTF-16 units, of the text in a further row. A property may have one
-	// unit less than its maximum, since no character is cut in two.
+	piecesOfRow = 15 // string properties of 64 KiB; 64 KiB of the row remain for its key and the library's properties
+	// rowUnits is the maximum size of the text in a further row, in UTF-16 units. It counts one unit of each property less, since
+	// cutUnits does not cut a character of two units.
 	rowUnits = piecesOfRow * (edm.MaxStringUnits - 1)
 	// usualUnits is the approximate size of a further row of a small entity, in UTF-16 units.
 	usualUnits = 16 * 1024
@@ -33,9 +33,8 @@ type page struct {
 	text      string
 }
 
-// paginate divides records into rows. A row ends before a record whose name has a certain hash, once the row
-// has a quarter of the usual size. So the end of a row depends only on nearby records: a change of one value
-// does not change the earlier rows, and usually not the later rows.
+// paginate divides records into rows. A row that has a quarter of the usual size ends before the next record whose name has a
+// certain hash. So a change of one value usually changes one row only: neither the rows before it nor those after it.
 func paginate(sorted tables.Properties) ([]page, error) {
 	all, ends, err := recordsOf(sorted)
 	if err != nil || all == "" {
@@ -43,9 +42,9 @@ func paginate(sorted tables.Properties) ([]page, error) {
 	}
 	total := edm.Units(all)
 	usual := min(rowUnits, max(usualUnits, powerOver(total/8)))
-	oneOf := powerOver(usual * len(sorted) / total / 2) // on average, one of every oneOf names begins a row
+	oneOf := powerOver(usual * len(sorted) / total / 2) // on average, one of oneOf names begins a row
 	var pages []page
-	first, start, held := 0, 0, 0 // of the current row: the index of its first property, its start in the text, and its number of units
+	first, start, held := 0, 0, 0 // of the current row: the index of its first property, its start in the text, its UTF-16 units
 	flush := func(end int) {
 		if end > start {
 			pages = append(pages, page{first: sorted[first].Name, text: all[start:end]})
@@ -60,7 +59,9 @@ func paginate(sorted tables.Properties) ([]page, error) {
 			first = i
 		}
 		if held += units; units > rowUnits {
-			pages = appendCut(pages, sorted[i].Name, all[from:end])
+			for n, part := range cutUnits(all[from:end], rowUnits) {
+				pages = append(pages, page{first: sorted[i].Name, continues: n > 0, text: part})
+			}
 			first, start, held = i+1, end, 0
 		}
 		from = end
@@ -82,22 +83,14 @@ func recordsOf(properties tables.Properties) (all string, ends []int, err error)
 	return string(text), ends, nil
 }
 
-// powerOver returns the least power of two above n. Rounded sizes keep the layout stable under small changes.
+// powerOver returns the least power of two above n: a rounded size stays the same after most small changes of an entity.
 func powerOver(n int) int { return 1 << bits.Len(uint(n)) }
 
-// beginsRow reports whether a row begins at a name. By their hashes, it selects one of every oneOf names.
+// beginsRow reports whether a row may begin at a name: by their hashes, one of oneOf names.
 func beginsRow(name string, oneOf int) bool {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return h.Sum32()%uint32(oneOf) == 0
-}
-
-// appendCut spreads one record over as many rows as it needs.
-func appendCut(pages []page, name, text string) []page {
-	for i, part := range cutUnits(text, rowUnits) {
-		pages = append(pages, page{first: name, continues: i > 0, text: part})
-	}
-	return pages
 }
 
 // cutUnits cuts a text into parts of at most the given number of UTF-16 units. It cuts no character in two.
@@ -151,9 +144,9 @@ func textOfRow(properties tables.Properties) string {
 	return b.String()
 }
 
-// The first row contains the directory: its version, the digest of the names in Options.FirstRow, and for
-// each further row the digest of its text and the name of its first property, or a plus sign if its text
-// continues that of the row before.
+// The directory, in the first row, consists of words: its version, the digest of the names in Options.FirstRow, and for each
+// further row the digest of its text with the name of its first property, or with a plus sign if its text continues that of
+// the row before.
 const (
 	directoryVersion = "1"
 	goesOn           = "+"
@@ -201,14 +194,7 @@ func parseDirectory(directory string) (firstRow string, entries []entry, err err
 	return words[1], entries, nil
 }
 
-// digestOfNames returns a digest of names. It is equal for two programs that keep the same properties in the
-// first row.
-func digestOfNames(names []string) string {
-	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(names)), " ")))
-	return base64.RawURLEncoding.EncodeToString(sum[:6])
-}
-
-// holding returns the rows that hold a property, if the entity has it.
+// holding returns the rows that hold a property if the entity has it.
 func holding(entries []entry, name string) []int {
 	var rows []int
 	for i := range slices.Backward(entries) {

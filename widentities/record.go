@@ -89,7 +89,7 @@ func valueOf(kind edm.Type, text string) (tables.Value, error) {
 	return tables.Value(v), err
 }
 
-// cut does what strings.Cut does, for a separator that is expected near the beginning.
+// cut does what strings.Cut does, but looks for the separator only as far as the longest name reaches.
 func cut(text string, at byte) (before, after string, ok bool) {
 	for i := range min(len(text), edm.MaxNameUnits*utf8.UTFMax+1) {
 		if text[i] == at {

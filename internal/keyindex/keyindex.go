@@ -1,6 +1,5 @@
-// Package keyindex is the common part of the index packages: the name of an index, the index keys of an
-// entity, and the projection of its copies. The key function computes index keys from an entity's stored
-// properties. The key function returns
+// Package keyindex is the common part of the index packages: the name of an index, the index keys of an entity, its group,
+// and the projection of its copies. The key function computes index keys from an entity's stored properties. It returns
 //
 //   - the zero Part if the entity is not in the index (a sparse index);
 //   - several keys if the entity is in the index more than once; repeated keys count once;
@@ -13,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -42,7 +42,7 @@ func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, groups Gro
 	return Index[T]{Name: name, Keys: manyKeys(key), Groups: groups}
 }
 
-// manyKeys converts a key function into one that returns a slice. A nil function stays nil; Attach reports it.
+// manyKeys converts a key function into one that returns a slice. It returns nil for nil; Attach reports it.
 func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoundkey.Part {
 	switch key := any(key).(type) {
 	case func(*T) compoundkey.Part:
@@ -95,6 +95,20 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 		seen, parts = append(seen, key), append(parts, part)
 	}
 	return parts
+}
+
+// Partition returns the partition key of what an index stores for a group in partitions of its own: the index's name and, unless
+// the group is "", the group.
+func (x *Index[T]) Partition(group string) string {
+	if group == "" {
+		return compoundkey.Join(x.Name)
+	}
+	return compoundkey.Join(x.Name, compoundkey.String(group))
+}
+
+// Owns reports whether a partition key is one of the index: a table may hold several indexes.
+func (x *Index[T]) Owns(partition string) bool {
+	return partition == x.Name || strings.HasPrefix(partition, x.Name+"_")
 }
 
 // GroupOf returns the group of an entity. keyOf is Host.KeyOf.
