@@ -270,7 +270,17 @@ func logs(s *scene) func(context.Context) {
 			}
 			all[n] = &LogRow{At: begin.Add(time.Duration(n) * time.Minute / aMinute), Number: n, Server: fmt.Sprintf("server_%d", n%servers), Level: level}
 		}
-		s.write("log records written to blobs", "1,200 records by 3 servers, sent in blocks", func() { writeLog(ctx, log, all, servers) })
+		s.write("log records written to blobs", "1,200 records by 3 servers, sent in blocks", func() {
+			for n := range servers { // each writes its own blobs. A record is in memory until it is sent with others
+				w := must(log.NewWriter(&logdata.WriterOptions{Buffered: true, Interval: time.Minute}))
+				for _, r := range all {
+					if r.Number%servers == n {
+						try(w.Write(ctx, logdata.Record{Time: r.At, Data: must(json.Marshal(r))}))
+					}
+				}
+				try(w.Close(ctx))
+			}
+		})
 		load(ctx, byHour, allFresh(all))
 		load(ctx, byServer, allFresh(all))
 
@@ -279,7 +289,15 @@ func logs(s *scene) func(context.Context) {
 		for _, blob := range collect(log.Blobs(ctx, from, to)) {
 			inBlobs += int(blob.Records)
 		}
-		with := list("blobs by time", func() []*LogRow { return errorsOf(collect(log.Query(ctx, from, to, nil))) }).through(inBlobs)
+		with := list("blobs by time", func() (found []*LogRow) {
+			for _, record := range collect(log.Query(ctx, from, to, nil)) {
+				r := &LogRow{At: record.Time}
+				if try(json.Unmarshal(record.Data, r)); r.Level == "error" {
+					found = append(found, r)
+				}
+			}
+			return found
+		}).through(inBlobs)
 		failed := tables.Eq("Level", "error")
 		ask(s, "errors of two minutes, rows by hour", with,
 			query(ctx, byHour.Query().Partition(hourOf(from)).Rows(between(from, to).Under("log")).Where(failed)).through(2*aMinute))
@@ -293,28 +311,4 @@ func logs(s *scene) func(context.Context) {
 			s.check(record.Time.Equal(all[i].At), "record %d is of %v", i, record.Time)
 		}
 	}
-}
-
-// writeLog has each server write its own blobs. A record is in memory until it is sent with others.
-func writeLog(ctx context.Context, log *logdata.Log, all []*LogRow, servers int) {
-	for n := range servers {
-		w := must(log.NewWriter(&logdata.WriterOptions{Buffered: true, Interval: time.Minute}))
-		for _, r := range all {
-			if r.Number%servers == n {
-				try(w.Write(ctx, logdata.Record{Time: r.At, Data: must(json.Marshal(r))}))
-			}
-		}
-		try(w.Close(ctx))
-	}
-}
-
-// errorsOf returns the records of errors.
-func errorsOf(records []logdata.Record) (found []*LogRow) {
-	for _, record := range records {
-		r := &LogRow{At: record.Time}
-		if try(json.Unmarshal(record.Data, r)); r.Level == "error" {
-			found = append(found, r)
-		}
-	}
-	return found
 }
