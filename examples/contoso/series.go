@@ -68,7 +68,15 @@ func messages(s *scene) func(context.Context) {
 				}
 				return days
 			}).through(2),
-			list(tables.PartitionScan, func() []*dayCount { return addUp(collect(rows.All(ctx))) }).through(len(all)))
+			list(tables.PartitionScan, func() (days []*dayCount) {
+				for _, h := range collect(rows.All(ctx)) { // in the order of time
+					if day := h.At.YearDay() - 1; len(days) == 0 || days[len(days)-1].day != day {
+						days = append(days, &dayCount{day: day})
+					}
+					days[len(days)-1].messages += h.Messages
+				}
+				return days
+			}).through(len(all)))
 
 		// A queue delivers a message at least once. AddOnce counts it once, since it stores its name with the count.
 		worker := must(eventual.NewWorker(queue, map[string]eventual.Handler{"sent": func(ctx context.Context, m *eventual.Message) error {
@@ -88,17 +96,6 @@ func messages(s *scene) func(context.Context) {
 		count := must(day.Read(ctx, dayKey)).Slots[9].Value
 		s.check(count == 10, "%d messages were counted", count)
 	}
-}
-
-// addUp makes days of hours, which come in order.
-func addUp(hours []*Hour) (days []*dayCount) {
-	for _, h := range hours {
-		if day := h.At.YearDay() - 1; len(days) == 0 || days[len(days)-1].day != day {
-			days = append(days, &dayCount{day: day})
-		}
-		days[len(days)-1].messages += h.Messages
-	}
-	return days
 }
 
 // Claim is of the expenses of an employee.
@@ -157,23 +154,6 @@ func openLogins(table *tables.Table) (*patterns.Repository[Login], error) {
 	}))
 }
 
-// deleteOld finds old logins in one table for all days, and deletes them: a transaction has up to 100 rows of a partition.
-func deleteOld(ctx context.Context, plain *patterns.Repository[Login], before time.Time) {
-	byPartition := map[int][]*Login{}
-	for _, l := range collect(plain.Query().Where(tables.Lt("At", before)).AllowTableScan().All(ctx)) {
-		byPartition[l.Employee] = append(byPartition[l.Employee], l)
-	}
-	for _, old := range byPartition {
-		for some := range slices.Chunk(old, 100) {
-			x := plain.Table().NewTransaction()
-			for _, l := range some {
-				plain.StageDelete(x, l)
-			}
-			must(x.Commit(ctx))
-		}
-	}
-}
-
 // logins drops the tables of old weeks.
 func logins(s *scene) func(context.Context) {
 	const loginDays, keptDays, loggingIn = 90, 60, 20    // before today; of them, and the rest of a week; employees, once a day each
@@ -221,7 +201,19 @@ func logins(s *scene) func(context.Context) {
 			dropped = must(weeks.Drop(ctx, now.AddDate(0, 0, -keptDays), &highvolumedelete.DropOptions{UnsafeGrace: -1}))
 		}).says("%s, all before %s", counted(len(dropped.Tables), "table"), dropped.Mark.Format(time.DateOnly))
 		s.act("the same in the plain table, by hand", "a table scan, and transactions of 100 rows of a partition", func() {
-			deleteOld(ctx, plain, dropped.Mark)
+			byPartition := map[int][]*Login{}
+			for _, l := range collect(plain.Query().Where(tables.Lt("At", dropped.Mark)).AllowTableScan().All(ctx)) {
+				byPartition[l.Employee] = append(byPartition[l.Employee], l)
+			}
+			for _, old := range byPartition {
+				for some := range slices.Chunk(old, 100) {
+					x := plain.Table().NewTransaction()
+					for _, l := range some {
+						plain.StageDelete(x, l)
+					}
+					must(x.Commit(ctx))
+				}
+			}
 		})
 		s.refused("a login of a dropped week", highvolumedelete.ErrLate, func() {
 			try(weeks.Insert(ctx, &Login{Employee: jones, At: first.Add(9 * time.Hour)}))
