@@ -99,18 +99,16 @@ type raised struct {
 	maybe int // after a raise with unknown outcome: the salary that may be in the archive instead
 }
 
-// hire starts a worker: in this program, or with -chaos in another process.
-func (a *archiving) hire(ctx context.Context) worker {
-	if a.options.chaos {
-		return startProcess(a.company, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
-			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed, Proxy: a.place.proxy})
-	}
-	return startLocal(ctx, a.newWorker(0))
-}
-
-// moveAndRaise raises salaries until those employees are moved, and waits until no message is left.
+// moveAndRaise raises salaries until those employees are moved, and waits until no message is left. The worker is in this program, or with
+// -chaos in another process.
 func (a *archiving) moveAndRaise(ctx context.Context) string {
-	w := a.hire(ctx)
+	var w worker
+	if a.options.chaos {
+		w = startProcess(a.company, job{Queue: a.queue.Name(), Current: a.current.Table().Name(), Former: a.former.Table().Name(),
+			Blobs: path.Base(a.blobs.URL()), Key: a.key, Seed: a.options.seed, Proxy: a.place.proxy})
+	} else {
+		w = startLocal(ctx, a.newWorker(0))
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveTime, fmt.Errorf("messages are left on queue %s after %v", a.queue.Name(), archiveTime))
 	defer cancel()
 	group, running := errgroup.WithContext(ctx)

@@ -34,19 +34,15 @@ type chaos struct {
 }
 
 // modes are the ways in which calls go wrong, each with its name in the report.
-func modes() []mode {
-	return []mode{
-		{storagetest.LostAnswer, "applied, answer lost"},
-		{storagetest.Applied500, "applied, answered 500"},
-		{storagetest.Throttled, "answered 503, not applied"},
-		{storagetest.NotSent, "not sent"},
-		{storagetest.CutAnswerAt(0.5), "answer cut off"},
-	}
-}
-
-type mode struct {
+var modes = []struct {
 	injector storagetest.Injector
 	name     string
+}{
+	{storagetest.LostAnswer, "applied, answer lost"},
+	{storagetest.Applied500, "applied, answered 500"},
+	{storagetest.Throttled, "answered 503, not applied"},
+	{storagetest.NotSent, "not sent"},
+	{storagetest.CutAnswerAt(0.5), "answer cut off"},
 }
 
 // network is what -chaos puts between the run and the service. While it is bad, calls go wrong in all modes, as the seed says.
@@ -58,7 +54,6 @@ type network struct {
 
 func newNetwork(inner policy.Transporter, seed uint64) *network {
 	n := &network{calls: &storagetest.RequestCounter{}}
-	modes := modes()
 	injectors := append([]storagetest.Injector{n.calls}, failuresInside(seed)...)
 	for i, mode := range modes {
 		injectors = append(injectors, storagetest.Randomly(faultRate/float64(len(modes)), uint64(len(modes))*seed+uint64(i), mode.injector))
@@ -97,8 +92,11 @@ func (c *company) chaos() *chaos {
 			x.Faults[fmt.Sprintf("answered 202 with %d inside", inside.Status)]++
 			continue
 		}
-		i := slices.IndexFunc(modes(), func(m mode) bool { return any(m.injector) == any(met.Fault) })
-		x.Faults[modes()[i].name]++
+		for _, m := range modes {
+			if any(m.injector) == any(met.Fault) {
+				x.Faults[m.name]++
+			}
+		}
 	}
 	return x
 }

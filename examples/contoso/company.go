@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ type company struct {
 	plain         *patterns.Repository[Employee]          // one row an employee and nothing else, for comparison
 	runTimeTables func(context.Context) ([]string, error) // names of tables that Store.Create does not create
 	dropped       bool
-	resources     []string // of the run, as list returns them
+	resources     []string // of the run, such as "table ContosoEmployees"
 }
 
 // openCompany opens the store, with names that nobody else has, and the tables of the employees. It sends nothing.
@@ -82,8 +83,7 @@ func (c *company) some() []*Employee {
 	return slices.DeleteFunc(c.of(sales), func(e *Employee) bool { return e.ID < reviewed || e.ID > jones })
 }
 
-// dropAll lists the tables, queues and containers of the run, such as "table ContosoEmployees", and drops them once, unless they are to be
-// kept.
+// dropAll lists the tables, queues and containers of the run, and drops them once, unless they are to be kept.
 func (c *company) dropAll(ctx context.Context) error {
 	more, failed := c.runTimeTables(ctx)
 	c.resources = nil
@@ -108,7 +108,7 @@ func (c *company) dropAll(ctx context.Context) error {
 		default:
 			_, err = c.account.Container(name).Delete(ctx, nil)
 		}
-		if answer := (*azcore.ResponseError)(nil); err != nil && (!errors.As(err, &answer) || answer.StatusCode != 404) {
+		if answer, _ := errors.AsType[*azcore.ResponseError](err); err != nil && (answer == nil || answer.StatusCode != http.StatusNotFound) {
 			failed = errors.Join(failed, fmt.Errorf("%s is left on the account: %w", what, err))
 		}
 	}

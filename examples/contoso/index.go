@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -68,7 +67,11 @@ func names(s *scene) func(context.Context) {
 	return func(ctx context.Context) {
 		staff := allFresh(s.staff[reviewed:jones])
 		june, value := staff[len(staff)-1], compoundkey.String("Jones")
-		s.write("employees inserted, all options", "100 employees, each in 3 lists", func() { insertByName(ctx, repo, staff) })
+		s.write("employees inserted, all options", "100 employees, each in 3 lists", func() {
+			for _, e := range staff { // one after the other: together, namesakes would conflict over their lists
+				try(inserting(repo)(ctx, e))
+			}
+		})
 		s.drainIntents(ctx)
 		load(ctx, plain, allFresh(staff))
 
@@ -93,22 +96,6 @@ func names(s *scene) func(context.Context) {
 	}
 }
 
-// insertByName inserts several employees at a time, but those of one name after each other: they would conflict over its lists.
-func insertByName(ctx context.Context, repo *patterns.Repository[Employee], staff []*Employee) {
-	byName := map[string][]*Employee{}
-	for _, e := range staff {
-		byName[e.LastName] = append(byName[e.LastName], e)
-	}
-	together(ctx, slices.Collect(maps.Values(byName)), func(ctx context.Context, namesakes []*Employee) error {
-		for _, e := range namesakes {
-			if err := inserting(repo)(ctx, e); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // colleague is an employee who may be the manager of the department.
 type colleague struct {
 	tables.Meta
@@ -125,15 +112,14 @@ type managed struct {
 	ManagerName, ManagerEmail string
 }
 
-func (d *managed) key() tables.Key { return managedKey(d.Name) }
-
 func managedKey(name string) tables.Key {
 	return tables.Key{Partition: name, Row: compoundkey.Join("dept", compoundkey.String(name))}
 }
 
-// managerLink copies the details of a manager into the department.
-func managerLink() denormalization.Link[colleague, managed] {
-	return denormalization.Link[colleague, managed]{
+// managers reads departments with the details of their managers, of which each department has a copy.
+func managers(s *scene) func(context.Context) {
+	table := s.store.Table("Managed")
+	manager := denormalization.NewInPartition("manager", denormalization.Link[colleague, managed]{
 		Properties: []string{"ManagerID", "ManagerName", "ManagerEmail"},
 		Holders: func(e *colleague) []tables.Key {
 			if !e.IsManager {
@@ -148,13 +134,8 @@ func managerLink() denormalization.Link[colleague, managed] {
 			d.ManagerID, d.ManagerName, d.ManagerEmail = e.ID, e.Name, e.Email
 		},
 		SourceOf: func(d *managed) (tables.Key, bool) { return employeeKey(d.Name, d.ManagerID), d.ManagerID != 0 },
-	}
-}
-
-// managers reads departments with the details of their managers, of which each department has a copy.
-func managers(s *scene) func(context.Context) {
-	table, manager := s.store.Table("Managed"), denormalization.NewInPartition("manager", managerLink(), nil)
-	departments := must(patterns.NewRepository(table, schemaOf("dept", (*managed).key), manager.Holder()))
+	}, nil)
+	departments := must(patterns.NewRepository(table, schemaOf("dept", func(d *managed) tables.Key { return managedKey(d.Name) }), manager.Holder()))
 	employees := must(patterns.NewRepository(table, schemaOf("empid", (*colleague).key), manager.Source()))
 	return func(ctx context.Context) {
 		var all []*colleague

@@ -30,6 +30,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 func main() {
@@ -191,10 +193,71 @@ func (c *company) play(ctx context.Context, parts []scenario, r *report, out io.
 		if err := attempt(part.title, func() {
 			runs[i](ctx)
 			r.Sections[i].write(out)
-			r.show(part, r.Sections[i])
+			for _, x := range part.shows {
+				r.Patterns = append(r.Patterns, must(x.measured(r.Sections[i])))
+			}
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// measureGrowth runs the scenarios that only read, at each of the sizes, on simulators: requests and rows are the same on every service,
+// and there it is quick. What it returns are the questions for which the pattern searches fewer rows.
+func measureGrowth(ctx context.Context, o options, p *progress) ([]*growth, error) {
+	byQuestion := map[string]*growth{}
+	var all []*growth
+	for _, n := range o.growth {
+		at, err := newSimulator()
+		if err != nil {
+			return nil, err
+		}
+		p.say(fmt.Sprintf("Measuring the reads with %s employees, on a simulator", grouped(n)))
+		c, err := openCompany(options{employees: n, seed: o.seed}, at, &progress{w: io.Discard})
+		if err != nil {
+			return nil, err
+		}
+		c.repeat = 1
+		r := &report{}
+		if err := c.play(ctx, reads(), r, io.Discard); err != nil {
+			return nil, err
+		}
+		for _, s := range r.Sections {
+			for _, l := range s.Lookups {
+				g := byQuestion[l.Question]
+				if g == nil && l.With.Searched < l.Without.Searched {
+					g = &growth{Question: l.Question}
+					byQuestion[l.Question], all = g, append(all, g)
+				}
+				if g != nil {
+					g.Points = append(g.Points, growthPoint{n, l.With, l.Without})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// progress tells a person what takes long.
+type progress struct {
+	w    io.Writer
+	last time.Time
+}
+
+// say writes a line.
+func (p *progress) say(message string) { fmt.Fprintln(p.w, message) }
+
+// bulk reports on the loading of a number of employees, every two seconds and at the end.
+func (p *progress) bulk(what string, total int) func(tables.Report) {
+	p.last = time.Now()
+	return func(b tables.Report) {
+		done := int(b.Written + b.Unchanged)
+		if time.Since(p.last) < 2*time.Second && done != total {
+			return
+		}
+		p.last = time.Now()
+		p.say(fmt.Sprintf("%s: %7s of %s employees, %3d %%, %s a second", what, grouped(done), grouped(total),
+			done*100/total, grouped(int(float64(done)/max(b.Elapsed.Seconds(), 1e-9)))))
+	}
 }

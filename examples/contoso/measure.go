@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -98,8 +97,8 @@ func sameAnswers[T any](with, without []*T) error {
 		return fmt.Errorf("%d entities, and %d to compare them with", len(with), len(without))
 	}
 	for i := range with {
-		if a, b := fresh(with[i]), fresh(without[i]); !reflect.DeepEqual(a, b) {
-			return fmt.Errorf("number %d is %+v; what it is compared with is %+v", i+1, *a, *b)
+		if err := same(with[i], without[i]); err != nil {
+			return fmt.Errorf("number %d: %w", i+1, err)
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io"
 	"os"
 	"slices"
 )
@@ -117,23 +116,19 @@ func (r *report) charts() []*chart {
 	return slices.DeleteFunc(all, func(c *chart) bool { return len(c.Labels) == 0 })
 }
 
-// writePage writes the report as one page of HTML, which loads nothing.
-func (r *report) writePage(w io.Writer) error {
+// save writes the report to the file, as one page of HTML which loads nothing, and closes the file.
+func (r *report) save(f *os.File) error {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
 		"grouped": grouped,
 		"seconds": func(ms float64) string { return tenths(ms / 1000) },
 		"service": func() string { return cmp.Or(r.Emulator, "an account") },
 	}).Parse(pageText))
-	return page.Execute(w, struct {
+	err := page.Execute(f, struct {
 		*report
 		Charts  []*chart
 		Library template.JS // ours, of a file without "</script"; everything else is escaped
 	}{r, r.charts(), template.JS(chartLibrary)})
-}
-
-// save writes the page to the file, and closes it.
-func (r *report) save(f *os.File) error {
-	return errors.Join(r.writePage(f), f.Close())
+	return errors.Join(err, f.Close())
 }
 
 // newPage creates the file of the page. Before a run, so that a name that cannot be written does not cost the run's result.

@@ -78,7 +78,23 @@ func relations(s *scene) func(context.Context) {
 		try(err)
 		s.check(n == was && n == len(staff)+hires, "%d employees, %d were counted; there should be %d", n, was, len(staff)+hires)
 
-		joinUnits(ctx, s, members, units, cache)
+		// A join in the client. The departments are few: they are read once, and kept for a minute.
+		type placed struct{ id, floor int }
+		some := members.Query().Partition(sales).Top(20)
+		cached := relationships.Reference[member, unit]{Source: cache, Key: unitOf}
+		ask(s, "20 employees with their floor",
+			list(tables.RangeQuery, func() (found []*placed) {
+				for _, x := range collect(cached.Join(ctx, some.All(ctx))) {
+					found = append(found, &placed{x.Child.ID, x.Parent.Floor})
+				}
+				return found
+			}),
+			list(tables.RangeQuery, func() (found []*placed) {
+				for _, e := range collect(some.All(ctx)) {
+					found = append(found, &placed{e.ID, must(units.Get(ctx, unitKey(e.Department))).Floor})
+				}
+				return found
+			}).through(40))
 
 		e := &member{Ref: Ref{sales, len(s.staff) + hires + 1}}
 		l := &locker{Ref: e.Ref, Number: 7}
@@ -90,27 +106,6 @@ func relations(s *scene) func(context.Context) {
 		})
 		s.act("both deleted", "neither is left", func() { try(pair.Delete(ctx, e, l)) })
 	}
-}
-
-// joinUnits is a join in the client. The departments are few: they are read once, and kept for a minute.
-func joinUnits(ctx context.Context, s *scene, members *patterns.Repository[member], units *patterns.Repository[unit], cache *relationships.Cache[unit]) {
-	type placed struct{ id, floor int }
-	some := members.Query().Partition(sales).Top(20)
-	cached := relationships.Reference[member, unit]{Source: cache, Key: unitOf}
-	ask(s, "20 employees with their floor",
-		list(tables.RangeQuery, func() (found []*placed) {
-			for _, x := range collect(cached.Join(ctx, some.All(ctx))) {
-				found = append(found, &placed{x.Child.ID, x.Parent.Floor})
-			}
-			return found
-		}),
-		list(tables.RangeQuery, func() (found []*placed) {
-			for _, e := range collect(some.All(ctx)) {
-				u := must(units.Get(ctx, unitKey(e.Department)))
-				found = append(found, &placed{e.ID, u.Floor})
-			}
-			return found
-		}).through(40))
 }
 
 // Human is what employees and contractors have in common.

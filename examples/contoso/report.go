@@ -77,6 +77,33 @@ type action struct {
 	Outcome string `json:"outcome"`
 }
 
+// show is a row of the summary: what a scenario's question or action stands for.
+type show struct {
+	Pattern string `json:"pattern"` // of the guide
+	What    string `json:"what"`    // the question or action that is measured
+	Proves  string `json:"proves"`
+	Naive   string `json:"-"` // the action that is the other way; a question is compared with the answer without patterns. Empty is none
+}
+
+// shown is a show with what was measured.
+type shown struct {
+	show
+	With    spent  `json:"with"`
+	Without *spent `json:"without"` // null where there is no naive way to compare with
+}
+
+// growth is what one question costs with more and more employees.
+type growth struct {
+	Question string        `json:"question"`
+	Points   []growthPoint `json:"points"`
+}
+
+type growthPoint struct {
+	Employees int  `json:"employees"`
+	With      cost `json:"with"`
+	Without   cost `json:"without"`
+}
+
 // summary adds the lookups up.
 type summary struct {
 	Lookups int   `json:"lookups"`
@@ -102,6 +129,35 @@ func (x *spent) add(y spent) {
 	x.Milliseconds += y.Milliseconds
 }
 
+// measured looks up what was shown. What is not in the section is an error: no number is made up.
+func (x show) measured(s *section) (*shown, error) {
+	row := &shown{show: x}
+	for _, l := range s.Lookups {
+		if l.Question == x.What {
+			row.With, row.Without = l.With.spent, &l.Without.spent
+			return row, nil
+		}
+	}
+	with, err := s.spent(x.What)
+	if err != nil {
+		return nil, err
+	}
+	row.With = *with
+	if x.Naive != "" {
+		row.Without, err = s.spent(x.Naive)
+	}
+	return row, err
+}
+
+func (s *section) spent(what string) (*spent, error) {
+	for _, a := range s.Actions {
+		if a.What == what {
+			return &a.spent, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %q is to be in the summary, and was not measured", s.Title, what)
+}
+
 func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintf(w, "Contoso: %s employees in %d departments (seed %d), on %s\n", grouped(r.Employees), r.Departments, r.Seed, r.Account)
 	if r.Chosen != "" {
@@ -120,11 +176,8 @@ func (r *report) writeHead(w io.Writer) {
 	}
 }
 
-// The columns of a section.
-const (
-	nameWidth = 38
-	costWidth = 14 + 9 + 5 + 10
-)
+// nameWidth is the column of questions and actions.
+const nameWidth = 38
 
 func (s *section) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", s.Title)
@@ -132,8 +185,9 @@ func (s *section) write(w io.Writer) {
 		fmt.Fprintf(w, "  guide: %s\n", s.Guide)
 	}
 	if len(s.Lookups) > 0 {
-		fmt.Fprintf(w, "  %s%7s   %s   %s\n", strings.Repeat(" ", nameWidth), "", fmt.Sprintf("%-*s", costWidth, "with the patterns"), cmp.Or(s.Plain, "one row an employee, no indexes"))
-		fmt.Fprintf(w, "  %s%7s   %s   %s\n", strings.Repeat(" ", nameWidth), "found", costHead(), costHead())
+		head := fmt.Sprintf("%-14s%9s%5s%10s", "how", "searched", "req", "ms")
+		fmt.Fprintf(w, "  %*s   %-*s   %s\n", nameWidth+7, "", len(head), "with the patterns", cmp.Or(s.Plain, "one row an employee, no indexes"))
+		fmt.Fprintf(w, "  %*s   %s   %s\n", nameWidth+7, "found", head, head)
 	}
 	for _, l := range s.Lookups {
 		fmt.Fprintf(w, "  %-*s%7s   %s   %s\n", nameWidth, l.Question, grouped(l.Found), l.With, l.Without)
@@ -149,8 +203,6 @@ func (s *section) write(w io.Writer) {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
 }
-
-func costHead() string { return fmt.Sprintf("%-14s%9s%5s%10s", "how", "searched", "req", "ms") }
 
 // String is the cost in its columns.
 func (c cost) String() string {
@@ -176,6 +228,48 @@ func (r *report) writeEnd(w io.Writer) {
 		s.Lookups, grouped(s.With.Searched), grouped(s.Without.Searched), counted(r.Requests, "request"), tenths(r.Milliseconds/1000))
 }
 
+func (r *report) writeSummary(w io.Writer) {
+	fmt.Fprintf(w, "\nThe patterns, each by one measurement of those above\n")
+	fmt.Fprintf(w, "  %-34s %-37s%20s   %20s\n", "", "", "with it", "without it")
+	head := fmt.Sprintf("%6s%6s%8s", "rows", "req", "ms")
+	fmt.Fprintf(w, "  %-34s %-37s%s   %s   %s\n", "pattern", "measured", head, head, "what the run proves")
+	for _, row := range r.Patterns {
+		fmt.Fprintf(w, "  %-34s %-37s%s   %s   %s\n", row.Pattern, row.What, &row.With, row.Without, row.Proves)
+	}
+	fmt.Fprintf(w, "  rows: those that Azure goes through, for a question. A dash: there is no other way to compare with, or no rows to count.\n")
+}
+
+// String is what was spent in its columns, with dashes for what is not known.
+func (x *spent) String() string {
+	rows, requests, ms := "-", "-", "-"
+	if x != nil {
+		requests, ms = grouped(x.Requests), tenths(x.Milliseconds)
+		if x.Searched > 0 {
+			rows = grouped(x.Searched)
+		}
+	}
+	return fmt.Sprintf("%6s%6s%8s", rows, requests, ms)
+}
+
+func (r *report) writeGrowth(w io.Writer) {
+	if len(r.Growth) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nRows searched as the company grows, on a simulator\n")
+	head := ""
+	for _, point := range r.Growth[0].Points {
+		head += fmt.Sprintf("%14s", grouped(point.Employees))
+	}
+	fmt.Fprintf(w, "  %-*s%s employees, with the pattern / without it\n", nameWidth, "", head)
+	for _, g := range r.Growth {
+		line := ""
+		for _, point := range g.Points {
+			line += fmt.Sprintf("%14s", grouped(point.With.Searched)+" / "+grouped(point.Without.Searched))
+		}
+		fmt.Fprintf(w, "  %-*s%s\n", nameWidth, g.Question, line)
+	}
+}
+
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -185,9 +279,6 @@ func counted(n int, what string) string {
 
 // grouped writes 12345 as 12,345.
 func grouped(n int) string {
-	if n < 0 {
-		return "-" + grouped(-n)
-	}
 	if n < 1000 {
 		return strconv.Itoa(n)
 	}

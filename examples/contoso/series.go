@@ -68,7 +68,15 @@ func messages(s *scene) func(context.Context) {
 				}
 				return days
 			}).through(2),
-			list(tables.PartitionScan, func() []*dayCount { return addUp(collect(rows.All(ctx))) }).through(len(all)))
+			list(tables.PartitionScan, func() (days []*dayCount) {
+				for _, h := range collect(rows.All(ctx)) { // in the order of time
+					if day := h.At.YearDay() - 1; len(days) == 0 || days[len(days)-1].day != day {
+						days = append(days, &dayCount{day: day})
+					}
+					days[len(days)-1].messages += h.Messages
+				}
+				return days
+			}).through(len(all)))
 
 		// A queue delivers a message at least once. AddOnce counts it once, since it stores its name with the count.
 		worker := must(eventual.NewWorker(queue, map[string]eventual.Handler{"sent": func(ctx context.Context, m *eventual.Message) error {
@@ -88,17 +96,6 @@ func messages(s *scene) func(context.Context) {
 		count := must(day.Read(ctx, dayKey)).Slots[9].Value
 		s.check(count == 10, "%d messages were counted", count)
 	}
-}
-
-// addUp makes days of hours, which come in order.
-func addUp(hours []*Hour) (days []*dayCount) {
-	for _, h := range hours {
-		if day := h.At.YearDay() - 1; len(days) == 0 || days[len(days)-1].day != day {
-			days = append(days, &dayCount{day: day})
-		}
-		days[len(days)-1].messages += h.Messages
-	}
-	return days
 }
 
 // Claim is of the expenses of an employee.
@@ -157,23 +154,6 @@ func openLogins(table *tables.Table) (*patterns.Repository[Login], error) {
 	}))
 }
 
-// deleteOld finds old logins in one table for all days, and deletes them: a transaction has up to 100 rows of a partition.
-func deleteOld(ctx context.Context, plain *patterns.Repository[Login], before time.Time) {
-	byPartition := map[int][]*Login{}
-	for _, l := range collect(plain.Query().Where(tables.Lt("At", before)).AllowTableScan().All(ctx)) {
-		byPartition[l.Employee] = append(byPartition[l.Employee], l)
-	}
-	for _, old := range byPartition {
-		for some := range slices.Chunk(old, 100) {
-			x := plain.Table().NewTransaction()
-			for _, l := range some {
-				plain.StageDelete(x, l)
-			}
-			must(x.Commit(ctx))
-		}
-	}
-}
-
 // logins drops the tables of old weeks.
 func logins(s *scene) func(context.Context) {
 	const loginDays, keptDays, loggingIn = 90, 60, 20    // before today; of them, and the rest of a week; employees, once a day each
@@ -221,7 +201,19 @@ func logins(s *scene) func(context.Context) {
 			dropped = must(weeks.Drop(ctx, now.AddDate(0, 0, -keptDays), &highvolumedelete.DropOptions{UnsafeGrace: -1}))
 		}).says("%s, all before %s", counted(len(dropped.Tables), "table"), dropped.Mark.Format(time.DateOnly))
 		s.act("the same in the plain table, by hand", "a table scan, and transactions of 100 rows of a partition", func() {
-			deleteOld(ctx, plain, dropped.Mark)
+			byPartition := map[int][]*Login{}
+			for _, l := range collect(plain.Query().Where(tables.Lt("At", dropped.Mark)).AllowTableScan().All(ctx)) {
+				byPartition[l.Employee] = append(byPartition[l.Employee], l)
+			}
+			for _, old := range byPartition {
+				for some := range slices.Chunk(old, 100) {
+					x := plain.Table().NewTransaction()
+					for _, l := range some {
+						plain.StageDelete(x, l)
+					}
+					must(x.Commit(ctx))
+				}
+			}
 		})
 		s.refused("a login of a dropped week", highvolumedelete.ErrLate, func() {
 			try(weeks.Insert(ctx, &Login{Employee: jones, At: first.Add(9 * time.Hour)}))
@@ -270,7 +262,17 @@ func logs(s *scene) func(context.Context) {
 			}
 			all[n] = &LogRow{At: begin.Add(time.Duration(n) * time.Minute / aMinute), Number: n, Server: fmt.Sprintf("server_%d", n%servers), Level: level}
 		}
-		s.write("log records written to blobs", "1,200 records by 3 servers, sent in blocks", func() { writeLog(ctx, log, all, servers) })
+		s.write("log records written to blobs", "1,200 records by 3 servers, sent in blocks", func() {
+			for n := range servers { // each writes its own blobs. A record is in memory until it is sent with others
+				w := must(log.NewWriter(&logdata.WriterOptions{Buffered: true, Interval: time.Minute}))
+				for _, r := range all {
+					if r.Number%servers == n {
+						try(w.Write(ctx, logdata.Record{Time: r.At, Data: must(json.Marshal(r))}))
+					}
+				}
+				try(w.Close(ctx))
+			}
+		})
 		load(ctx, byHour, allFresh(all))
 		load(ctx, byServer, allFresh(all))
 
@@ -279,7 +281,15 @@ func logs(s *scene) func(context.Context) {
 		for _, blob := range collect(log.Blobs(ctx, from, to)) {
 			inBlobs += int(blob.Records)
 		}
-		with := list("blobs by time", func() []*LogRow { return errorsOf(collect(log.Query(ctx, from, to, nil))) }).through(inBlobs)
+		with := list("blobs by time", func() (found []*LogRow) {
+			for _, record := range collect(log.Query(ctx, from, to, nil)) {
+				r := &LogRow{At: record.Time}
+				if try(json.Unmarshal(record.Data, r)); r.Level == "error" {
+					found = append(found, r)
+				}
+			}
+			return found
+		}).through(inBlobs)
 		failed := tables.Eq("Level", "error")
 		ask(s, "errors of two minutes, rows by hour", with,
 			query(ctx, byHour.Query().Partition(hourOf(from)).Rows(between(from, to).Under("log")).Where(failed)).through(2*aMinute))
@@ -293,28 +303,4 @@ func logs(s *scene) func(context.Context) {
 			s.check(record.Time.Equal(all[i].At), "record %d is of %v", i, record.Time)
 		}
 	}
-}
-
-// writeLog has each server write its own blobs. A record is in memory until it is sent with others.
-func writeLog(ctx context.Context, log *logdata.Log, all []*LogRow, servers int) {
-	for n := range servers {
-		w := must(log.NewWriter(&logdata.WriterOptions{Buffered: true, Interval: time.Minute}))
-		for _, r := range all {
-			if r.Number%servers == n {
-				try(w.Write(ctx, logdata.Record{Time: r.At, Data: must(json.Marshal(r))}))
-			}
-		}
-		try(w.Close(ctx))
-	}
-}
-
-// errorsOf returns the records of errors.
-func errorsOf(records []logdata.Record) (found []*LogRow) {
-	for _, record := range records {
-		r := &LogRow{At: record.Time}
-		if try(json.Unmarshal(record.Data, r)); r.Level == "error" {
-			found = append(found, r)
-		}
-	}
-	return found
 }
