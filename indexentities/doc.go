@@ -17,9 +17,9 @@
 //	3       lastname_Sales  Jones           Count=2 Keys="Sales\tempid_000152\nSales\tempid_000223" _tpShared=lastname _tpWrite
 //	1       blob lastname/Sales/Jones       Sales\tempid_000152\nSales\tempid_000223\n              metadata tpcount=2
 //
-// Keys are sorted in the service's order. With options 1 and 3, a list's name contains the index's name and the group: the
-// entity's partition, or what Options.Group returns. For the group Global it contains only the index's name. compoundkey
-// encodes values and groups.
+// Keys are sorted in the service's order. Options 1 and 3 are shown with Options.ByPartition: a list's name contains the index's
+// name and the group. Without groups it contains only the index's name, as in blob lastname/Jones. compoundkey encodes values and
+// groups.
 //
 // A property holds at most 30,000 UTF-16 units (the service allows 32,768); further keys are in the properties Keys1 to Keys14.
 // A row with 15 such properties has 900,000 of the 1,048,576 bytes that the service allows. A longer list continues in rows

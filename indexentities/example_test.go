@@ -99,7 +99,7 @@ func ExampleNewInBlobs() {
 			values = append(values, compoundkey.Fold(tag))
 		}
 		return values
-	}, store.Container("employees-by-tag"), &indexentities.Options[Employee]{ByPartition: true})
+	}, store.Container("employees-by-tag"), nil)
 	employees, err := patterns.NewRepository(store.Table("Tagged"), patterns.Schema[Employee]{Key: employeeKey, Rows: compoundkey.Starting("empid")}, byTag)
 	if err != nil {
 		log.Fatal(err)
@@ -109,7 +109,7 @@ func ExampleNewInBlobs() {
 	}
 	hire(ctx, employees)
 
-	for e, err := range byTag.In("Sales").Find(ctx, compoundkey.Fold("REMOTE"), nil) {
+	for e, err := range byTag.Find(ctx, compoundkey.Fold("REMOTE"), nil) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -3,16 +3,17 @@
 //
 // # Stored rows
 //
-// An employee of department Sales with an index "email" is one row in its own partition and two in the index's partition:
+// An employee of department Sales with an index "email" that is divided by partition (Options.ByPartition) is one row in its
+// own partition and two in the index's partition:
 //
 //	PartitionKey  RowKey              properties
 //	Sales         empid_000223        FirstName LastName Age Email  _tpIncarnation _tpWrite
 //	email_Sales   jonesj@contoso.com  FirstName LastName Age Email  _tpIncarnation _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpVersion=W/"..."
 //	email_Sales   U+FFFC MFRGG...     _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpClaim=jonesj@contoso.com
 //
-// The partition key of a copy is the index's name and the group, and its row key is the index key, both encoded by
-// compoundkey. The group is the entity's partition unless Options.Group returns another one; for the group Global the
-// partition key is the name alone. Options.Table puts these rows into another table. A copy contains all of the entity's
+// The row key of a copy is the index key. Its partition key is the index's name and, in an index with groups, the group; an
+// index without groups has one partition, "email". compoundkey encodes both. Options.Table puts these rows into another table.
+// A copy contains all of the entity's
 // properties, or those that Options.Project names. _tpPartition and _tpPrimary are the entity's own key, and _tpVersion is the
 // ETag of the entity's row from which the copy was made.
 //
@@ -65,7 +66,7 @@
 //
 // A copy is one row, with the limits of an entity; 5 of its 252 properties are the library's. An entity that widentities stores
 // in several rows needs Options.Project. Each write of an entity writes two rows in each of its indexes' partitions. The
-// service's target is 2,000 rows a second for a partition, so a global index takes at most 1,000 changes a second. A
+// service's target is 2,000 rows a second for a partition, so an index without groups takes at most 1,000 changes a second. A
 // transaction of several entities has one intent for all of them; a Unique key cannot pass from one of them to another.
 //
 // # When not to use it

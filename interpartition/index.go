@@ -212,7 +212,7 @@ const verifiedAtOnce = 64
 
 // Range reads the copies in a span, and yields the entities' own rows in the order of the index. It skips entities that were
 // deleted or have another index key by now. Requests: 1 for each page of at most 1,000 copies, and 1 for each entity, of
-// which it reads several in parallel.
+// which it reads several in parallel. It yields errors as Index.Range does.
 func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		partition, host, err := v.index.chosen("Range")
@@ -222,14 +222,13 @@ func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2
 		}
 		var batch []*T
 		for copied, err := range v.index.Range(ctx, span) {
-			if err != nil {
-				yield(nil, err)
-				return
+			if err == nil {
+				batch = append(batch, copied)
 			}
-			if batch = append(batch, copied); len(batch) < verifiedAtOnce {
+			if err == nil && len(batch) < verifiedAtOnce {
 				continue
 			}
-			if !v.follow(ctx, host, partition, batch, yield) {
+			if !v.follow(ctx, host, partition, batch, yield) || err != nil && !yield(nil, err) {
 				return
 			}
 			batch = batch[:0]
@@ -239,7 +238,7 @@ func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2
 }
 
 // follow yields the entities of the copies, and omits entities that no longer have the index key. It returns
-// false after an error, or if the caller stopped the iteration.
+// false after an error that is not of one row, or if the caller stopped the iteration.
 func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition string, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
 	keys := make([]tables.Key, len(copies))
@@ -249,8 +248,11 @@ func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition 
 	found := map[tables.Key]*T{}
 	for e, err := range host.GetMany(ctx, keys, nil) {
 		if err != nil {
-			yield(nil, err)
-			return false
+			var of *tables.Error
+			if !yield(nil, err) || !errors.As(err, &of) || !of.OfRow {
+				return false
+			}
+			continue // the others can be read
 		}
 		found[host.MetaOf(e).Key()] = e
 	}

@@ -95,6 +95,30 @@ func TestVerifiedRangeOfMany(t *testing.T) {
 			t.Errorf("the first %d: %q", stop, some)
 		}
 	}
+	// A copy and an entity that cannot be read hide no others.
+	for _, damaged := range []struct {
+		table *tables.Table
+		key   tables.Key
+	}{
+		{p.repo.Table(), tables.Key{Partition: "email_Sales", Row: "e010"}},
+		{p.repo.Table(), tables.Key{Partition: "Sales", Row: compoundkey.Join("empid", compoundkey.Int(n-90, 6))}},
+	} {
+		body := fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"ID":"no number"}`, damaged.key.Partition, damaged.key.Row)
+		if _, err := damaged.table.Client().UpsertEntity(ctx, []byte(body), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var read, bad int
+	for _, err := range p.email.In("Sales").Verified().Range(ctx, compoundkey.All()) {
+		if err == nil {
+			read++
+		} else if errors.Is(err, tables.ErrGarbled) {
+			bad++
+		}
+	}
+	if read != n-3 || bad != 2 {
+		t.Errorf("%d entities and %d damaged rows, want %d and 2", read, bad, n-3)
+	}
 	for _, fails := range []storagetest.Kind{storagetest.QueryEntities, storagetest.GetEntity} {
 		faulty, _ := s.Faulty(storagetest.On(fails, storagetest.Always(storagetest.NotSent)))
 		broken := harness.Must[*process](t)(w.start(faulty.WithRetries(0)))
