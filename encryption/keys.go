@@ -94,8 +94,8 @@ func valueNonce(index uint16) []byte {
 
 const redacted = "REDACTED"
 
-// secret is key material. In an unexported field of a struct, package fmt ignores Format and prints what one pointer points at; of two
-// pointers it prints only an address.
+// secret is key material. Package fmt does not call Format for an unexported field of a struct, and may print the bytes behind one pointer.
+// It never follows a second pointer.
 type secret struct{ octets **[]byte }
 
 func newSecret(b []byte) secret {

@@ -130,21 +130,21 @@ type stored struct {
 	since time.Time // just before the request was sent that made the blob visible
 }
 
-// fault makes an error of this package. blob is the blob's name, "" if there is none.
-func fault(op, blob string, kind error, format string, args ...any) *tables.Error {
-	return &tables.Error{Op: op, Table: blob, Kind: kind, Err: fmt.Errorf(format, args...)}
+// fault makes an error of this package. name is the blob's name, "" if there is none.
+func fault(op, name string, kind error, format string, args ...any) *tables.Error {
+	return &tables.Error{Op: op, Table: name, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 // failure makes the error of a request to the blob service. Such a request does not change the entity, so the error is never
 // ErrUnknownOutcome.
-func failure(op, blob string, err error) error {
+func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*tables.Error](err); ok {
 		return err
 	}
-	e := tables.ServiceError(op, blob, err)
+	e := tables.ServiceError(op, name, err)
 	switch {
 	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
 	case wire.IsStatus(err, http.StatusNotFound):
@@ -161,10 +161,10 @@ func isRefused(err error) bool {
 }
 
 // gone returns the error of a read whose blob was deleted or replaced.
-func gone(op, blob string) error {
-	return fault(op, blob, tables.ErrConflict, "the blob was deleted or replaced since the entity was read; read the entity again")
+func gone(op, name string) error {
+	return fault(op, name, tables.ErrConflict, "the blob was deleted or replaced since the entity was read; read the entity again")
 }
 
-func garbled(op, blob, format string, args ...any) error {
-	return fault(op, blob, tables.ErrGarbled, format, args...)
+func garbled(op, name, format string, args ...any) error {
+	return fault(op, name, tables.ErrGarbled, format, args...)
 }

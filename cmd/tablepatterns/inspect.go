@@ -51,11 +51,7 @@ The report shows keys and names of properties, and no values.`,
 				return failed
 			}
 			if page != "" {
-				html, err := htmlPage(report)
-				if err != nil {
-					return err
-				}
-				if err := writeFile(page, overwrite, html); err != nil {
+				if err := writePage(page, overwrite, report); err != nil {
 					return err
 				}
 			}
@@ -87,6 +83,15 @@ The report shows keys and names of properties, and no values.`,
 
 //go:embed page.html
 var pageText string
+
+// writePage writes a report as an HTML page.
+func writePage(file string, overwrite bool, r *inspect.Report) error {
+	page, err := htmlPage(r)
+	if err != nil {
+		return err
+	}
+	return writeFile(file, overwrite, page)
+}
 
 // htmlPage returns a report as an HTML page without scripts and references to other files.
 func htmlPage(r *inspect.Report) ([]byte, error) {
