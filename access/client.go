@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -43,7 +44,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	if options != nil {
 		own = *options
 	}
-	// Append this policy after the caller's own, so that no other policy changes a request after the check.
+	// The guard comes after the caller's policies, so that none of them changes a request that it has checked.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
 	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {
@@ -69,3 +70,36 @@ func (c *Client) Format(f fmt.State, verb rune) { format(f, verb, c.String()) }
 
 // LogValue returns the text of String, for log/slog.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// The kinds of errors of this package, beside those of package tables. Each is inside a *tables.Error.
+var (
+	// ErrOutside: the token does not reach this key; nothing was sent. errors.Is finds tables.ErrDenied, too.
+	ErrOutside = errors.New("outside of the token's range")
+	// ErrNotPermitted: the token does not permit the operation; nothing was sent. errors.Is finds tables.ErrDenied, too.
+	ErrNotPermitted = errors.New("not permitted by the token")
+	// ErrNoSharedKey: the account's key is missing, and only that key can sign tokens. The SDK has no user
+	// delegation signatures for tables, so an account with a Microsoft Entra ID credential, or made from a
+	// token, cannot issue tokens.
+	ErrNoSharedKey = errors.New("the account's key is missing; tokens for tables can only be signed with it, since the SDK has no user delegation signatures for tables")
+)
+
+// refusal is the error of a request that a Client does not send.
+type refusal struct {
+	kind error // ErrOutside or ErrNotPermitted
+	key  *tables.Key
+	what string
+}
+
+// Error says what was refused. If it contains a key, the caller gave that key.
+func (r *refusal) Error() string {
+	if r.key != nil {
+		return fmt.Sprintf("%v: (%q, %q); use a token whose Grant.Range contains it", r.kind, r.key.Partition, r.key.Row)
+	}
+	return fmt.Sprintf("%v: %s", r.kind, r.what)
+}
+
+// Unwrap makes errors.Is match both the refusal's own kind and tables.ErrDenied.
+func (r *refusal) Unwrap() []error { return []error{r.kind, tables.ErrDenied} }
+
+// NonRetriable tells the SDK's retry policy not to repeat the request.
+func (r *refusal) NonRetriable() {}

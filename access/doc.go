@@ -3,8 +3,8 @@
 //
 // # Stored layout
 //
-// A token is stored nowhere: it is the query of an address, signed with the account's key. One for the rows
-// 'empid_000123' up to but without 'empid_000124' of partition Sales:
+// A token is not stored: it is the query of an address, signed with the account's key. A token for the rows from
+// 'empid_000123' up to, and without, 'empid_000124' of partition Sales:
 //
 //	https://contoso.table.core.windows.net/Employees
 //	  ?sv=2019-02-02&tn=employees           version and table
@@ -40,7 +40,7 @@
 // an acknowledged change of another, and a revoked policy does not come back. This assumes that a request
 // arrives within a sixth of Settle after it was sent, or never. Other entries are not changed. A program that
 // ignores the lock can undo a change: the portal, for example, writes back a list that it has read before.
-// List shows that.
+// Call List to see whether that has happened.
 //
 // # Crashes
 //

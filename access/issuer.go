@@ -103,7 +103,7 @@ func (i *Issuer) Token(ctx context.Context, user string) (Token, error) {
 	}
 }
 
-// lookUp returns the flight to wait for; it is already done if the token is cached.
+// lookUp returns the flight to wait for, which is already done if the token is cached.
 func (i *Issuer) lookUp(ctx context.Context, user string) *flight {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -124,7 +124,8 @@ func (i *Issuer) lookUp(ctx context.Context, user string) *flight {
 	return f
 }
 
-// fly calls grants in a goroutine of its own: if the first caller gives up, the others still wait.
+// fly calls grants and gives the result to all waiting callers. It runs in a goroutine of its own, so that it goes on if the first caller
+// gives up.
 func (i *Issuer) fly(ctx context.Context, user string, f *flight) {
 	ctx, cancel := context.WithTimeout(ctx, i.options.Timeout)
 	defer cancel()
@@ -163,15 +164,13 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until returns when to renew a token. asked is the time at which grants was called for it.
+// until returns when to renew a token for which grants was called at the time asked.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {
-		age = cmp.Or(age, DefaultMaxAge)
-		return asked.Add(age)
+		return asked.Add(cmp.Or(age, DefaultMaxAge))
 	}
-	before := cmp.Or(i.options.RenewBefore, t.Expiry().Sub(asked)/4)
-	until := t.Expiry().Add(-before)
+	until := t.Expiry().Add(-cmp.Or(i.options.RenewBefore, t.Expiry().Sub(asked)/4))
 	if limit := asked.Add(age); age > 0 && limit.Before(until) {
 		return limit
 	}
@@ -214,7 +213,7 @@ func (i *Issuer) ForgetAll() {
 	}
 }
 
-// detach keeps a flight's result from later callers.
+// detach keeps the result of a call in progress from being cached and from callers that come later.
 func (i *Issuer) detach(user string) {
 	if f, ok := i.flights[user]; ok {
 		f.forget = true

@@ -125,8 +125,8 @@ func (p *Policies) Revoke(ctx context.Context, id string) error {
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
-			// If there is a lock, its holder may have removed the policy, but a concurrent write may still
-			// put the policy back: make the change again.
+			// If there is a lock, another process may have removed the policy, but a concurrent write may still put it back: remove it
+			// again.
 			if list.index(id) < 0 && list.lock() == "" {
 				return p.failure(op, tables.ErrNotFound, "the table has no policy with this ID; List returns the existing ones")
 			}
@@ -204,8 +204,7 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// If a response was cut off and has no body, the SDK returns an empty list, and the next write would
-	// remove all policies.
+	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, it would remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")
 	}

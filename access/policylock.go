@@ -17,14 +17,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Fischer's mutual exclusion algorithm serializes the changes of the list of policies; it needs no conditional writes. A process that finds
-// no lock writes the list with its own lock, waits until all writes based on an older reading have arrived, and reads the list again. If
-// its lock is still there, it alone may write.
+// Fischer's mutual exclusion algorithm serializes the changes of the list of policies; it needs no conditional writes. A process that reads
+// a list without a lock writes the list with its own lock, waits until every write that is based on an older reading has arrived, and reads
+// the list again. If its lock is still there, the process holds it: no other process writes.
 //
-// This is correct because of three bounds, which package lease enforces for each attempt, including the SDK's
-// retries: a list with a new lock arrives within settle of the reading on which it is based; after writing its lock,
-// a process waits for settle before it reads; and it writes nothing once holdFactor times settle have passed since it
-// began. Only then do the others treat the lock as that of a dead process.
+// This needs three bounds, which package lease enforces for each attempt, including the SDK's retries: a list with a new lock arrives
+// within settle after the reading on which it is based; after it has written its lock, a process waits for settle before it reads; and it
+// writes nothing later than holdFactor times settle after it began. Only after that time do other processes remove the lock.
 
 const (
 	// lockPrefix begins the id of an entry that is a lock.
@@ -43,8 +42,8 @@ type change struct {
 	refuse func(acl) error
 	// holds reports whether the change has been made.
 	holds func(acl) bool
-	// early makes the part of the change that may be written together with the lock, before it is certain
-	// that we hold the lock. apply makes the whole change.
+	// early makes the part of the change that is written with the lock, before the process knows whether it holds the lock. apply makes
+	// the whole change.
 	early, apply func(acl) acl
 }
 
@@ -60,7 +59,7 @@ func (l acl) lock() string {
 
 func (l acl) withoutLocks() acl { return slices.DeleteFunc(slices.Clone(l), isLock) }
 
-// newLock returns an entry that no token can use, since it has expired. Azurite requires all three fields.
+// newLock returns an entry with which no token is valid, since it has expired. Azurite requires all three fields.
 func newLock() *aztables.SignedIdentifier {
 	id, permission := lockPrefix+rand.Text(), Query.String()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -91,8 +90,8 @@ func (p *Policies) change(ctx context.Context, op string, c change) error {
 	return p.failure(op, tables.ErrConflict, "other programs kept changing the policies; try again")
 }
 
-// awaitUnlocked reads the list until no other process holds the lock: until there is no lock, or the lock has
-// expired, so that its holder may no longer write. since is a time before the list was requested.
+// awaitUnlocked reads the list until no other process holds the lock: it has no lock, or the same lock for so long that its holder may no
+// longer write. since is a time before the list was requested.
 func (p *Policies) awaitUnlocked(ctx context.Context, op string) (since time.Time, list acl, err error) {
 	var lock string
 	var seen time.Time
@@ -144,8 +143,8 @@ func (p *Policies) try(ctx context.Context, op string, c *change, since time.Tim
 	return false, nil // another process holds the lock, or ours has expired
 }
 
-// finish writes the list without the lock. If the response to a write is lost, finish reads the list: as long
-// as the lock is valid, no other process removes it, so the list shows whether the write was applied.
+// finish writes the list without the lock. If the response is lost, finish reads the list: if the lock is still there, the write was not
+// applied, and finish writes again.
 func (p *Policies) finish(ctx context.Context, op string, began time.Time, list acl, lock string) (done bool, err error) {
 	for n := range maxTries {
 		result, err := p.write(ctx, op, began, holdFactor*p.settle, list)
@@ -165,8 +164,7 @@ func (p *Policies) finish(ctx context.Context, op string, began time.Time, list 
 		case readErr != nil:
 			return false, p.unknown(op, readErr)
 		case now.index(lock) < 0:
-			// Either the write was applied, or the lock has expired and another process has removed it; the next
-			// reading shows which.
+			// The write was applied, or the lock has expired and another process has removed it. Policies.change reads which.
 			return false, nil
 		}
 	}
@@ -180,7 +178,7 @@ const (
 	written result = iota
 	refused        // the service has refused the write
 	unsent         // the write was not sent, because the term was over
-	unclear
+	unclear        // the write may have been applied, or may still be
 )
 
 // write sets the list by a request that is sent only within term from since.

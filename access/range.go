@@ -3,8 +3,10 @@ package access
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -14,15 +16,14 @@ import (
 // A Range that cannot be signed exactly carries an error, which Err and Signer.Sign return. It never allows more than
 // was requested.
 type Range struct {
-	made       bool
-	spk, srk   string // the first key; "" means no bound
-	epk, erk   string // the last key, included in the range
-	err        error
-	everything bool
+	made     bool   // it is not the zero Range
+	spk, srk string // the first key; "" means no bound
+	epk, erk string // the last key, included in the range; "" means no bound
+	err      error
 }
 
 // WholeTable returns the Range of every entity of the table.
-func WholeTable() Range { return Range{made: true, everything: true} }
+func WholeTable() Range { return Range{made: true} }
 
 // Partition returns the Range of one partition.
 func Partition(partition string) Range {
@@ -71,8 +72,8 @@ func Through(first, last tables.Key) Range {
 	return makeRange(first, last)
 }
 
-// errEmptyKey reports a bound that is the empty key: the signature is the same without it, so the token's
-// holder could remove the bound.
+// errEmptyKey is the error of a bound that is the empty key. The signature is the same without the bound, so the token's holder could
+// remove it.
 var errEmptyKey = errors.New("a bound of the range is the empty key, which a signature does not distinguish from no bound; use other keys")
 
 // lastOf returns the last key that a token for the span includes, "" for a span without end.
@@ -127,7 +128,7 @@ func (r Range) First() tables.Key { return tables.Key{Partition: r.spk, Row: r.s
 func (r Range) Last() tables.Key { return tables.Key{Partition: r.epk, Row: r.erk} }
 
 // IsWholeTable reports whether the range is the whole table.
-func (r Range) IsWholeTable() bool { return r.everything }
+func (r Range) IsWholeTable() bool { return r.made && r.spk == "" && r.epk == "" }
 
 // Contains reports whether the service would accept the key for a token with this range.
 func (r Range) Contains(key tables.Key) bool {
@@ -149,7 +150,7 @@ func (r Range) String() string {
 	switch err := r.Err(); {
 	case err != nil:
 		return "no range: " + err.Error()
-	case r.everything:
+	case r.IsWholeTable():
 		return "the whole table"
 	}
 	bound := func(partition, row, none string) string {
@@ -162,4 +163,56 @@ func (r Range) String() string {
 		return fmt.Sprintf("(%q, %q)", partition, row)
 	}
 	return bound(r.spk, r.srk, "the first key") + " through " + bound(r.epk, r.erk, "the last key")
+}
+
+// fill is the last character of a range's last key. Keys of package compoundkey have only characters up to U+FFFC, so the range omits only
+// keys of other programs, with U+FFFD to U+FFFF at this position. U+FFFF would omit fewer, but a proxy may refuse it in a URL.
+const fill = '\uFFFD'
+
+// before returns the last key below end, except for keys that fill omits: the service's ranges include their last key, so a range that
+// excludes end must end with the key before it. ok is false if no key is below end.
+//
+// Let end be p and a last character c. Below end are p, and every key that begins with p and a character below c. So the result is p, the
+// last legal character below c, and fill; or p alone if no legal character is below c.
+func before(end string) (last string, ok bool) {
+	if end == "" {
+		return "", false
+	}
+	c, n := utf8.DecodeLastRuneInString(end)
+	p := end[:len(end)-n]
+	b, ok := legalBefore(c, compoundkey.MaxUnits-edm.Units(p))
+	if !ok {
+		return p, true
+	}
+	last = p + string(b)
+	if edm.Units(last) < compoundkey.MaxUnits {
+		last += string(fill)
+	}
+	return last, true
+}
+
+// legalBefore returns the last character before c, in the order of keys, that is legal in a key and takes at most the given number of
+// code units. ok is false if there is none.
+func legalBefore(c rune, units int) (rune, bool) {
+	for c = characterBefore(c); c >= ' '; c = characterBefore(c) {
+		if (c <= 0xFFFF || units >= 2) && compoundkey.CheckKey(string(c)) == nil {
+			return c, true
+		}
+		if c > 0xFFFF {
+			c = 0x10000 // no surrogate pair fits: continue with the character before all of them
+		}
+	}
+	return 0, false
+}
+
+// characterBefore returns the character before c in the order of UTF-16 code units, or -1 if c is the first. Characters above U+FFFF are
+// surrogates there, and sort between U+D7FF and U+E000.
+func characterBefore(c rune) rune {
+	switch c {
+	case 0xE000:
+		return utf8.MaxRune
+	case 0x10000:
+		return 0xD7FF
+	}
+	return c - 1
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/connection"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -105,21 +106,12 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 	if err != nil {
 		return nil, err
 	}
-	var key string
-	for part := range strings.SplitSeq(connectionString, ";") { // it was parsed above, so every part is name=value
-		name, value, _ := strings.Cut(part, "=")
-		switch value = strings.TrimSpace(value); {
-		case strings.EqualFold(strings.TrimSpace(name), "AccountKey"):
-			key = value
-		case strings.EqualFold(strings.TrimSpace(name), "UseDevelopmentStorage"):
-			key = developmentKey
-		}
+	parsed, err := connection.Parse(connectionString)
+	if err != nil {
+		return nil, err
 	}
-	return NewSigner(account, key, options)
+	return NewSigner(account, parsed.Key, options)
 }
-
-// developmentKey is the key of the account that UseDevelopmentStorage=true stands for. It is public.
-const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 // Sign makes a token. It returns tables.ErrInvalid for a grant that the service would refuse or interpret
 // differently: for example no Range, no Permissions and no Policy, or a Policy ID of more than 64 UTF-16
@@ -147,8 +139,7 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	if err != nil {
 		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
 	}
-	// The SDK signs empty bounds but omits them from the token, so the service would refuse the token. Add
-	// them.
+	// The SDK signs the bounds but does not write them into the token, which the service would therefore refuse.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {
 		if value != "" {
 			query.Set(name, value)
@@ -159,8 +150,8 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 	return t, nil
 }
 
-// check refuses grants that the service would refuse or interpret differently. No field may contain a line
-// break: the signed text has one field on each line, so the signature could also be valid for other fields.
+// check refuses grants that the service would refuse or interpret differently. No field may contain a line break: the signed text has one
+// field a line, so the same signature could be valid for a token with other fields.
 func (s *Signer) check(g *Grant) error {
 	switch {
 	case rows.CheckTableName(g.Table) != nil:
@@ -185,15 +176,15 @@ func (s *Signer) check(g *Grant) error {
 	return nil
 }
 
-// times returns start and expiry for the token, in UTC and in whole seconds within the requested range.
-// Without the conversion, the SDK would write local times and mark them as UTC.
+// times returns start and expiry of the token, in whole seconds and not outside of the requested time. They are in UTC because the SDK
+// would write a local time as if it was UTC.
 func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	now := s.now().UTC()
 	switch {
 	case !g.Start.IsZero():
 		start = g.Start.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 	case g.Policy == "" && s.skew > 0:
-		start = now.Add(-s.skew).Truncate(time.Second) // start is approximate anyway
+		start = now.Add(-s.skew).Truncate(time.Second)
 	}
 	lifetime := g.Lifetime
 	if lifetime == 0 && g.Policy == "" {
@@ -205,8 +196,7 @@ func (s *Signer) times(g *Grant) (start, expiry time.Time) {
 	return start, expiry
 }
 
-// checkPolicyID refuses IDs that the service does not store, and IDs with control characters or characters
-// that XML cannot hold.
+// checkPolicyID refuses IDs that the service, or the XML of its requests, cannot hold, and those of locks.
 func checkPolicyID(id string) error {
 	switch n := edm.Units(id); {
 	case id == "" || !utf8.ValidString(id):

@@ -6,11 +6,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 )
 
-// maxHeld limits the bytes of the pages that wait for their neighbours.
+// maxHeld limits the bytes of the pages that wait for the pages before and after them.
 const maxHeld = 24 << 20
 
-// bound is a range of keys that chunks do not cross: each chunk lies within one bound. If the base backup has
-// a chunk for exactly this range, base is the entry of that chunk, and the rows are compared with the chunk.
+// bound is a range of keys; no chunk extends beyond its bound. If the base backup has a chunk for exactly this range, base is its entry, and
+// the backup stores a new chunk only if the rows differ.
 type bound struct {
 	at   rangescan.Range
 	base *entry
@@ -37,7 +37,7 @@ func (p *piece) left() []rangescan.Key {
 	return keys
 }
 
-// assembly joins the pages of a scan, which several readers deliver in any order, into pieces of about the size of a chunk.
+// assembly joins pages into pieces of about the size of a chunk. Several readers deliver the pages, in any order.
 type assembly struct {
 	target int
 	bounds []bound
@@ -64,7 +64,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 	now = a.open[i]
 	b := &a.bounds[in]
 	if b.base != nil && now.bytes > int(b.base.Bytes)+a.target {
-		b.base = nil // too many rows differ, so the piece will not equal the base's chunk
+		b.base = nil // the rows of the bound are already larger than the base's chunk, so they differ from it
 	}
 	switch {
 	case b.base == nil && now.bytes >= a.target:
@@ -79,7 +79,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 				largest = i
 			}
 		}
-		a.bounds[a.open[largest].bound].base = nil // store the piece before the rest of its bound was read; then it cannot equal the base's chunk
+		a.bounds[a.open[largest].bound].base = nil // a piece of the bound is stored before the rest was read, so the bound cannot equal the base's chunk
 		a.release(largest)
 	}
 }
@@ -132,8 +132,8 @@ func appendRange(all []bound, r rangescan.Range, base *entry) []bound {
 	return append(all, bound{r, base})
 }
 
-// without returns the parts of bounds that no entry of the table covers. A bound that is only partly covered
-// loses its base.
+// without returns the parts of bounds that no entry of the table covers. If an entry covers a part of a bound, the rest has no base, since
+// the base's chunk is for the whole bound.
 func without(all []bound, entries []entry, table int) []bound {
 	var done []entry
 	for _, e := range entries {

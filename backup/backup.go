@@ -9,14 +9,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -76,45 +74,6 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	return b.end(err == nil).Report, err
 }
 
-// Unfinished returns the token with which Options.Resume continues an interrupted backup, or "" if the vault has no unfinished backup of
-// the name. A complete backup whose journal is still there also has a token: Backup with that token removes the journal. Requests: 2.
-func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
-	const op = "Unfinished"
-	if err := checkName(op, "the backup", backup); err != nil {
-		return "", err
-	}
-	c, err := v.read(ctx, op, backup)
-	if err != nil && !errors.Is(err, tables.ErrNotFound) {
-		return "", err
-	}
-	h, err := v.begun(ctx, op, backup)
-	if err != nil || h == nil || c != nil && c.Run != h.Run {
-		return "", err
-	}
-	return continuation.Encode(token[string]{tokenVersion, h.Print, h.Run}), nil
-}
-
-// begun reads the header of a journal, nil if there is none.
-func (v *Vault) begun(ctx context.Context, op, backup string) (*header, error) {
-	name := journalName(backup) + begunName
-	sealed, err := v.objects.get(ctx, name, maxEntry)
-	if errors.Is(err, tables.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, v.failed(op, name, err)
-	}
-	h := &header{}
-	text, err := unseal(sealed)
-	if err == nil {
-		err = json.Unmarshal(text, h)
-	}
-	if err != nil {
-		return nil, damaged(op, name, "the journal is damaged: %v", err)
-	}
-	return h, nil
-}
-
 // backing is one backup.
 type backing struct {
 	*run
@@ -123,8 +82,6 @@ type backing struct {
 	tables  []*tables.Table
 	journal header
 	base    *contents // nil for none
-
-	complete bool // an earlier run has written the manifest
 
 	number  atomic.Int64 // number of the last entry in the journal
 	entries []entry      // under run.mu
@@ -136,12 +93,11 @@ func (b *backing) has(name string) bool {
 }
 
 func (b *backing) all(ctx context.Context) error {
-	if err := b.begin(ctx); err != nil || b.complete {
+	if complete, err := b.begin(ctx); complete || err != nil {
 		return err
 	}
-	// Blobs are listed and saved twice, before the tables and after them: the first listing finds blobs that
-	// are deleted later although a saved row names them, and the second finds blobs that were created after
-	// the first.
+	// Save the blobs twice. Before the tables: a writer may delete a blob after a row that names it was saved. After the tables: a saved row
+	// may name a blob that is newer than the first listing.
 	if err := b.saveBlobs(ctx); err != nil {
 		return err
 	}
@@ -156,45 +112,43 @@ func (b *backing) all(ctx context.Context) error {
 	return b.finish(ctx)
 }
 
-// begin writes the header of the journal, or reads the journal of the run that this one resumes.
-func (b *backing) begin(ctx context.Context) error {
+// begin writes the header of the journal, or reads the journal of the run that this one resumes. complete means that this earlier run has
+// written the manifest.
+func (b *backing) begin(ctx context.Context) (complete bool, err error) {
 	resumed, err := parseToken(b.run, func(run string) bool { return run != "" })
 	if err != nil {
-		return err
+		return false, err
 	}
 	if b.options.Base != "" {
 		if b.base, err = b.vault.read(ctx, b.op, b.options.Base); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if complete, err := b.taken(ctx, resumed); complete || err != nil {
-		b.complete = complete
-		return err
+		return complete, err
 	}
 	if resumed != "" {
-		return b.resume(ctx, resumed)
+		return false, b.resume(ctx, resumed)
 	}
 	b.journal.Version, b.journal.Run, b.journal.Print = formatVersion, rand.Text(), b.print
 	b.journal.Base, b.journal.Began = b.options.Base, time.Now().UTC()
 	b.journal.Partitions, b.journal.From, b.journal.Before = b.options.Partitions, rangescan.Key(b.options.From), rangescan.Key(b.options.Before)
 	text, err := json.Marshal(&b.journal)
 	if err != nil {
-		return tables.Invalid(b.op, err)
+		return false, tables.Invalid(b.op, err)
 	}
 	err = b.vault.create(ctx, b.op, journalName(b.name)+begunName, seal(text))
 	if errors.Is(err, tables.ErrExists) {
-		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrExists,
+		return false, &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrExists,
 			Err: errors.New("the vault has an unfinished backup of this name; resume it with the token of Vault.Unfinished, or choose another name")}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		b.remember()
 	}
-	b.remember()
-	return nil
+	return false, err
 }
 
-// taken returns an error if another complete backup has the name. complete is true if the backup of the run
-// to resume is already complete.
+// taken returns an error if another complete backup has the name. complete means that the run to resume has written the manifest.
 func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err error) {
 	c, err := b.vault.read(ctx, b.op, b.name)
 	switch {
@@ -212,127 +166,7 @@ func (b *backing) taken(ctx context.Context, resumed string) (complete bool, err
 	return false, err
 }
 
-// remember puts the token of the run into the report.
-func (b *backing) remember() {
-	b.count(func(r *Result) { r.Resume = encodeToken(b.run, b.journal.Run) })
-}
-
-// resume reads the journal of an earlier run.
-func (b *backing) resume(ctx context.Context, run string) error {
-	h, err := b.vault.begun(ctx, b.op, b.name)
-	switch {
-	case err != nil:
-		return err
-	case h == nil:
-		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrNotFound, Err: errors.New("the vault has no unfinished backup of this name; begin again without Options.Resume")}
-	case h.Run != run || h.Print != b.print || !slices.Equal(h.Tables, b.journal.Tables):
-		return tables.Invalidf(b.op, "Options.Resume is the token of another backup; give the one from Vault.Unfinished")
-	}
-	b.journal = *h
-	b.remember()
-	var names []string
-	for name, err := range b.vault.objects.list(ctx, journalName(b.name)) {
-		if err != nil {
-			return b.vault.failed(b.op, b.name, err)
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names) // if a blob has two entries, the later one counts
-	for _, name := range names {
-		// Entries are stored concurrently, so one number can be missing while a higher one exists. Its range is read again.
-		n, err := strconv.Atoi(strings.TrimPrefix(name, journalName(b.name)))
-		if err != nil || name != entryName(b.name, n) {
-			continue
-		}
-		if err := b.readEntry(ctx, name); err != nil {
-			return err
-		}
-		b.number.Store(max(b.number.Load(), int64(n)))
-	}
-	return b.leftBefore(b.entries)
-}
-
-// leftBefore counts the rows that earlier runs could not read, and passes them to Options.Found.
-func (b *backing) leftBefore(entries []entry) error {
-	for i := range entries {
-		e := &entries[i]
-		b.count(func(r *Result) { r.Failed += e.Left })
-		for _, key := range e.Keys {
-			if err := b.found(Difference{Kind: Unreadable, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-var errLeftBefore = errors.New("an earlier run of the backup could not read the row")
-
-// journaled is an entry of the journal.
-type journaled struct {
-	*entry
-	Blob *blobEntry `json:"blob,omitempty"`
-}
-
-func (b *backing) readEntry(ctx context.Context, name string) error {
-	sealed, err := b.vault.objects.get(ctx, name, maxEntry)
-	if err != nil {
-		return b.vault.failed(b.op, name, err)
-	}
-	j := journaled{entry: &entry{}}
-	text, err := unseal(sealed)
-	if err == nil {
-		err = json.Unmarshal(text, &j)
-	}
-	if err == nil && j.Blob != nil {
-		b.blobs = append(b.blobs, *j.Blob)
-		err = j.Blob.check(len(b.options.Blobs))
-	} else if err == nil {
-		b.entries = append(b.entries, *j.entry)
-		err = j.check(len(b.tables))
-	}
-	if err != nil {
-		return damaged(b.op, name, "the entry of the journal is damaged: %v", err)
-	}
-	return nil
-}
-
-// record adds an entry to the journal.
-func (b *backing) record(ctx context.Context, e entry, counts ...func(*Result)) error {
-	if err := b.add(ctx, journaled{entry: &e}); err != nil {
-		return err
-	}
-	b.progress(func(r *Result) {
-		b.entries = append(b.entries, e)
-		for _, count := range counts {
-			count(r)
-		}
-	})
-	return nil
-}
-
-// recordBlob adds an entry of a blob to the journal.
-func (b *backing) recordBlob(ctx context.Context, e blobEntry) error {
-	if err := b.add(ctx, journaled{Blob: &e}); err != nil {
-		return err
-	}
-	b.progress(func(*Result) { b.blobs = append(b.blobs, e) })
-	return nil
-}
-
-func (b *backing) add(ctx context.Context, j journaled) error {
-	text, err := json.Marshal(j)
-	if err != nil {
-		return tables.Invalid(b.op, err)
-	}
-	err = b.vault.create(ctx, b.op, entryName(b.name, int(b.number.Add(1))), seal(text))
-	if errors.Is(err, tables.ErrExists) {
-		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrConflict, Err: errors.New("another process writes this backup at the same time; let one of them finish it")}
-	}
-	return err
-}
-
-// table backs up the ranges of a table that the journal does not cover.
+// table backs up what the journal does not have of a table.
 func (b *backing) table(ctx context.Context, index int) error {
 	group, storing := errgroup.WithContext(ctx)
 	group.SetLimit(storers)
@@ -364,16 +198,15 @@ func (b *backing) table(ctx context.Context, index int) error {
 	return failed
 }
 
-// bounds returns the ranges of a table that the journal does not cover, in the order of their keys; with a
-// base, each is the range of one of the base's chunks.
+// bounds returns the ranges of a table that the journal does not cover, in the order of their keys. With a base, they are the ranges of its
+// chunks, and those between its chunks.
 func (b *backing) bounds(index int) []bound {
 	var all []bound
 	ofBase := -1
 	if b.base != nil {
 		ofBase = b.base.table(b.tables[index].Name())
 	}
-	wanted := b.options.ranges()
-	for _, r := range wanted {
+	for _, r := range b.options.ranges() {
 		rest := []rangescan.Range{r}
 		for _, e := range b.base.of(ofBase) {
 			if e.Rows == 0 || len(rest) == 0 || !within(e.At, rest[len(rest)-1]) {
@@ -406,7 +239,7 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	content := make([]byte, 0, min(p.bytes, b.options.ChunkBytes+maxLine))
 	left := p.rows
 	for _, page := range p.pages {
-		e.Times = e.Times.with(page.times) // this includes rows of the page that go into the next chunk
+		e.Times = e.Times.with(page.times) // a little too wide if some rows of the page go into the next chunk
 		for _, l := range page.lines {
 			content = append(content, l.text...)
 			e.Rows++
@@ -432,21 +265,23 @@ func (b *backing) store(ctx context.Context, table int, p *piece) error {
 	return b.put(ctx, e, content)
 }
 
-// put stores the lines of an entry as a chunk, and records the entry in the journal.
+// put stores the lines of an entry, if there are any, as a chunk, and records the entry in the journal.
 func (b *backing) put(ctx context.Context, e entry, lines []byte) (err error) {
-	if e.Rows == 0 {
-		return b.record(ctx, e)
+	if e.Rows > 0 {
+		stored := b.vault.codecs.compress(lines)
+		e.Bytes, e.Lines, e.Stored = int64(len(lines)), sum(lines), int64(len(stored))
+		if e.Chunk, err = b.vault.putChunk(ctx, b.op, stored); err != nil {
+			return err
+		}
 	}
-	stored := b.vault.codecs.compress(lines)
-	e.Bytes, e.Lines, e.Stored = int64(len(lines)), sum(lines), int64(len(stored))
-	if e.Chunk, err = b.vault.putChunk(ctx, b.op, stored); err != nil {
-		return err
-	}
-	return b.record(ctx, e, func(r *Result) { r.Written += e.Rows })
+	return b.record(ctx, journaled{entry: &e}, func(r *Result) {
+		b.entries = append(b.entries, e)
+		r.Written += e.Rows
+	})
 }
 
-// If the base has a chunk with the same rows as the piece, keep records that chunk in the journal. unchanged
-// is false if the base has no such chunk or the chunk is damaged; then the caller stores the rows.
+// keep records the base's chunk in the journal if it has the rows of the piece. unchanged is false if it has other rows or is damaged; then
+// the caller stores the rows.
 func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool, err error) {
 	lines := sha256.New()
 	for _, page := range p.pages {
@@ -457,7 +292,7 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	if int64(p.rows) != p.base.Rows || hex.EncodeToString(lines.Sum(nil)) != p.base.Lines {
 		return false, nil
 	}
-	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // check the chunk, since the base's manifest may be forged
+	if _, err := b.vault.lines(ctx, b.op, p.base); err != nil { // the chunk may be damaged, and the base's manifest forged
 		return false, ctx.Err()
 	}
 	e := *p.base
@@ -467,7 +302,10 @@ func (b *backing) keep(ctx context.Context, table int, p *piece) (unchanged bool
 	for _, page := range p.pages {
 		e.Times = e.Times.with(page.times)
 	}
-	return true, b.record(ctx, e, func(r *Result) { r.Unchanged += e.Rows })
+	return true, b.record(ctx, journaled{entry: &e}, func(r *Result) {
+		b.entries = append(b.entries, e)
+		r.Unchanged += e.Rows
+	})
 }
 
 // finish writes the manifest, which makes the backup complete, and removes the journal.
@@ -517,8 +355,7 @@ func (b *backing) finish(ctx context.Context) error {
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {
 		return err
 	}
-	// The backup is complete from here on. A remaining journal is harmless, so an error of its removal is
-	// ignored.
+	// The manifest has made the backup complete, and a journal beside it is harmless: ignore an error of its removal.
 	_ = b.vault.objects.clear(ctx, journalName(b.name))
 	return nil
 }

@@ -23,7 +23,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
-	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -93,7 +92,6 @@ func (e *blobEntry) check(sets int) error {
 	return nil
 }
 
-// checkBlobs returns an error for sets that cannot be backed up or restored.
 func checkBlobs(op string, sets []BlobSet) error {
 	for i, s := range sets {
 		if err := checkName(op, "a set of blobs", s.Name); err != nil {
@@ -113,19 +111,22 @@ func checkBlobs(op string, sets []BlobSet) error {
 
 // saveBlobs stores the blobs of all sets, except those that the journal already has in their current version.
 func (b *backing) saveBlobs(ctx context.Context) error {
-	known := map[string]*blobEntry{} // by set, name and ETag
-	keep := func(set int, e *blobEntry) { known[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] = e }
+	type version struct {
+		set        int
+		name, etag string
+	}
+	ofBase := map[version]*blobEntry{}
 	if b.base != nil {
 		for i := range b.base.blobs {
 			e := &b.base.blobs[i]
 			if set := slices.Index(b.journal.Blobs, b.base.Blobs[e.Set]); set >= 0 {
-				keep(set, e)
+				ofBase[version{set, e.Name, e.ETag}] = e
 			}
 		}
 	}
-	done := map[string]bool{}
+	done := map[version]bool{}
 	for i := range b.blobs {
-		done[fmt.Sprint(b.blobs[i].Set, " ", b.blobs[i].ETag, " ", b.blobs[i].Name)] = true
+		done[version{b.blobs[i].Set, b.blobs[i].Name, b.blobs[i].ETag}] = true
 	}
 	for set, s := range b.options.Blobs {
 		var found []blobEntry
@@ -137,13 +138,13 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 				continue
 			}
 			e := blobEntry{Set: set, Name: strings.TrimPrefix(*item.Name, s.Prefix+"/"), ETag: unquoted(item.Properties.ETag)}
-			if !done[fmt.Sprint(set, " ", e.ETag, " ", e.Name)] {
+			if !done[version{set, e.Name, e.ETag}] {
 				found = append(found, e)
 			}
 		}
 		if err := each(ctx, storers, len(found), func(ctx context.Context, i int) error {
 			e := found[i]
-			if same := known[fmt.Sprint(set, " ", e.ETag, " ", e.Name)]; same != nil && b.intact(ctx, same) {
+			if same := ofBase[version{set, e.Name, e.ETag}]; same != nil && b.intact(ctx, same) {
 				e.Type, e.Meta, e.Parts = same.Type, same.Meta, same.Parts
 				return b.recordBlob(ctx, e)
 			}
@@ -159,12 +160,11 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 	return nil
 }
 
-// unquoted returns an ETag without quotes: a listing has it without quotes, the header of a response with
-// quotes.
+// unquoted removes the quotes of an ETag: the header of a response has them, a listing does not.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not compare the
-// content with the blob: it trusts the base's manifest that the content belongs to the ETag.
+// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not read the blob: it trusts the base's manifest
+// that the blob had this content when it had the ETag.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {
@@ -174,8 +174,8 @@ func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	return true
 }
 
-// saveBlob stores the current content of a blob, which can differ from the listed version. gone is true if the blob was deleted after it
-// was listed. If a writer overwrites the blob during the read, saveBlob starts again.
+// saveBlob stores the current content of a blob, which can be newer than the listed one. If a writer overwrites the blob during the read,
+// saveBlob starts again. gone means that the blob was deleted after it was listed.
 func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bool, err error) {
 	listed := *e
 	for round := range maxRounds {
@@ -192,7 +192,6 @@ func (b *backing) saveBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone b
 	return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrConflict, Err: fmt.Errorf("blob %q was overwritten each of the %d times that it was read; resume the backup when its writer has ended", e.Name, maxRounds)}
 }
 
-// errOverwritten means that a blob was overwritten while it was read.
 var errOverwritten = errors.New("the blob was overwritten while it was read")
 
 // tryBlob is one attempt of saveBlob.
@@ -240,7 +239,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 		e.Parts = append(e.Parts, p)
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // the SDK has retried, and an earlier attempt may have been applied
+		if err = ofBlob(err); errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) { // the connection broke, and the blob no longer has the ETag under which the SDK reads on
 			return false, errOverwritten
 		}
 		return false, b.vault.failed(b.op, s.Name, err)
@@ -254,7 +253,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 	return false, nil
 }
 
-// newestBlobs returns the blobs of the journal in order; of several entries for one blob, it returns the one that was recorded last.
+// newestBlobs returns the blobs of the journal, sorted. If a blob was recorded several times, it returns the last record.
 func newestBlobs(all []blobEntry) []blobEntry {
 	byName := func(a, b blobEntry) int { return cmp.Or(cmp.Compare(a.Set, b.Set), strings.Compare(a.Name, b.Name)) }
 	sorted := slices.Clone(all)
@@ -265,7 +264,7 @@ func newestBlobs(all []blobEntry) []blobEntry {
 
 // part reads a part of a blob and checks it. Requests: 1.
 func (v *Vault) part(ctx context.Context, op string, p blobPart) ([]byte, error) {
-	return v.lines(ctx, op, &entry{Rows: 1, Bytes: p.Bytes, Lines: p.Sum, Stored: p.Stored, Chunk: p.Chunk, At: rangescan.Range{}})
+	return v.lines(ctx, op, &entry{Bytes: p.Bytes, Lines: p.Sum, Stored: p.Stored, Chunk: p.Chunk})
 }
 
 // restoreBlobs writes the blobs of the sets that the options name.
@@ -339,8 +338,7 @@ func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) er
 	return nil
 }
 
-// sameBlob reads a blob, and reports whether it exists and whether it already has the content and metadata
-// that Restore would write.
+// sameBlob reads a blob and reports whether it exists, and whether it has the content and metadata that Restore would write.
 func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blobEntry, meta map[string]*string) (there, same bool, err error) {
 	answer, err := s.Container.NewBlobClient(name).DownloadStream(ctx, nil)
 	if err != nil {

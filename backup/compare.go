@@ -3,11 +3,14 @@ package backup
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
+	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
+	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -40,7 +43,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	ctx = pace.With(ctx, o.RowsPerSecond)
 	scan := scanLines(first, ranges, o.Concurrency)
 	scan.Work = func(ctx context.Context, at rangescan.Range, p *page) error {
-		return r.compare(ctx, p.lines, &reading{second, at})
+		return r.compare(ctx, p.lines, second, at)
 	}
 	for p, err := range scan.Pages(ctx, at) {
 		if err != nil {
@@ -58,16 +61,11 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	return r.end(true).Report, nil
 }
 
-// reading reads a range of a table in the order of its keys.
-type reading struct {
-	table *tables.Table
-	at    rangescan.Range
-}
-
-// Pages yields the pages of the range. An error is yielded once, as the last element. Requests: 1 for each 1,000 rows, up to 2 more.
-func (g *reading) Pages(ctx context.Context) iter.Seq2[*page, error] {
+// readRange yields the rows of a range, page by page, in the order of their keys. It yields an error once, as the last element. Requests: 1
+// for each 1,000 rows, up to 2 more.
+func readRange(ctx context.Context, table *tables.Table, at rangescan.Range) iter.Seq2[*page, error] {
 	return func(yield func(*page, error) bool) {
-		for p, err := range scanLines(g.table, []rangescan.Range{g.at}, 1).Pages(ctx, tablescan.State{}) {
+		for p, err := range scanLines(table, []rangescan.Range{at}, 1).Pages(ctx, tablescan.State{}) {
 			if !yield(p.Content, err) || err != nil {
 				return
 			}
@@ -75,13 +73,13 @@ func (g *reading) Pages(ctx context.Context) iter.Seq2[*page, error] {
 	}
 }
 
-// compare compares lines with the rows of a table in the same range, both in the order of their keys.
-func (r *run) compare(ctx context.Context, lines []line, second *reading) error {
+// compare compares lines, in the order of their keys, with the rows of a table in the same range.
+func (r *run) compare(ctx context.Context, lines []line, second *tables.Table, at rangescan.Range) error {
 	var differ []Difference
 	add := func(kind DifferenceKind, key rangescan.Key, names []string) {
-		differ = append(differ, Difference{Kind: kind, Table: second.table.Name(), Key: tables.Key(key), Properties: names})
+		differ = append(differ, Difference{Kind: kind, Table: second.Name(), Key: tables.Key(key), Properties: names})
 	}
-	for p, err := range second.Pages(ctx) {
+	for p, err := range readRange(ctx, second, at) {
 		if err != nil {
 			return err
 		}
@@ -118,4 +116,172 @@ func before(a, b rangescan.Key) bool {
 		return c < 0
 	}
 	return compoundkey.Compare(a.Row, b.Row) < 0
+}
+
+// Verify reads all of a backup and checks the checksum of the manifest, and for every chunk its checksum and
+// the number, order and range of its rows. Options.Found gets each damaged chunk, and each file that cannot
+// be read. If there is one, or the manifest is damaged, Verify returns tables.ErrGarbled, and the error names
+// the first damaged object. Report.Read counts the rows of undamaged chunks, Report.Failed the rows that
+// Backup has left out because it could not read them.
+//
+// Requests: 1 for the manifest and 1 for each chunk if the vault is a container.
+func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (tables.Report, error) {
+	o, err := options.checked(opVerify)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	c, err := v.read(ctx, opVerify, backup)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	r := newRun(opVerify, o, "%s", c.Run)
+	for i := range c.entries {
+		r.result.Failed += c.entries[i].Left
+	}
+	var mu sync.Mutex
+	var first error
+	check := func(table string, key rangescan.Point, chunk string, n int64, err error) error {
+		switch {
+		case err == nil:
+			r.progress(func(t *Result) { t.Read += n })
+			return nil
+		case errors.Is(err, tables.ErrGarbled):
+		case ctx.Err() == nil && unreadableFile(err):
+			err = damaged(opVerify, chunkName(chunk), "the file cannot be read: %v", err)
+		default:
+			return err
+		}
+		mu.Lock()
+		if first == nil {
+			first = err
+		}
+		mu.Unlock()
+		return r.found(Difference{Kind: Damaged, Table: table, Key: tables.Key{Partition: key.Partition, Row: key.Row}, Object: chunkName(chunk), Err: err})
+	}
+	if err := each(ctx, storers, len(c.entries), func(ctx context.Context, i int) error {
+		e := &c.entries[i]
+		if e.Rows == 0 {
+			return nil
+		}
+		lines, err := v.lines(ctx, opVerify, e)
+		if err == nil {
+			err = v.rows(opVerify, e, lines, func(*rowreader.Row[tables.Property]) error { return nil })
+		}
+		return check(c.Tables[e.Table], e.At.From, e.Chunk, e.Rows, err)
+	}); err != nil {
+		return r.end(false).Report, err
+	}
+	if err := each(ctx, storers, len(c.blobs), func(ctx context.Context, i int) error {
+		for _, p := range c.blobs[i].Parts {
+			_, err := v.part(ctx, opVerify, p)
+			if err := check(c.Blobs[c.blobs[i].Set], rangescan.Point{}, p.Chunk, 0, err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return r.end(false).Report, err
+	}
+	return r.end(true).Report, first
+}
+
+// Compare compares a table of a backup with an existing table, as the function Compare does with two tables;
+// the backup is the first of the two. If the backup has only some partitions, or a range of keys, and Options
+// select more, Compare returns tables.ErrInvalid.
+//
+// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for
+// each chunk.
+func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
+	o, err := options.checked(opCompare)
+	if err == nil {
+		err = usable(opCompare, true, table)
+	}
+	if err != nil {
+		return tables.Report{}, err
+	}
+	c, err := v.read(ctx, opCompare, backup)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	if err := c.has(opCompare, o.ranges()); err != nil {
+		return tables.Report{}, err
+	}
+	index := c.table(name)
+	if index < 0 {
+		return tables.Report{}, tables.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
+	}
+	ctx, operation := tables.TelemetryOf(rows.Open, table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
+	defer func() { operation.End(err) }()
+	r := newRun(opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
+	var parts []part
+	for _, whole := range o.ranges() {
+		for _, e := range c.of(index) {
+			if at := intersection(whole, e.At); meet(whole, e.At) {
+				parts = append(parts, part{e, at})
+			}
+		}
+	}
+	from, err := parseToken(r, func(from int) bool { return from >= 0 && from <= len(parts) })
+	if err != nil {
+		return tables.Report{}, err
+	}
+	ctx = pace.With(ctx, o.RowsPerSecond)
+	return r.parts(ctx, v, parts, from, table)
+}
+
+// part is the part of an entry that a Compare of a backup reads.
+type part struct {
+	*entry
+	at rangescan.Range
+}
+
+// intersection returns the range that two overlapping ranges have in common.
+func intersection(a, b rangescan.Range) rangescan.Range {
+	if b.From.Compare(a.From) > 0 {
+		a.From = b.From
+	}
+	if a.To == nil || b.To != nil && b.To.Compare(*a.To) < 0 {
+		a.To = b.To
+	}
+	return a
+}
+
+// parts compares parts of a backup with a table, several concurrently, from the given one on. The token is the number of the first part that
+// is not done; parts after it may be done, too, and are compared again.
+func (r *run) parts(ctx context.Context, v *Vault, parts []part, from int, table *tables.Table) (tables.Report, error) {
+	done := intervals{}
+	if from > 0 {
+		done = intervals{{0, from}}
+	}
+	err := each(ctx, r.options.Concurrency, len(parts)-from, func(ctx context.Context, i int) error {
+		i += from
+		p := parts[i]
+		var lines []line
+		if p.Rows > 0 {
+			text, err := v.lines(ctx, r.op, p.entry)
+			if err != nil {
+				return err
+			}
+			if err := v.rows(r.op, p.entry, text, func(row *rowreader.Row[tables.Property]) error {
+				if key := (rangescan.Key{Partition: row.Partition, Row: row.Row}); p.at.Covers(key) {
+					lines = append(lines, line{key, appendLine(nil, row.Partition, row.Row, row.Properties)})
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if err := r.compare(ctx, lines, table, p.at); err != nil {
+			return err
+		}
+		r.progress(func(t *Result) {
+			t.Read += int64(len(lines))
+			t.Rows += int64(len(lines))
+			if done = done.with(i); done[0][0] == 0 {
+				t.Resume = encodeToken(r, done[0][1])
+			}
+		})
+		return nil
+	})
+	return r.end(err == nil).Report, err
 }

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -85,7 +84,7 @@ func (b blobs) get(ctx context.Context, name string, limit int64) ([]byte, error
 func (b blobs) put(ctx context.Context, name string, content []byte, create bool) error {
 	options := &blockblob.UploadOptions{}
 	if create {
-		options.AccessConditions = blobio.Unchanged(azcore.ETag(""))
+		options.AccessConditions = blobio.Unchanged("")
 	}
 	_, err := b.container.NewBlockBlobClient(b.prefix+name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), options)
 	return ofBlob(err)
@@ -120,8 +119,7 @@ func (b blobs) clear(ctx context.Context, prefix string) error {
 		}
 		return ofBlob(err)
 	}
-	// The header of a journal has the last name in the order, so it is deleted last, and after a crash
-	// Unfinished still finds the remaining objects.
+	// Delete the last name last: it is the header of the journal, with which Unfinished finds the other objects after a crash.
 	last := len(names) - 1
 	if err := each(ctx, storers, last, remove); err != nil || last < 0 {
 		return err

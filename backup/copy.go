@@ -1,14 +1,20 @@
 package backup
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
+	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -52,12 +58,19 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 				p.left = append(p.left, Difference{Kind: Unreadable, Table: from.Name(), Key: row.Key, Err: why})
 				return nil
 			}
-			if p.writes = append(p.writes, w.row(row.Key, clone(row.Properties))); versioned(row.Properties) {
+			if p.writes = append(p.writes, w.row(row.Key, slices.Clone(row.Properties))); versioned(row.Properties) {
 				p.outside++
 			}
 			return nil
 		},
-		Work: func(ctx context.Context, _ rangescan.Range, p *copied) error { return w.all(ctx, p.writes) },
+		Work: func(ctx context.Context, _ rangescan.Range, p *copied) error {
+			for some := range transactions(p.writes) {
+				if err := w.commit(ctx, some); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 	}
 	for p, err := range scan.Pages(pace.With(ctx, o.RowsPerSecond), at) {
 		if err != nil {
@@ -99,7 +112,191 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 	return nil
 }
 
-// nameOf returns a name of the table that is unique among all accounts.
+// nameOf returns a name that the table has in no other account.
 func nameOf(t *tables.Table) string {
 	return t.Account().Endpoints().Table + "/" + strings.ToLower(t.Name())
+}
+
+const (
+	// maxTransaction limits the estimated size of a transaction in bytes.
+	maxTransaction = tables.MaxTransactionSize - 64<<10
+	// operationOverhead is what an operation adds to a transaction besides its row: headers, boundaries and the account's address.
+	operationOverhead = 1024
+	// maxRounds limits how often a transaction is sent if concurrent writers or lost responses interfere.
+	maxRounds = 8
+	// maxLook limits how many pages writer.there reads to find the rows of a transaction.
+	maxLook = 4
+)
+
+// writer writes rows unchanged into a table.
+type writer struct {
+	*run
+	table *tables.Table
+}
+
+// row returns the write of a row. The caller must not use properties afterwards.
+func (w *writer) row(key tables.Key, properties tables.Properties) tables.RawWrite {
+	verb := wire.VerbInsert
+	if w.options.Existing == ReplaceExisting {
+		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
+	}
+	return tables.RawWrite{Verb: verb, Key: key, Properties: properties, Plain: true}
+}
+
+// transactions splits writes, which are in the order of their keys, into transactions.
+func transactions(all []tables.RawWrite) iter.Seq[[]tables.RawWrite] {
+	return func(yield func([]tables.RawWrite) bool) {
+		var line []byte
+		begin, size := 0, 0
+		for i := range all {
+			key := all[i].Key
+			line = appendLine(line[:0], key.Partition, key.Row, all[i].Properties)
+			more := len(line) + operationOverhead + 3*(len(key.Partition)+len(key.Row))
+			if i > begin && (key.Partition != all[begin].Key.Partition || i-begin == tables.MaxTransactionOperations || size+more > maxTransaction) {
+				if !yield(all[begin:i:i]) {
+					return
+				}
+				begin, size = i, 0
+			}
+			size += more
+		}
+		if begin < len(all) {
+			yield(all[begin:])
+		}
+	}
+}
+
+// commit writes the rows of one transaction. If a response is lost, commit reads the rows: a row that exists with the same content counts as
+// written.
+//
+// Requests: 1. If a row exists or the response is lost: 1 for each 1,000 rows of the destination between the first and the last key, at
+// most 4; then 1 for each row not found by these; and 1 for the remaining writes.
+func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err error) {
+	for round := range maxRounds {
+		if round > 0 || w.options.DryRun {
+			if writes, err = w.left(ctx, writes); err != nil || len(writes) == 0 {
+				return err
+			}
+			if w.options.DryRun {
+				w.count(func(r *Result) { r.Written += int64(len(writes)) })
+				return nil
+			}
+		}
+		_, err = tables.RawOf(rows.Open, w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
+		switch {
+		case err == nil:
+			w.count(func(r *Result) {
+				r.Transactions++
+				r.Rows += int64(len(writes))
+				r.Written += int64(len(writes))
+			})
+			return nil
+		case errors.Is(err, tables.ErrTooLarge) && len(writes) > 1: // the estimate was too low
+			middle := len(writes) / 2
+			if err := w.commit(ctx, writes[:middle]); err != nil {
+				return err
+			}
+			return w.commit(ctx, writes[middle:])
+		case !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrConflict) && !errors.Is(err, tables.ErrUnknownOutcome):
+			return err
+		case ctx.Err() != nil: // the next run will find out which rows exist
+			return &tables.Error{Op: w.op, Table: w.table.Name(), Err: ctx.Err()}
+		}
+		w.count(func(r *Result) { r.Conflicts++ })
+	}
+	return err
+}
+
+// left reads the destination and returns the writes that are still to be sent.
+func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.RawWrite, error) {
+	there, err := w.there(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	var left []tables.RawWrite
+	var scratch []byte
+	var differ []Difference
+	unchanged := 0
+	for _, write := range writes {
+		scratch = appendLine(scratch[:0], write.Key.Partition, write.Key.Row, write.Properties)
+		text, exists := there[write.Key.Row]
+		switch {
+		case !exists:
+			left = append(left, write)
+			continue
+		case bytes.Equal(text, scratch):
+			unchanged++
+			continue
+		}
+		var names []string
+		if text != nil { // the destination's row exists and can be read
+			names = differing(scratch, text)
+		}
+		if w.options.DryRun || w.options.Existing == SkipExisting {
+			differ = append(differ, Difference{Kind: Different, Table: w.table.Name(), Key: write.Key, Properties: names})
+		}
+		switch w.options.Existing {
+		case ReplaceExisting:
+			left = append(left, write)
+		case SkipExisting:
+			unchanged++
+		default:
+			if !w.options.DryRun {
+				return nil, &tables.Error{Op: w.op, Table: w.table.Name(), Key: write.Key, Kind: tables.ErrExists,
+					Err: errors.New("the destination has a row with this key and other properties; set Options.Existing to SkipExisting or ReplaceExisting, or use an empty table")}
+			}
+		}
+	}
+	w.count(func(r *Result) { r.Unchanged += int64(unchanged) })
+	return left, w.found(differ...)
+}
+
+// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that cannot be read has a nil
+// line. If the destination has many other rows between these keys, there reads each row with a request of its own.
+func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
+	wanted := make(map[string]bool, len(writes))
+	for i := range writes {
+		wanted[writes[i].Key.Row] = true
+	}
+	there := map[string][]byte{}
+	pages := 0
+	read := func(first, last tables.Key) error {
+		between := rangescan.Range{
+			From: rangescan.Point{Partition: first.Partition, Row: first.Row},
+			To:   &rangescan.Point{Partition: last.Partition, Row: last.Row, Side: rangescan.After},
+		}
+		for p, err := range readRange(ctx, w.table, between) {
+			if err != nil {
+				return err
+			}
+			for _, l := range p.lines {
+				if wanted[l.key.Row] {
+					there[l.key.Row] = l.text
+				}
+			}
+			for _, d := range p.left {
+				if wanted[d.Key.Row] {
+					there[d.Key.Row] = nil
+				}
+			}
+			if pages++; pages == maxLook {
+				break
+			}
+		}
+		return nil
+	}
+	if err := read(writes[0].Key, writes[len(writes)-1].Key); err != nil || pages < maxLook {
+		return there, err
+	}
+	for i := range writes {
+		key := writes[i].Key
+		if _, known := there[key.Row]; known {
+			continue
+		}
+		pages = 0
+		if err := read(key, key); err != nil {
+			return nil, err
+		}
+	}
+	return there, nil
 }

@@ -53,8 +53,7 @@ func ofFile(err error) error {
 	return &tables.Error{Kind: kindOfFile(err), Err: err}
 }
 
-// unreadableFile reports whether an error concerns one file only, so that Verify can continue with the
-// others.
+// unreadableFile reports whether an error concerns one file only. Verify then continues with the others.
 func unreadableFile(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok && !errors.Is(err, fs.ErrClosed)
@@ -85,7 +84,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	return content, nil
 }
 
-// put writes the file under a temporary name first, so that a crash never leaves a part of a file under the final name.
+// put writes the file under a temporary name and then renames it, so that after a crash no incomplete file has the final name.
 func (f folder) put(ctx context.Context, name string, content []byte, create bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -134,9 +133,8 @@ func (f folder) put(ctx context.Context, name string, content []byte, create boo
 	return ofFile(err)
 }
 
-// reserve is for file systems without links. It creates an empty file, which the caller then replaces by
-// renaming the complete file. If two processes call it, one gets fs.ErrExist. If a process dies before its
-// rename, the empty file stays.
+// reserve takes the name on a file system without links: it creates an empty file, which the caller replaces with the complete one. If two
+// processes call it, one gets fs.ErrExist. A process that dies before it has replaced the file leaves it empty.
 func (f folder) reserve(name string) error {
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -145,8 +143,8 @@ func (f folder) reserve(name string) error {
 	return file.Close()
 }
 
-// sync makes the names in a folder durable, since the Sync of a file does not do that on all systems. It
-// ignores errors, since not every system can sync a folder.
+// sync makes the names of the files in a folder durable; the Sync of a file does that only on some systems. It ignores errors, since some
+// systems cannot sync a folder.
 func (f folder) sync(name string) {
 	if dir, err := f.root.Open(name); err == nil {
 		_ = dir.Sync()
@@ -189,13 +187,13 @@ func (f folder) list(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// clear removes the files below the prefix, including temporary files of killed processes.
+// clear removes the files below the prefix, and the temporary files that killed processes have left there.
 func (f folder) clear(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for name, err := range f.list(ctx, prefix) {
-		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // delete the header last, so that after a crash Unfinished still finds the remaining files
+		if err == nil && !strings.HasSuffix(name, "/"+begunName) { // RemoveAll deletes the journal's header last: with it, Unfinished finds the other files after a crash
 			err = f.root.Remove(name)
 		}
 		if err != nil {

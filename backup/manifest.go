@@ -62,7 +62,7 @@ const (
 	maxLeft = 100
 	// maxEntry limits the size of an entry of the journal.
 	maxEntry = 8 << 20
-	// minLine is the size in bytes of the line of a row with empty keys and no properties.
+	// minLine is the size in bytes of the shortest line: that of a row with empty keys and no properties.
 	minLine = 32
 	// maxLine exceeds the size of the largest line: a row of 1 MiB whose characters are all escaped.
 	maxLine = 8 << 20
@@ -132,7 +132,7 @@ func (c *contents) complete() bool {
 type entry struct {
 	Table  int             `json:"i"`           // index in header.Tables
 	At     rangescan.Range `json:"k"`           // all rows of the range are in the chunk
-	Rows   int64           `json:"n"`           //
+	Rows   int64           `json:"n"`           // rows in the chunk
 	Bytes  int64           `json:"b,omitempty"` // of the lines
 	Lines  string          `json:"h,omitempty"` // SHA-256 of the lines
 	Stored int64           `json:"s,omitempty"` // bytes of the chunk
@@ -142,7 +142,7 @@ type entry struct {
 	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
 }
 
-// leave counts rows that could not be read in the entry, and adds their keys.
+// leave adds rows that could not be read to the entry: their number, and the keys of the first maxLeft.
 func (e *entry) leave(count int64, keys ...rangescan.Key) {
 	e.Left += count
 	e.Keys = append(slices.Clip(e.Keys), keys[:min(len(keys), maxLeft-len(e.Keys))]...)
@@ -314,7 +314,7 @@ func (c *contents) table(name string) int {
 	return slices.IndexFunc(c.Tables, func(t string) bool { return strings.EqualFold(t, name) })
 }
 
-// of returns the entries of the table with this index; or none for -1.
+// of returns the entries of the table with this index, and none for -1 or without a backup.
 func (c *contents) of(table int) []*entry {
 	var all []*entry
 	if c == nil || table < 0 {

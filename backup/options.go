@@ -71,9 +71,8 @@ type Options struct {
 	Base string
 	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
 	ChunkBytes int
-	// Blobs are the blobs to back up or to restore with the tables, such as those of large properties; Sets
-	// are always processed as a whole: Partitions, From and Before do not apply to blobs. Only Backup and
-	// Restore use it.
+	// Blobs are the sets of blobs to back up or to restore with the tables, such as those of large properties. A set is always processed as a
+	// whole: Partitions, From and Before do not apply to blobs. Only Backup and Restore use it.
 	Blobs []BlobSet
 }
 
@@ -224,7 +223,7 @@ func (d Difference) String() string {
 	if len(d.Properties) > 0 {
 		names := slices.Clone(d.Properties)
 		for i, name := range names {
-			if !edm.IsPlainName(name) { // only another program on an emulator can have written this name: it may have control characters
+			if !edm.IsPlainName(name) { // on an emulator, another program can have written a name with control characters
 				names[i] = strconv.Quote(name)
 			}
 		}
@@ -313,7 +312,6 @@ type token[P any] struct {
 	At      P      `json:"p"`
 }
 
-// tokenVersion is the version of the tokens of this package.
 const tokenVersion = 1
 
 // encodeToken returns the token for a position of a run.

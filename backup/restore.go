@@ -127,8 +127,7 @@ type restoring struct {
 	done intervals // under run.calling
 }
 
-// intervals holds the finished tasks in order, as half-open intervals: the first task, and the task after the
-// last.
+// intervals holds the numbers of the finished tasks, as sorted intervals. Each has its first task, and the task after its last.
 type intervals [][2]int
 
 // valid reports whether a position names only tasks of this run.
@@ -171,8 +170,8 @@ type loaded struct {
 	err     error
 }
 
-// all reads the chunks in order and writes their rows with up to Concurrency transactions at once, of one chunk or several. Meanwhile it
-// reads and decompresses the next chunk.
+// all reads the chunks in order and writes their rows, with up to Concurrency transactions at once. Meanwhile it reads and decompresses the
+// next chunk.
 func (x *restoring) all(parent context.Context) error {
 	group, ctx := errgroup.WithContext(parent)
 	group.SetLimit(x.options.Concurrency)
@@ -205,14 +204,14 @@ func (x *restoring) all(parent context.Context) error {
 			break
 		}
 		to := x.work[l.index].to
-		open := &atomic.Int64{}
+		var open atomic.Int64 // transactions of the chunk that are not finished, and 1 until all have begun
 		open.Add(1)
 		finish := func() {
 			if open.Add(-1) == 0 {
 				x.finished(l)
 			}
 		}
-		_ = divide(l.writes, func(some []tables.RawWrite) error { // the function never returns an error
+		for some := range transactions(l.writes) {
 			open.Add(1)
 			group.Go(func() error {
 				if err := to.commit(ctx, some); err != nil {
@@ -221,8 +220,7 @@ func (x *restoring) all(parent context.Context) error {
 				finish()
 				return nil
 			})
-			return nil
-		})
+		}
 		finish()
 	}
 	if err := group.Wait(); err != nil {
@@ -260,7 +258,7 @@ func (x *restoring) load(ctx context.Context, index int) loaded {
 		if !slices.ContainsFunc(ranges, func(r rangescan.Range) bool { return r.Covers(key) }) {
 			return nil
 		}
-		w := t.to.row(tables.Key(key), clone(row.Properties))
+		w := t.to.row(tables.Key(key), slices.Clone(row.Properties))
 		if _, err := w.Check(); err != nil {
 			return damaged(x.op, chunkName(t.Chunk), "the row (%q, %q) is not one that the service stores: %v", key.Partition, key.Row, err.Err)
 		}

@@ -16,9 +16,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// line is a row as a backup stores it: one JSON object, as the service writes it, and a line feed. The object
-// has the keys and then the properties in the order of their names, including the library's own, without ETag
-// and Timestamp. Two rows are equal if their lines are equal.
+// line is a row as a backup stores it: a JSON object, as the service writes it, and a line feed. The object has the keys, and then all
+// properties except for ETag and Timestamp in the order of their names. Two rows are equal if their lines are equal.
 type line struct {
 	key  rangescan.Key
 	text []byte
@@ -55,7 +54,7 @@ func (s span) with(t span) span {
 	return s
 }
 
-// access gives package rowreader access to a property's name and value.
+// access shows package rowreader where to store the name and the value of a property.
 func access(p *tables.Property) (name *string, value *edm.Value) {
 	return &p.Name, (*edm.Value)(&p.Value)
 }
@@ -70,7 +69,7 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	dst = edm.AppendQuoted(append(dst, `,"RowKey":`...), row)
 	for i := range properties {
 		name := properties[i].Name
-		if !edm.IsPlainName(name) { // only another program, on an emulator, can have written such a name
+		if !edm.IsPlainName(name) { // on an emulator, another program can have written such a name
 			quoted := edm.AppendQuoted(nil, name)
 			name = string(quoted[1 : len(quoted)-1])
 		}
@@ -84,7 +83,7 @@ func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) err
 	return rowreader.NewPlain(lines, access).Lines(each)
 }
 
-// scanLines is a scan of a table whose pages are lines.
+// scanLines returns a scan of a table whose pages have the rows as lines.
 func scanLines(table *tables.Table, ranges []rangescan.Range, readers int) tablescan.Scan[*page] {
 	return tablescan.Scan[*page]{
 		Table: table, Ranges: ranges, Readers: readers, Plain: true,
@@ -111,12 +110,12 @@ func unreadable(row *tables.RawRow) error {
 	return row.Problem
 }
 
-// differing names the properties in which two lines differ. The names are incomplete if a line cannot be read.
+// differing returns the names of the properties in which two lines differ; not all of them if a line cannot be read.
 func differing(a, b []byte) []string {
 	all := map[string]tables.Value{}
 	var names []string
 	read := func(text []byte, each func(tables.Property)) {
-		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // ignore an error: the rows certainly differ, and the names only explain how
+		_ = eachRow(text, func(row *rowreader.Row[tables.Property]) error { // ignore an error: the names only explain how the rows differ
 			for _, p := range row.Properties {
 				each(p)
 			}
@@ -135,6 +134,5 @@ func differing(a, b []byte) []string {
 	return names
 }
 
-// versioned reports whether a row holds the ETag of another row; in a copy of the table, that other row has a
-// new ETag.
+// versioned reports whether a row holds the ETag of another row. In a copy of the table that ETag is wrong.
 func versioned(properties tables.Properties) bool { return properties.Has(rows.Version) }

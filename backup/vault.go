@@ -7,9 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -27,8 +31,7 @@ type objects interface {
 	// get reads an object. It returns errTooLong if the object has more than limit bytes, and
 	// tables.ErrNotFound if it does not exist.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores a complete object, or none after an error. With create it returns tables.ErrExists if the
-	// object exists.
+	// put stores an object completely or not at all. With create it returns tables.ErrExists if the object exists.
 	put(ctx context.Context, name string, content []byte, create bool) error
 	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
@@ -45,7 +48,7 @@ var errTooLong = errors.New("the object has more bytes than its entry or format 
 // legalName matches the names that backups and sets of blobs may have.
 var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
 
-// checkName returns an error for a name of a backup, or of a set of blobs, that could collide with another name of the vault or be a path.
+// checkName returns an error for a name of a backup, or of a set of blobs, that could be a path or that of another object of the vault.
 func checkName(op, what, name string) error {
 	if !legalName.MatchString(name) || name == chunksFolder {
 		return tables.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
@@ -91,8 +94,8 @@ func damaged(op, name, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.ErrGarbled, Err: fmt.Errorf(format+"; restore the object, or use another backup", args...)}
 }
 
-// create stores an object that must not exist. An existing object with the same content counts as stored,
-// which also resolves a lost response.
+// create stores an object that must not exist. After an error it reads the object: if the content is the same, an earlier attempt has stored
+// it.
 func (v *Vault) create(ctx context.Context, op, name string, content []byte) error {
 	err := v.objects.put(ctx, name, content, true)
 	if err == nil {
@@ -155,4 +158,52 @@ func (v *Vault) getChunk(ctx context.Context, op, checksum string, size int64) (
 		return nil, damaged(op, name, "the chunk does not have the SHA-256 in its name")
 	}
 	return stored, nil
+}
+
+// maxWindow limits the memory that decoding a chunk can take. Encoders use less.
+const maxWindow = 8 << 20
+
+// codecs reuses encoders and decoders, each of which takes some MiB.
+type codecs struct{ encoders, decoders sync.Pool }
+
+// compress returns the compressed content of a chunk.
+func (c *codecs) compress(content []byte) []byte {
+	e, ok := c.encoders.Get().(*zstd.Encoder)
+	if !ok {
+		var err error
+		e, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		if err != nil {
+			panic(err) // the options are constants
+		}
+	}
+	defer c.encoders.Put(e)
+	return e.EncodeAll(content, make([]byte, 0, len(content)/4+1<<10))
+}
+
+var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")
+
+// decompress returns the content of a chunk. It returns an error if the content does not have size bytes, and needs memory only for these
+// and the window, even if the chunk is forged.
+func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
+	d, ok := c.decoders.Get().(*zstd.Decoder)
+	if !ok {
+		var err error
+		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxDecoded), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			panic(err) // the options are constants
+		}
+	}
+	defer c.decoders.Put(d)
+	if d.Reset(bytes.NewReader(stored)) != nil {
+		return nil, errDecoded
+	}
+	defer d.Reset(nil) // the pooled decoder must not keep a reference to the chunk
+	content := make([]byte, size)
+	if _, err := io.ReadFull(d, content); err != nil {
+		return nil, errDecoded
+	}
+	if n, err := d.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		return nil, errDecoded
+	}
+	return content, nil
 }

@@ -3,8 +3,6 @@ package encryption
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -37,11 +35,7 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	typed, err := tables.RowsOf[keyRow](r.state.table)
-	if err != nil {
-		return err
-	}
-	return typed.Insert(ctx, key)
+	return r.state.keyRows.Insert(ctx, key)
 }
 
 // Beacon fetches the key of a beacon; the program may keep the Beacon as long as it runs. bits is the length of its
@@ -76,11 +70,7 @@ func (b Beacon) Part(v tables.Value) compoundkey.Part {
 		return compoundkey.String("\xff") // a part with an error: a beacon without a key must not look like an index without a value
 	}
 	plain, _ := appendValue(nil, v)
-	mac := hmac.New(sha256.New, b.key.bytes())
-	for _, field := range []string{"tablepatterns/encryption/1/beacon", b.name, string(plain)} {
-		mac.Write(appendField(nil, field))
-	}
-	sum := mac.Sum(nil)[:(b.bits+7)/8]
+	sum := hmacOf(b.key.bytes(), appendFields(nil, "tablepatterns/encryption/1/beacon", b.name, string(plain)))[:(b.bits+7)/8]
 	if spare := 8*len(sum) - b.bits; spare > 0 {
 		sum[len(sum)-1] &= 0xff << spare
 	}

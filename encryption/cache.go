@@ -12,9 +12,8 @@ type cache[K comparable, V any] struct {
 	ttl  time.Duration
 	uses int64
 	now  func() time.Time
-	// refuses reports whether to cache an error for refusalTime, because another fetch would return the same.
-	// Otherwise an attacker who can write the stored rows could make every read fetch. nil means that no
-	// errors are cached.
+	// refuses reports whether to cache an error for refusalTime: without that, an attacker who can write rows could make every read
+	// send a request for a key that does not exist. nil means that no errors are cached.
 	refuses func(error) bool
 
 	mu       sync.Mutex // never held while something is fetched
@@ -34,16 +33,15 @@ type flight[V any] struct {
 	done   chan struct{}
 	value  V
 	err    error
-	gaveUp bool // the context of the fetching goroutine has ended, or fetch has panicked: the waiters fetch for themselves
+	gaveUp bool // the fetching goroutine's context has ended, or its fetch has panicked: each waiter tries again
 }
 
 func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 	return &cache[K, V]{ttl: ttl, uses: uses, now: time.Now, entries: map[K]*cached[V]{}, flights: map[K]*flight[V]{}}
 }
 
-// refusalTime is the longest time an error is cached, so that a repaired row is seen soon. maxRefusals limits how many
-// errors are cached besides the values: it bounds the memory that an attacker who can write rows can make the program
-// use.
+// refusalTime is how long an error is cached: short, so that the program soon sees a row that was restored. maxRefusals limits the number
+// of cached errors, and so the memory that an attacker who can write rows can make the program use.
 const (
 	refusalTime = 30 * time.Second
 	maxRefusals = 1024
@@ -83,8 +81,8 @@ func (c *cache[K, V]) get(ctx context.Context, k K, fetch func(context.Context) 
 	}
 }
 
-// lead runs fetch for all waiters and releases them even if it panics. A result evicted in the meantime is returned to
-// them but not cached.
+// lead runs fetch for all waiters and releases them even if it panics. If forget was called meanwhile, the waiters get the result, but
+// lead does not cache it.
 func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(context.Context) (V, error)) {
 	defer func() {
 		c.mu.Lock()
@@ -101,8 +99,8 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// keep caches a value or an error and starts a timer that removes it, because it may be a key and nobody may ask for it
-// again. mu is held.
+// keep caches a value or an error. A timer removes it even if nobody asks for it again, because a key must not stay in memory. The caller
+// holds mu.
 func (c *cache[K, V]) keep(k K, value V, err error) {
 	ttl := c.ttl
 	if err != nil {

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,8 +134,8 @@ func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 	return c, nil
 }
 
-// checkNames refuses a tag or a name in the options that matches no property of the type. known lists the
-// type's properties; nil means any.
+// checkNames refuses a tag of a field that is not stored, a property that has the tag and is in Options.Plain, and a reserved name. known
+// lists the type's properties; nil means that the type may store any.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	for _, name := range slices.Concat(c.tagged, c.signed) {
 		if known != nil && !slices.Contains(known, name) {
@@ -155,7 +156,6 @@ func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 // fits refuses a second encryption, and patterns that move an encrypted property out of the row before it can be
 // encrypted.
 func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
-	var names []string
 	for _, p := range all {
 		if other, ok := p.Pattern.(*rowCipher); ok && other != c {
 			return fmt.Errorf("pattern %q already encrypts these entities; give a repository only one Encryption", p.Name)
@@ -165,14 +165,13 @@ func fits[T any](c *rowCipher, all []driver.Implementation[T]) error {
 	if err != nil {
 		return err
 	}
-	names = append(slices.Clone(c.tagged), codec.PropertyNames()...)
+	names := slices.Concat(c.tagged, codec.PropertyNames())
 	for _, p := range all {
 		if p.Transform == nil || p.Transform.Stage != driver.StageSpill || p.Transform.Filterable == nil {
 			continue
 		}
 		for _, name := range append(names, p.Name) { // a pattern may store a property under the pattern's own name without listing it
-			chosen := slices.Contains(c.tagged, name) || c.options.Resolver != nil && !slices.Contains(c.options.Plain, name)
-			if chosen && !p.Transform.Filterable(name) {
+			if !c.filterable(name) && !p.Transform.Filterable(name) {
 				return fmt.Errorf("property %s is encrypted, but pattern %q stores it elsewhere in plaintext; use only one of the two for it", name, p.Name)
 			}
 		}
@@ -236,4 +235,113 @@ func (c *rowCipher) protects(entity tables.Key, property string) driver.Protecti
 		return driver.Signed
 	}
 	return driver.Unprotected
+}
+
+const tagTable = "table"
+
+// The values of the tag driver.EncryptTag.
+const (
+	tagEncrypt = "true"
+	tagSign    = "sign"
+)
+
+// taggedProperties lists the properties whose fields have the tag, by the value of the tag. It refuses a tag that would have no effect:
+// its author expects a property to be encrypted that would be stored in plaintext.
+func taggedProperties(t reflect.Type) (map[string][]string, error) {
+	tagged := map[string][]string{}
+	var names []string
+	visible := map[string]bool{}
+	for _, field := range reflect.VisibleFields(t) {
+		visible[fmt.Sprint(field.Index)] = true
+		value, err := tagOf(t, field)
+		if err != nil {
+			return nil, err
+		}
+		if value == "" {
+			continue
+		}
+		name, options, _ := strings.Cut(field.Tag.Get(tagTable), ",")
+		name = cmp.Or(name, field.Name)
+		unstored := name == "-" || !field.IsExported() || options == "rest" || field.Anonymous && field.Tag.Get(tagTable) == ""
+		if unstored || name == "PartitionKey" || name == "RowKey" || name == "Timestamp" {
+			return nil, fmt.Errorf("field %s of %s has the tag but is not stored as a property of its own; remove the tag", field.Name, t)
+		}
+		if slices.Contains(names, name) {
+			return nil, fmt.Errorf("two fields of %s are stored as property %s; rename one in its tag", t, name)
+		}
+		names = append(names, name)
+		tagged[value] = append(tagged[value], name)
+	}
+	if err := checkNested(t, nil, visible, nil); err != nil {
+		return nil, err
+	}
+	slices.Sort(tagged[tagEncrypt])
+	slices.Sort(tagged[tagSign])
+	return tagged, nil
+}
+
+// tagOf returns tagEncrypt, tagSign, or "" if the field has neither.
+func tagOf(t reflect.Type, field reflect.StructField) (string, error) {
+	switch value, tagged := field.Tag.Lookup(driver.EncryptTag); {
+	case !tagged || value == "false":
+		return "", nil
+	case value == tagEncrypt || value == tagSign:
+		return value, nil
+	default:
+		return "", fmt.Errorf("field %s of %s has the tag %s:%q; it must be true, sign or false", field.Name, t, driver.EncryptTag, value)
+	}
+}
+
+// checkNested refuses tags on fields that do not become properties: a field that another field hides, or a
+// field inside of a value that one property stores.
+func checkNested(t reflect.Type, index []int, visible map[string]bool, path []reflect.Type) error {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+		t, index = t.Elem(), nil
+	}
+	if t.Kind() != reflect.Struct || slices.Contains(path, t) {
+		return nil
+	}
+	path = append(path, t)
+	for i := range t.NumField() {
+		field := t.Field(i)
+		at := append(slices.Clone(index), i)
+		_, named := field.Tag.Lookup(tagTable)
+		top := len(path) == 1
+		property := top || index != nil && visible[fmt.Sprint(at)]
+		if value, err := tagOf(t, field); err != nil || value != "" && !property {
+			return fmt.Errorf("field %s of %s has the tag but is not a property of its own (%v); remove the tag", field.Name, t, err)
+		}
+		if !field.Anonymous || named {
+			at = nil // the fields below do not become properties of their own
+		}
+		inner := field.Type
+		if at != nil && inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if err := checkNested(inner, at, visible, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrNotAuthentic means that stored data differs from the data that was written under its key. The error deliberately does not tell which
+// check failed. errors.Is also matches tables.ErrGarbled.
+const ErrNotAuthentic = constantError("the stored data is not what was encrypted under this key; restore the row or blob from a backup")
+
+// constantError is an immutable error.
+type constantError string
+
+// Error implements error.
+func (e constantError) Error() string { return string(e) }
+
+// Is makes errors.Is match the error's kind.
+func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
+
+var errMerge = errors.New("an encrypted entity cannot be merged, because its old and new properties would be encrypted under different keys; use Replace")
+
+// unreadable reports whether the error of a data key lies in the registry's rows or options, and is not a temporary failure. A read
+// reports such an error as ErrNotAuthentic, since an attacker may have changed the rows.
+func unreadable(err error) bool {
+	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring)
 }

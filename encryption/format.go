@@ -5,7 +5,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"maps"
+	"math"
 	"slices"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Everything that is stored begins with a header of 88 bytes:
@@ -13,7 +20,7 @@ import (
 //	 0   3  "TPE"
 //	 3   1  format version: 2 of values and seals (1 is read), 1 of streams
 //	 4   1  kind: 1 a property's value, 2 a row's seal, 3 a stream
-//	 5   1  type code of the value (value.go); 0 for a seal and a stream
+//	 5   1  type code of the value (codeString and so on); 0 for a seal and a stream
 //	 6   2  index of the property among the row's encrypted ones, sorted by name, big endian; 0 for a seal and a stream
 //	 8  16  id of the data key
 //	24  32  salt of the write
@@ -73,8 +80,8 @@ func (h *header) append(dst []byte) []byte {
 	return append(dst, h.commitment[:]...)
 }
 
-// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller's
-// remaining work, and its time, stay the same.
+// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller continues with the same
+// work and its time does not show which check failed.
 func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
@@ -91,12 +98,16 @@ func hasHeader(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
 }
 
-// appendField appends a text with its length, so that different lists of texts never have the same encoding.
-func appendField(dst []byte, text string) []byte {
-	return append(binary.BigEndian.AppendUint32(dst, uint32(len(text))), text...)
+// appendFields appends each text with its length, so that different lists of texts never have the same encoding.
+func appendFields(dst []byte, texts ...string) []byte {
+	for _, text := range texts {
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(text)))
+		dst = append(dst, text...)
+	}
+	return dst
 }
 
-// place is the location to which a value is bound, in addition to its header.
+// place is what a value is bound to, besides its header: a value that somebody moved to another place is not authentic.
 type place struct {
 	scope, table, partition, row string
 	required                     string // the encoded result of Options.Context; version 1 does not bind it
@@ -105,27 +116,24 @@ type place struct {
 // context begins the associated data of a value and the MAC input of a seal.
 func (p place) context(domain string, version byte) []byte {
 	b := make([]byte, 0, 256+len(p.partition)+len(p.row)+len(p.required))
-	for _, field := range []string{domain, p.scope, p.table, p.partition, p.row} {
-		b = appendField(b, field)
-	}
+	b = appendFields(b, domain, p.scope, p.table, p.partition, p.row)
 	if version > version1 {
-		b = appendField(b, p.required)
+		b = appendFields(b, p.required)
 	}
 	return b
 }
 
-// encodeContext encodes the result of Options.Context, so that different maps have different encodings; an empty map is
-// "".
+// encodeContext encodes the result of Options.Context. Different maps have different encodings; that of an empty map is "".
 func encodeContext(pairs map[string]string) string {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
-		b = appendField(appendField(b, name), pairs[name])
+		b = appendFields(b, name, pairs[name])
 	}
 	return string(b)
 }
 
-// Each domain is the first field of the input of one use: a derivation, a MAC or a hash. No two uses, and no
-// two versions, share a domain.
+// A domain is the first field of what is derived, authenticated or hashed for one purpose. No two purposes, and no two versions, share a
+// domain, so a result for one of them is useless for another.
 const (
 	domainStream = "tablepatterns/encryption/1/stream"
 	domainSigned = "tablepatterns/encryption/2/signed"
@@ -144,4 +152,151 @@ func domainSeal(version byte) string {
 		return "tablepatterns/encryption/1/seal"
 	}
 	return "tablepatterns/encryption/2/seal"
+}
+
+// The plaintext of a value is its type code, its octets, 0x80, and zeros up to a multiple of Options.Padding:
+//
+//	1  Edm.String    UTF-8
+//	2  Edm.Binary    the octets
+//	3  Edm.Boolean   1 byte, 0 or 1
+//	4  Edm.Int32     4 bytes, big endian
+//	5  Edm.Int64     8 bytes, big endian
+//	6  Edm.Double    8 bytes, IEEE 754, big endian
+//	7  Edm.DateTime  8 bytes, big endian: units of 100 ns since 0001-01-01 UTC
+//	8  Edm.Guid      16 bytes
+//
+// The code also stands in the header, which is part of the associated data.
+const (
+	codeString = iota + 1
+	codeBinary
+	codeBoolean
+	codeInt32
+	codeInt64
+	codeDouble
+	codeDateTime
+	codeGuid
+)
+
+const padMark = 0x80
+
+// appendValue appends the type code and the octets of a value; code 0 is null, which is never stored.
+func appendValue(dst []byte, v tables.Value) (out []byte, code byte) {
+	switch v.Type() {
+	case tables.TypeString:
+		s, _ := v.Text()
+		return append(append(dst, codeString), s...), codeString
+	case tables.TypeBinary:
+		b, _ := v.Bytes()
+		return append(append(dst, codeBinary), b...), codeBinary
+	case tables.TypeBoolean:
+		b, _ := v.Bool()
+		if b {
+			return append(dst, codeBoolean, 1), codeBoolean
+		}
+		return append(dst, codeBoolean, 0), codeBoolean
+	case tables.TypeInt32:
+		i, _ := v.Int()
+		return binary.BigEndian.AppendUint32(append(dst, codeInt32), uint32(i)), codeInt32
+	case tables.TypeInt64:
+		i, _ := v.Int()
+		return binary.BigEndian.AppendUint64(append(dst, codeInt64), uint64(i)), codeInt64
+	case tables.TypeDouble:
+		f, _ := v.Float()
+		return binary.BigEndian.AppendUint64(append(dst, codeDouble), math.Float64bits(f)), codeDouble
+	case tables.TypeDateTime:
+		t, _ := v.Time()
+		ticks, _ := edm.Ticks(t) // a Value's time is always in range
+		return binary.BigEndian.AppendUint64(append(dst, codeDateTime), uint64(ticks)), codeDateTime
+	case tables.TypeGUID:
+		u, _ := v.UUID()
+		return append(append(dst, codeGuid), u[:]...), codeGuid
+	}
+	return dst, 0
+}
+
+// parseValue is the inverse of appendValue.
+func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
+	if len(b) == 0 || b[0] != code {
+		return v, false
+	}
+	b = b[1:]
+	switch code {
+	case codeString:
+		return tables.String(string(b)), utf8.Valid(b)
+	case codeBinary:
+		return tables.Binary(b), true
+	case codeBoolean:
+		return tables.Boolean(len(b) == 1 && b[0] == 1), len(b) == 1 && b[0] <= 1
+	case codeInt32:
+		if len(b) == 4 {
+			return tables.Int32(int32(binary.BigEndian.Uint32(b))), true
+		}
+	case codeInt64:
+		if len(b) == 8 {
+			return tables.Int64(int64(binary.BigEndian.Uint64(b))), true
+		}
+	case codeDouble:
+		if len(b) == 8 {
+			return tables.Double(math.Float64frombits(binary.BigEndian.Uint64(b))), true
+		}
+	case codeDateTime:
+		if len(b) == 8 {
+			v, err := tables.DateTime(edm.TimeOfTicks(int64(binary.BigEndian.Uint64(b))))
+			return v, err == nil
+		}
+	case codeGuid:
+		if len(b) == 16 {
+			return tables.GUID(uuid.UUID(b)), true
+		}
+	}
+	return v, false
+}
+
+// pad appends the mark 0x80 and zeros up to a multiple.
+func pad(b []byte, multiple int) []byte {
+	b = append(b, padMark)
+	for multiple > 1 && len(b)%multiple != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// unpad removes the padding. It need not run in constant time, since the plaintext is already authenticated.
+func unpad(b []byte) ([]byte, bool) {
+	for i := len(b) - 1; i >= 0; i-- {
+		switch b[i] {
+		case 0:
+		case padMark:
+			return b[:i], true
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// seal encrypts one value.
+func (k *writeKeys) seal(o origin, context []byte, name string, index int, v tables.Value, multiple int) []byte {
+	plain, code := appendValue(make([]byte, 0, 64), v)
+	plain = pad(plain, multiple)
+	h := header{kind: kindValue, typeCode: code, index: uint16(index), origin: o}
+	out := h.append(make([]byte, 0, headerSize+len(plain)+tagSize))
+	data := append(appendFields(bytes.Clone(context), name), out...)
+	return k.aead.Seal(out, valueNonce(h.index), plain, data)
+}
+
+// open decrypts the result of seal. It makes all checks even if one fails, so that its time does not show which one did.
+func (k *writeKeys) open(h header, context []byte, name string, stored []byte) (v tables.Value, ok bool) {
+	if len(stored) < headerSize {
+		stored = make([]byte, headerSize)
+	}
+	data := append(appendFields(bytes.Clone(context), name), stored[:headerSize]...)
+	plain, err := k.aead.Open(nil, valueNonce(h.index), stored[headerSize:], data)
+	committed := k.commits(&h.origin)
+	if err != nil || !committed {
+		return v, false
+	}
+	plain, padded := unpad(plain)
+	v, valid := parseValue(plain, h.typeCode)
+	return v, padded && valid
 }

@@ -3,9 +3,7 @@ package encryption
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -73,10 +71,13 @@ type registry struct {
 	table   *tables.Table
 	wrapper KeyWrapper
 	name    string
-	ttl     time.Duration
-	trusted []DataKeyID // nil: the field accepts decides
-	accepts acceptance
+	trusted []DataKeyID
 	now     func() time.Time
+
+	trustTable, acceptUnbound bool // count only if trusted is empty
+
+	keyRows     *tables.Rows[keyRow]
+	currentRows *tables.Rows[currentRow]
 
 	current *cache[struct{}, DataKeyID]
 	keys    *cache[DataKeyID, heldKey]
@@ -90,22 +91,26 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	if options == nil {
 		options = &RegistryOptions{}
 	}
-	r := &registry{table: table, wrapper: wrapper, name: options.Name, ttl: options.TTL, trusted: slices.Clone(options.Trusted),
-		accepts: acceptance{anyWrapping: options.TrustTable, unbound: options.AcceptUnbound}, now: time.Now}
-	uses := options.MaxUses
-	r.name = cmp.Or(r.name, defaultRegistry)
-	r.ttl = cmp.Or(r.ttl, defaultTTL)
-	uses = cmp.Or(uses, defaultUses)
+	r := &registry{table: table, wrapper: wrapper, name: cmp.Or(options.Name, defaultRegistry), trusted: slices.Clone(options.Trusted),
+		trustTable: options.TrustTable, acceptUnbound: options.AcceptUnbound, now: time.Now}
+	ttl, uses := cmp.Or(options.TTL, defaultTTL), cmp.Or(options.MaxUses, defaultUses)
 	switch {
 	case table == nil || wrapper == nil:
 		return nil, tables.Wiringf(op, "", "the table or the KeyWrapper is nil; give both")
-	case r.ttl < 0 || r.ttl > maxTTL || uses < 0:
-		return nil, tables.Wiringf(op, "", "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", r.ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
+	case ttl < 0 || ttl > maxTTL || uses < 0:
+		return nil, tables.Wiringf(op, "", "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
 		return nil, tables.Wiringf(op, "", "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
 	}
-	r.current = newCache[struct{}, DataKeyID](r.ttl, uses)
-	r.keys = newCache[DataKeyID, heldKey](r.ttl, uses)
+	var err error
+	if r.keyRows, err = tables.RowsOf[keyRow](table); err != nil {
+		return nil, err
+	}
+	if r.currentRows, err = tables.RowsOf[currentRow](table); err != nil {
+		return nil, err
+	}
+	r.current = newCache[struct{}, DataKeyID](ttl, uses)
+	r.keys = newCache[DataKeyID, heldKey](ttl, uses)
 	r.keys.refuses = unreadable
 	made := &Registry{state: r}
 	patterns.Register(table, fmt.Sprintf("the first data key of registry %q in table %s", r.name, table.Name()), made.EnsureDataKey)
@@ -154,13 +159,9 @@ type currentRow struct {
 
 func keyRowKey(id DataKeyID) string { return compoundkey.Join(prefixKey, compoundkey.Bytes(id[:])) }
 
-// idOf makes the id of a new data key: the first 16 bytes of HMAC-SHA256 with the key itself. So the id verifies the
-// key.
-func idOf(key []byte) (id DataKeyID) {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("tablepatterns/encryption/1/id"))
-	copy(id[:], mac.Sum(nil))
-	return id
+// idOf returns the id of a data key: the first 16 bytes of HMAC-SHA256 with the key itself. So an id proves which key it belongs to.
+func idOf(key []byte) DataKeyID {
+	return DataKeyID(hmacOf(key, []byte("tablepatterns/encryption/1/id"))[:16])
 }
 
 func randomKey() []byte {
@@ -169,7 +170,7 @@ func randomKey() []byte {
 	return key
 }
 
-// wrap makes the row of a key.
+// wrap wraps a key and makes its row.
 func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, error) {
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil {
@@ -207,19 +208,13 @@ func (r *registry) trusts(id DataKeyID) bool {
 	return len(r.trusted) == 0 || slices.Contains(r.trusted, id)
 }
 
-// errNotTrusted returns an error of kind tables.ErrWiring: the options do not accept the key, or nothing
-// proves who wrote its row.
 func errNotTrusted(id DataKeyID) error {
 	return fmt.Errorf("%w: data key %s is not among RegistryOptions.Trusted; add its id if you trust it", tables.ErrWiring, id)
 }
 
 // fetch reads and unwraps the key in a row.
 func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
-	rows, err := tables.RowsOf[keyRow](r.table)
-	if err != nil {
-		return heldKey{}, err
-	}
-	stored, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: row})
+	stored, err := r.keyRows.Get(ctx, tables.Key{Partition: r.name, Row: row})
 	if err != nil {
 		return heldKey{}, err
 	}
@@ -233,7 +228,7 @@ func (r *registry) fetch(ctx context.Context, row string) (heldKey, error) {
 	return heldKey{newSecret(key), stored.State}, nil
 }
 
-// held returns a data key by its id, from the cache if possible. unreadable classifies its errors.
+// held returns a data key by its id, from the cache if possible.
 func (r *registry) held(ctx context.Context, id DataKeyID) (heldKey, error) {
 	if !r.trusts(id) {
 		return heldKey{}, errNotTrusted(id)
@@ -247,13 +242,10 @@ func (r *registry) dataKey(ctx context.Context, id DataKeyID) ([]byte, error) {
 	return key.bytes(), err
 }
 
-// readCurrent reads the row that names the data key for new writes. It also returns a row that names no key.
+// readCurrent reads the row "current" and the id of the data key that it names. If the row names no key, readCurrent returns the row and
+// an error.
 func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, error) {
-	rows, err := tables.RowsOf[currentRow](r.table)
-	if err != nil {
-		return nil, DataKeyID{}, err
-	}
-	row, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: rowCurrent})
+	row, err := r.currentRows.Get(ctx, tables.Key{Partition: r.name, Row: rowCurrent})
 	if err != nil {
 		return nil, DataKeyID{}, err
 	}
@@ -264,7 +256,7 @@ func (r *registry) readCurrent(ctx context.Context) (*currentRow, DataKeyID, err
 	return row, id, nil
 }
 
-// named returns the id of the data key for new writes, from the options or the table, without checking it.
+// named returns the id of the data key for new writes, from the options or the table. It does not check whether the key may be used.
 func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
@@ -277,7 +269,7 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, tables.Wiringf("Store", "", "the registry has no data key; create the first one with Store.Create or Registry.EnsureDataKey")
+		return id, nil, tables.Wiringf("Store", "", "%w", errNoDataKey)
 	}
 	var key []byte
 	if err == nil {
@@ -318,11 +310,7 @@ func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	}
 }
 
-// rows yields the wrapped keys whose row keys begin with a prefix.
+// rows yields the rows of the keys whose row keys begin with a prefix.
 func (r *registry) rows(ctx context.Context, prefix string) iter.Seq2[*keyRow, error] {
-	typed, err := tables.RowsOf[keyRow](r.table)
-	if err != nil {
-		return func(yield func(*keyRow, error) bool) { yield(nil, err) }
-	}
-	return typed.Query().Partition(r.name).Rows(compoundkey.All().Under(prefix)).All(ctx)
+	return r.keyRows.Query().Partition(r.name).Rows(compoundkey.All().Under(prefix)).All(ctx)
 }

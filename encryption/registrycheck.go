@@ -3,7 +3,6 @@ package encryption
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,51 +48,34 @@ type heldKey struct {
 	state string
 }
 
-// acceptance says which rows are accepted if RegistryOptions.Trusted is nil.
-type acceptance struct {
-	anyWrapping bool // TrustTable
-	unbound     bool // AcceptUnbound
-}
-
-// checkOf computes the Check of a key's row, in the version that the row has.
+// checkOf computes the Check of a key's row. A row without a State gets the Check of an earlier version.
 func (r *registry) checkOf(key []byte, row *keyRow) []byte {
-	mac := hmac.New(sha256.New, key)
 	if row.State == "" {
-		mac.Write(appendField([]byte("tablepatterns/encryption/1/registry"), row.RowKey))
-		return mac.Sum(nil)
+		return hmacOf(key, appendFields([]byte("tablepatterns/encryption/1/registry"), row.RowKey))
 	}
-	writeFields(mac.Write, domainRegistry, r.name, r.tableName(), row.RowKey, idOf(key).String(), row.State)
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(row.Created.UnixMilli())))
-	return mac.Sum(nil)
+	fields := appendFields(nil, domainRegistry, r.name, r.tableName(), row.RowKey, idOf(key).String(), row.State)
+	return hmacOf(key, binary.BigEndian.AppendUint64(fields, uint64(row.Created.UnixMilli())))
 }
 
 // currentCheck computes the Check of the row "current".
 func (r *registry) currentCheck(key []byte, since time.Time) []byte {
-	mac := hmac.New(sha256.New, key)
-	writeFields(mac.Write, domainCurrent, r.name, r.tableName(), idOf(key).String())
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(since.UnixMilli())))
-	return mac.Sum(nil)
-}
-
-func writeFields(write func([]byte) (int, error), fields ...string) {
-	for _, field := range fields {
-		_, _ = write(appendField(nil, field)) // a hash never fails
-	}
+	fields := appendFields(nil, domainCurrent, r.name, r.tableName(), idOf(key).String())
+	return hmacOf(key, binary.BigEndian.AppendUint64(fields, uint64(since.UnixMilli())))
 }
 
 // tableName returns the table's name in lower case, as it is authenticated, since table names ignore case.
 func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
-// admits refuses a row unless somebody who has the wrapping key has made it for this registry. With
-// RegistryOptions.Trusted, the id of the key is sufficient proof.
+// admits refuses a row that somebody without the wrapping key, or for another registry, may have made. With RegistryOptions.Trusted it
+// accepts any such row, since the caller then compares the key's id with the list.
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:
 		return fmt.Errorf("%w: the row's State must be %q or %q; restore the row from a backup", tables.ErrGarbled, stateActive, stateRetired)
 	case len(r.trusted) > 0:
-	case !isSymmetric(row.Algorithm) && !r.accepts.anyWrapping:
+	case !isSymmetric(row.Algorithm) && !r.trustTable:
 		return fmt.Errorf("%w: the key is wrapped with %q, which needs only a public key, so anybody may have made it; add its id to RegistryOptions.Trusted, or set TrustTable", tables.ErrWiring, row.Algorithm)
-	case row.State == "" && !r.accepts.unbound:
+	case row.State == "" && !r.acceptUnbound:
 		return errUnbound
 	}
 	return nil
@@ -101,8 +83,8 @@ func (r *registry) admits(row *keyRow) error {
 
 var errUnbound = fmt.Errorf("%w: the row is from a version whose Check did not cover registry, table and state; set RegistryOptions.AcceptUnbound and run Rewrap, which binds all rows", tables.ErrWiring)
 
-// isSymmetric reports whether wrapping with the algorithm requires the secret wrapping key, so that a public
-// key is not enough.
+// isSymmetric reports whether only somebody who has the secret wrapping key can wrap with the algorithm. With RSA, the public half is
+// enough.
 func isSymmetric(algorithm string) bool {
 	return algorithm == AlgorithmA128KW || algorithm == AlgorithmA192KW || algorithm == AlgorithmA256KW
 }
@@ -110,7 +92,7 @@ func isSymmetric(algorithm string) bool {
 // errNoDataKey means that the registry's row "current" does not exist.
 var errNoDataKey = errors.New("the registry has no data key; create the first one with Store.Create or Registry.EnsureDataKey")
 
-// writable returns the data key for new writes after it has checked every row that names it.
+// writable returns the id of the data key for new writes, after it has checked the row "current" and the row of that key.
 func (r *registry) writable(ctx context.Context) (DataKeyID, error) {
 	if len(r.trusted) > 0 {
 		return r.trusted[0], nil
@@ -133,7 +115,7 @@ func (r *registry) writable(ctx context.Context) (DataKeyID, error) {
 func (r *registry) checkCurrent(row *currentRow, key heldKey) error {
 	bound := len(row.Check) > 0
 	switch {
-	case !bound && !r.accepts.unbound && len(r.trusted) == 0:
+	case !bound && !r.acceptUnbound && len(r.trusted) == 0:
 		return errUnbound
 	case bound && !hmac.Equal(r.currentCheck(key.bytes(), row.Since), row.Check):
 		return fmt.Errorf("%w: the registry's row %q does not match its Check; call Registry.CreateDataKey to name a new key", tables.ErrGarbled, rowCurrent)
@@ -145,7 +127,7 @@ func (r *registry) checkCurrent(row *currentRow, key heldKey) error {
 	return nil
 }
 
-// newestSeen is the time of the newest row "current" that this program has used.
+// newestSeen holds the Since of the newest row "current" that this program has used.
 type newestSeen struct {
 	mu sync.Mutex
 	at time.Time

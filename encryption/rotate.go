@@ -37,11 +37,11 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	if onlyFirst && !first {
 		return DataKeyID{}, cmp.Or(err, errHasDataKey)
 	}
-	if current == nil && !first { // if the row "current" names no key, replace it
-		return DataKeyID{}, err
-	}
 	if first {
 		current = &currentRow{PartitionKey: s.name, RowKey: rowCurrent}
+	}
+	if current == nil { // an err beside a row means that the row names no key, and this call replaces it
+		return DataKeyID{}, err
 	}
 	retired, since, err := s.retired(ctx, current)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID
 	}
 	current.DataKey, current.Since = id.String(), s.stamp()
 	if !since.Before(current.Since) {
-		current.Since = since.Add(time.Millisecond) // this program's clock is slow, and the new row must not look older than the previous one
+		current.Since = since.Add(time.Millisecond) // this program's clock is slow; programs refuse a row that is older than the previous one
 	}
 	current.Check = s.currentCheck(key, current.Since)
 	err = s.commitKey(ctx, row, current, first, retired)
@@ -80,22 +80,16 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 	return err
 }
 
-// errHasDataKey reports that another program has created the first data key.
 var errHasDataKey = errors.New("the registry already has a data key")
 
-// retired returns the row of the data key that "current" names, with its state changed to retired, and the
-// time since which it was current. It returns nil if there is no such key, or if nothing proves that the two
-// rows belong together: then no write uses that key, and it need not be retired.
+// retired returns the row of the data key that "current" names, with its state changed to retired, and the time since when that key was
+// current. It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
 		return nil, time.Time{}, nil
 	}
-	rows, err := tables.RowsOf[keyRow](r.table)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	row, err := rows.Get(ctx, tables.Key{Partition: r.name, Row: keyRowKey(id)})
+	row, err := r.keyRows.Get(ctx, tables.Key{Partition: r.name, Row: keyRowKey(id)})
 	var key []byte
 	if err == nil {
 		key, err = r.unwrap(ctx, row)
@@ -116,11 +110,11 @@ func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, t
 // commitKey writes a new data key, the row that names it and the retired key, if there is one.
 func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentRow, first bool, retired *keyRow) error {
 	x := r.table.NewTransaction()
-	keyEntity, err := entityOf(r.table, row)
+	keyEntity, err := r.keyRows.Entity(row)
 	if err != nil {
 		return err
 	}
-	currentEntity, err := entityOf(r.table, current)
+	currentEntity, err := r.currentRows.Entity(current)
 	if err != nil {
 		return err
 	}
@@ -131,7 +125,7 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 		x.Replace(currentEntity)
 	}
 	if retired != nil {
-		retiredEntity, err := entityOf(r.table, retired)
+		retiredEntity, err := r.keyRows.Entity(retired)
 		if err != nil {
 			return err
 		}
@@ -139,14 +133,6 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 	}
 	_, err = x.Commit(ctx)
 	return err
-}
-
-func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
-	typed, err := tables.RowsOf[T](table)
-	if err != nil {
-		return nil, err
-	}
-	return typed.Entity(row)
 }
 
 // Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose
@@ -158,10 +144,6 @@ func entityOf[T any](table *tables.Table, row *T) (*tables.Entity, error) {
 // 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap
 // and 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
-	typed, err := tables.RowsOf[keyRow](r.state.table)
-	if err != nil {
-		return 0, err
-	}
 	current, id, err := r.state.readCurrent(ctx)
 	if err != nil && !unreadable(err) {
 		return 0, err
@@ -179,7 +161,7 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 			if !changed {
 				continue
 			}
-			err = typed.Replace(ctx, row)
+			err = r.state.keyRows.Replace(ctx, row)
 			if errors.Is(err, tables.ErrConflict) || errors.Is(err, tables.ErrNotFound) {
 				continue // another Rewrap has written it, or it was removed
 			}
@@ -197,20 +179,16 @@ func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 
 // bindCurrent adds a Check to the row "current" that an earlier version of the library wrote without one.
 func (r *registry) bindCurrent(ctx context.Context, row *currentRow, id DataKeyID) error {
-	typed, err := tables.RowsOf[currentRow](r.table)
-	if err != nil {
-		return err
-	}
-	r.keys.forget(id)
+	r.keys.forget(id) // the cached key was read before Rewrap has bound its row
 	key, err := r.dataKey(ctx, id)
 	if err != nil {
 		return err
 	}
 	row.Check = r.currentCheck(key, row.Since)
-	if err := typed.Replace(ctx, row); err != nil && !errors.Is(err, tables.ErrConflict) {
-		return err // a concurrent writer has bound the row, or named another key
+	if err := r.currentRows.Replace(ctx, row); !errors.Is(err, tables.ErrConflict) {
+		return err
 	}
-	return nil
+	return nil // a concurrent writer has bound the row, or has named another key
 }
 
 // rewrap wraps a key again, puts it into its row, and binds the row.
@@ -220,7 +198,7 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		return false, err
 	}
 	if id := idOf(key); !r.trusts(id) {
-		return false, errNotTrusted(id) // wrapped under an AES key, the untrusted key would look like a key of this registry
+		return false, errNotTrusted(id) // do not wrap an attacker's key under an AES key, which would make it look like one of the registry's
 	}
 	wrapped, err := r.wrapper.Wrap(ctx, key)
 	if err != nil || wrapped.KeyID == row.WrappedBy && wrapped.Algorithm == row.Algorithm && row.State != "" {
@@ -234,14 +212,13 @@ func (r *registry) rewrap(ctx context.Context, row *keyRow, current DataKeyID) (
 		}
 	}
 	row.Check = r.checkOf(key, row)
-	again, err := r.unwrap(ctx, row) // verify the new form first, since the old form may be the only copy of the key
+	again, err := r.unwrap(ctx, row) // test the new form before it replaces the old one, which may be the only form that can be unwrapped
 	if err == nil && subtle.ConstantTimeCompare(again, key) != 1 {
 		err = errNotWrapped()
 	}
 	return err == nil, err
 }
 
-// keyError adds the row to an error.
 func keyError(op string, row *keyRow, err error) error {
 	return fmt.Errorf("%s: %s of the registry: %w", op, row.RowKey, err)
 }
@@ -272,8 +249,10 @@ func (r *Registry) Check(ctx context.Context) error {
 			found[id] = true
 			if row.RowKey == keyRowKey(current) {
 				found[current] = true
-				if err == nil {
-					problems = append(problems, r.state.checkNamed(named, key, row.State)...)
+				if err == nil && len(r.state.trusted) == 0 { // with Trusted, writes ignore the row "current"
+					if err := r.state.checkCurrent(named, heldKey{newSecret(key), row.State}); err != nil {
+						problems = append(problems, fmt.Errorf("checking the current data key: %w", err))
+					}
 				}
 			}
 		}
@@ -290,20 +269,8 @@ func (r *Registry) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// checkNamed checks the row "current" against the key that it names. With RegistryOptions.Trusted it ignores
-// the row.
-func (r *registry) checkNamed(row *currentRow, key []byte, state string) []error {
-	if len(r.trusted) > 0 {
-		return nil
-	}
-	if err := r.checkCurrent(row, heldKey{newSecret(key), state}); err != nil {
-		return []error{fmt.Errorf("checking the current data key: %w", err)}
-	}
-	return nil
-}
-
-// rotationMargin is added to the longest TTL. It covers clock differences, and a write in flight that took
-// the old key at the end of its TTL.
+// rotationMargin is added to the longest TTL before a key is removed. It covers the difference between clocks, and a write that took the
+// key from the cache at the end of the TTL and is not finished.
 const rotationMargin = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more.
@@ -338,13 +305,9 @@ func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among 
 	if uses[id] != 0 {
 		return refuse(tables.ErrConflict, "data key %s still has %d uses; run Reencrypt first", id, uses[id])
 	}
-	typed, err := tables.RowsOf[keyRow](s.table)
-	if err != nil {
-		return err
-	}
-	key, err := typed.Get(ctx, tables.Key{Partition: s.name, Row: keyRowKey(id)})
+	key, err := s.keyRows.Get(ctx, tables.Key{Partition: s.name, Row: keyRowKey(id)})
 	if err == nil {
-		err = typed.Delete(ctx, key)
+		err = s.keyRows.Delete(ctx, key)
 	}
 	s.keys.forget(id)
 	return err

@@ -42,24 +42,21 @@ type signedValue struct {
 	code digest
 }
 
-// contents holds the statements of a seal about a row.
+// contents holds what a seal says about a row.
 type contents struct {
 	names  []string      // of the encrypted properties, sorted
 	signed []signedValue // sorted by name
 	copies []digest      // sorted
 }
 
-// digest is a truncated MAC over texts, under the MAC key of one write.
+// digest returns a truncated MAC over texts, under the MAC key of one write.
 func (k *writeKeys) digest(texts ...string) (d digest) {
 	if k.digests == nil {
 		k.digests = hmac.New(sha256.New, k.mac)
 	} else {
 		k.digests.Reset() // cheaper than a new HMAC, since the HMAC has already hashed its key
 	}
-	k.scratch = k.scratch[:0]
-	for _, text := range texts {
-		k.scratch = appendField(k.scratch, text)
-	}
+	k.scratch = appendFields(k.scratch[:0], texts...)
 	k.digests.Write(k.scratch)
 	k.scratch = k.digests.Sum(k.scratch[:0])
 	copy(d[:], k.scratch)
@@ -71,7 +68,7 @@ func (k *writeKeys) signedDigest(name string, v tables.Value) digest {
 	return k.digest(domainSigned, name, string(octets))
 }
 
-// copyDigest is the digest of a row that holds a copy. Table names ignore case.
+// copyDigest returns the digest of a row that holds a copy. The table's name is in lower case, since table names ignore case.
 func (k *writeKeys) copyDigest(table string, row tables.Key) digest {
 	return k.digest(domainCopy, strings.ToLower(table), row.Partition, row.Row)
 }
@@ -99,10 +96,7 @@ func appendCount(b []byte, n int) []byte { return binary.BigEndian.AppendUint16(
 func appendName(b []byte, name string) []byte { return append(appendCount(b, len(name)), name...) }
 
 func (k *writeKeys) sealMAC(at place, version byte, body []byte) []byte {
-	mac := hmac.New(sha256.New, k.mac)
-	mac.Write(at.context(domainSeal(version), version))
-	mac.Write(body)
-	return mac.Sum(nil)
+	return hmacOf(k.mac, at.context(domainSeal(version), version), body)
 }
 
 // rowSeal is a seal as it was read; do not use it before its MAC is verified.
@@ -112,8 +106,8 @@ type rowSeal struct {
 	body, code []byte
 }
 
-// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller's remaining work, and
-// its time, stay the same.
+// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller continues with the same work and its time does not
+// show which check failed.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h
@@ -138,7 +132,7 @@ func parseSeal(b []byte) (s rowSeal, ok bool) {
 	return s, ok && sorted && !r.short && len(r.rest) == 0
 }
 
-// sealReader reads the parts of a seal. If a part is incomplete, it sets short and yields nothing more.
+// sealReader reads the parts of a seal. If a part is incomplete, it sets short, and that part and all later ones are zeros.
 type sealReader struct {
 	rest  []byte
 	short bool
@@ -154,7 +148,8 @@ func (r *sealReader) take(n int) []byte {
 	return b
 }
 
-// count returns the number of parts that follow, 0 if there are too few bytes for them.
+// count returns the number of parts that follow. It returns 0 if fewer bytes follow, so that a forged count does not make parseSeal loop
+// over parts that do not exist.
 func (r *sealReader) count() int {
 	n := int(binary.BigEndian.Uint16(r.take(2)))
 	if n > len(r.rest) {

@@ -16,7 +16,7 @@ import (
 //
 //	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
 //
-// with the first three preceded by 4 bytes of length. The key is used for this stream alone (derive.go).
+// with the first three preceded by 4 bytes of length. The key is used for this stream alone (keys.go).
 const (
 	chunkSize  = 64 << 10
 	sealedSize = chunkSize + tagSize
@@ -81,12 +81,8 @@ type chunks struct {
 }
 
 func (s Stream) chunks(keys *writeKeys, binding, header []byte) chunks {
-	h := sha256.New()
-	for _, field := range []string{domainStream, s.scope, string(binding)} {
-		h.Write(appendField(nil, field))
-	}
-	h.Write(header)
-	return chunks{keys: keys, data: h.Sum(nil)}
+	data := sha256.Sum256(append(appendFields(nil, domainStream, s.scope, string(binding)), header...))
+	return chunks{keys: keys, data: data[:]}
 }
 
 func chunkNonce(number uint32, last bool) []byte {
@@ -115,7 +111,7 @@ func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (
 	h := header{kind: kindStream, origin: o}
 	beginning := h.append(nil)
 	c := s.chunks(keys, binding, beginning)
-	return &chunkReader{source: plaintext, size: chunkSize, ready: beginning, turn: func(dst, in []byte, number uint32, last bool) ([]byte, error) {
+	return &chunkReader{source: plaintext, size: chunkSize, buffered: buffered{ready: beginning}, turn: func(dst, in []byte, number uint32, last bool) ([]byte, error) {
 		return c.keys.aead.Seal(dst, chunkNonce(number, last), in, c.data), nil
 	}}, nil
 }
@@ -130,10 +126,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 	if err != nil {
 		return nil, err
 	}
-	if n < headerSize {
-		return nil, ErrNotAuthentic
-	}
-	c, err := s.openChunks(ctx, binding, beginning)
+	c, err := s.openChunks(ctx, binding, beginning[:n])
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +164,24 @@ func (c chunks) open(dst, in []byte, number uint32, last bool) ([]byte, error) {
 	return out, nil
 }
 
+// buffered turns a function that returns a stream chunk by chunk into a Read.
+type buffered struct {
+	ready []byte // not yet returned by Read
+	err   error  // once ready is empty, every Read returns it
+}
+
+func (b *buffered) read(p []byte, next func() ([]byte, error)) (int, error) {
+	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
+		b.ready, b.err = next()
+	}
+	n := copy(p, b.ready)
+	b.ready = b.ready[n:]
+	if n > 0 {
+		return n, nil
+	}
+	return 0, b.err
+}
+
 // chunkReader transforms a source chunk by chunk. It reads one byte ahead, to recognize the last chunk.
 type chunkReader struct {
 	source io.Reader
@@ -178,34 +189,22 @@ type chunkReader struct {
 	least  int // smallest size of a chunk
 	turn   func(dst, in []byte, number uint32, last bool) ([]byte, error)
 
-	ready  []byte // transformed and not yet returned
+	buffered
 	in     []byte // with room for one byte more than a chunk
 	held   int    // number of bytes that the field in already holds
 	out    []byte
 	number uint32
 	done   bool
-	err    error
 }
 
 // Read implements io.Reader.
-func (r *chunkReader) Read(p []byte) (int, error) {
-	for len(r.ready) == 0 && r.err == nil && len(p) > 0 {
-		if r.done {
-			r.err = io.EOF
-			break
-		}
-		r.ready, r.err = r.next()
-	}
-	n := copy(p, r.ready)
-	r.ready = r.ready[n:]
-	if n > 0 {
-		return n, nil
-	}
-	return 0, r.err
-}
+func (r *chunkReader) Read(p []byte) (int, error) { return r.read(p, r.next) }
 
 // next transforms one chunk.
 func (r *chunkReader) next() ([]byte, error) {
+	if r.done {
+		return nil, io.EOF
+	}
 	if r.in == nil {
 		r.in = make([]byte, r.size+1)
 		r.out = make([]byte, 0, sealedSize)
@@ -230,8 +229,8 @@ func (r *chunkReader) next() ([]byte, error) {
 	return out, nil
 }
 
-// fill reads until b is full or the source ends. At the end of the source it returns no error, unlike
-// io.ReadFull. An io.ErrUnexpectedEOF is therefore an error of the source itself, which is incomplete.
+// fill reads until b is full or the source ends. It returns an error only if the source does: io.ReadFull would return
+// io.ErrUnexpectedEOF both for a short source and for a source that was cut off.
 func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -246,3 +245,101 @@ func fill(source io.Reader, b []byte) (n int, ended bool, err error) {
 	}
 	return n, false, err
 }
+
+// RangeFetcher reads a range of a sealed stream, such as a range of a blob. It is called only with ranges within the
+// stream.
+type RangeFetcher = func(ctx context.Context, offset, length int64) (io.ReadCloser, error)
+
+// OpenRange returns a reader of a range of the plaintext, given the size of the sealed stream. It truncates the range
+// to the stream: a range that begins after the end is empty. It checks each chunk, and its position, like Open. Only a
+// range that reaches the end shows that nothing was cut off there. Requests: 2 fetches.
+func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, length int64, fetch RangeFetcher) (io.ReadCloser, error) {
+	size, err := s.PlainSize(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if offset < 0 || length < 0 {
+		return nil, tables.Invalidf("OpenRange", "a range of %d bytes at offset %d; neither may be negative", length, offset)
+	}
+	offset = min(offset, size)
+	length = min(length, size-offset)
+	first, last := offset/chunkSize, max(0, offset+length-1)/chunkSize
+	if length == 0 {
+		first = last // for an empty range, check one chunk
+	}
+	body, err := fetch(ctx, 0, headerSize)
+	if err != nil {
+		return nil, err
+	}
+	beginning, err := readHeader(body)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.openChunks(ctx, binding, beginning)
+	if err != nil {
+		return nil, err
+	}
+	from := headerSize + first*sealedSize
+	to := min(sealed, headerSize+(last+1)*sealedSize)
+	body, err = fetch(ctx, from, to-from)
+	if err != nil {
+		return nil, err
+	}
+	total := max(1, (size+chunkSize-1)/chunkSize)
+	return &rangeReader{body: body, cipher: c, number: first, last: last, total: total, skip: offset - first*chunkSize, left: length, sealed: sealed}, nil
+}
+
+// readHeader reads at most the length of a header, and closes the body.
+func readHeader(body io.ReadCloser) ([]byte, error) {
+	beginning := make([]byte, headerSize)
+	n, _, err := fill(body, beginning)
+	if closing := body.Close(); err == nil {
+		err = closing
+	}
+	return beginning[:n], err
+}
+
+// rangeReader reads the chunks from number to last, drops the first skip bytes of their plaintext, and returns the next left bytes.
+type rangeReader struct {
+	body                io.ReadCloser
+	cipher              chunks
+	number, last, total int64
+	sealed              int64
+	skip, left          int64
+
+	buffered
+	in, out []byte
+}
+
+// Read implements io.Reader.
+func (r *rangeReader) Read(p []byte) (int, error) { return r.read(p, r.next) }
+
+func (r *rangeReader) next() ([]byte, error) {
+	if r.number > r.last {
+		return nil, io.EOF
+	}
+	if r.in == nil {
+		r.in = make([]byte, sealedSize)
+	}
+	size := min(sealedSize, r.sealed-headerSize-r.number*sealedSize)
+	n, _, err := fill(r.body, r.in[:size])
+	if err != nil {
+		return nil, err
+	}
+	if int64(n) < size {
+		return nil, ErrNotAuthentic
+	}
+	r.out, err = r.cipher.open(r.out[:0], r.in[:size], uint32(r.number), r.number == r.total-1)
+	if err != nil {
+		return nil, err
+	}
+	ready := r.out[min(r.skip, int64(len(r.out))):]
+	ready = ready[:min(r.left, int64(len(ready)))]
+	r.left -= int64(len(ready))
+	r.skip = 0
+	r.number++
+	return ready, nil
+}
+
+// Close closes the fetched body.
+func (r *rangeReader) Close() error { return r.body.Close() }

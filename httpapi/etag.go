@@ -15,7 +15,7 @@ const (
 	ifMatch     = "If-Match"
 	ifNoneMatch = "If-None-Match"
 
-	// encodedTag is the prefix of tags that hold, in base64, an ETag of the service which is not legal in a header.
+	// encodedTag begins a tag that holds an ETag of the service in base64, because the ETag itself is not legal in a header.
 	encodedTag = "~"
 
 	maxConditionBytes = 8192 // of a header
@@ -37,7 +37,7 @@ func FormatETag(etag azcore.ETag) string {
 	return `"` + encodedTag + base64.RawURLEncoding.EncodeToString([]byte(etag)) + `"`
 }
 
-// isOpaque reports whether a text is an opaque-tag of RFC 9110: in quotes, without quotes, spaces and control characters inside. Bytes
+// isOpaque reports whether a text is an opaque-tag of RFC 9110: two quotes, and between them no quote, space or control character. Bytes
 // from 0x80 on are allowed.
 func isOpaque(tag string) bool {
 	if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
@@ -51,16 +51,13 @@ func isOpaque(tag string) bool {
 	return true
 }
 
-// etagOf returns the ETag of Azure Storage of a tag that FormatETag has returned; a proxy may have made it
-// weak. For any other tag, the result matches no entity.
+// etagOf is the inverse of FormatETag, also for a tag that a proxy has made weak. For any other tag, the result matches no entity.
 func etagOf(tag string) azcore.ETag {
 	tag = strings.TrimPrefix(tag, "W/")
-	encoded, is := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag)
-	if !is {
-		return azcore.ETag("W/" + tag)
-	}
-	if etag, err := base64.RawURLEncoding.DecodeString(encoded); err == nil && FormatETag(azcore.ETag(etag)) == tag {
-		return azcore.ETag(etag)
+	if encoded, ok := strings.CutPrefix(strings.Trim(tag, `"`), encodedTag); ok {
+		if etag, err := base64.RawURLEncoding.DecodeString(encoded); err == nil && FormatETag(azcore.ETag(etag)) == tag {
+			return azcore.ETag(etag)
+		}
 	}
 	return azcore.ETag("W/" + tag)
 }
@@ -96,7 +93,7 @@ func RequireIfMatch(r *http.Request) (Condition, error) {
 	return c, err
 }
 
-// condition parses a header: "*", or a list of tags, which may be spread over several lines.
+// condition parses a header: "*", or a list of tags, which may be in several lines of the header.
 func condition(r *http.Request, name string) (Condition, error) {
 	lines := r.Header.Values(name)
 	if len(lines) == 0 {
@@ -127,7 +124,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	return c, nil
 }
 
-// cutTag returns the first tag of a list and the rest; after the tag there must be a comma or the end.
+// cutTag returns the first tag of a list and the rest. ok is false if text does not begin with a tag and then a comma or the end.
 func cutTag(text string) (tag, rest string, ok bool) {
 	weak, opaque := "", text
 	if strings.HasPrefix(text, "W/") {

@@ -40,8 +40,8 @@ type PageTokenOptions struct {
 // by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. fmt,
 // log/slog and JSON encoders never show the keys. It is safe for concurrent use.
 type PageTokens struct {
-	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields,
-	// and the values to which these point, without calling their methods.
+	// secrets returns the keys. It is a function because package fmt prints the content of an unexported field, but of a function only the
+	// address.
 	secrets  func() [][]byte
 	purpose  string
 	lifetime time.Duration
@@ -78,7 +78,7 @@ func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*P
 	return p, nil
 }
 
-// keys returns no keys for nil and for the zero value.
+// keys returns the keys, none for nil and for the zero PageTokens.
 func (p *PageTokens) keys() [][]byte {
 	if p == nil || p.secrets == nil {
 		return nil
@@ -126,7 +126,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	plain = append(plain, make([]byte, (tokenBlock-len(plain)%tokenBlock)%tokenBlock)...)
 	header := make([]byte, 1+saltBytes)
 	header[0] = tokenVersion
-	_, _ = rand.Read(header[1:]) // it never fails
+	_, _ = rand.Read(header[1:]) // never fails: crypto/rand ends the program instead
 	aead, nonce, err := p.aead(keys[0], header[1:])
 	if err != nil {
 		return "", tables.Wiringf("Seal", "", "%w", err)
@@ -166,7 +166,7 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	return "", tables.Invalid(op, ErrPageToken)
 }
 
-// content returns the token of an authentic plaintext, unless it has expired.
+// content returns the token in a plaintext that Open has authenticated, unless the token has expired.
 func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	if len(plain) < 12 {
 		return "", tables.Invalid(op, ErrPageToken)

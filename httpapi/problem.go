@@ -54,7 +54,7 @@ var (
 	ErrPageTokenExpired = errors.New("the page token has expired; begin the list again without it")
 )
 
-// meaning is the content of a problem response: status, code and texts.
+// meaning is what a Problem says about an error.
 type meaning struct {
 	status       int
 	code, detail string
@@ -118,8 +118,8 @@ func meaningOfState(kind error, conditional bool) meaning {
 	return meaning{409, "conflict", "Another request has changed the resource meanwhile. The request was not completed. Read the resource again, and repeat the request.", 0}
 }
 
-// isInterrupted reports whether an error without a kind is one of this library that an ended context has caused, so that nothing was
-// changed. Errors of other packages do not count: a webhook may fail after a write.
+// isInterrupted reports whether an error without a kind means that nothing was changed: this library returns it if the context has ended. It
+// is false for errors of other packages, such as that of a webhook that failed after a write.
 func isInterrupted(err error) bool {
 	e, ok := errors.AsType[*tables.Error](err)
 	return ok && wire.HasEnded(e.Err)

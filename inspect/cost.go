@@ -11,7 +11,6 @@ type cost struct {
 	pageSize int64 // of Rebuild's scan
 	perSet   int64 // entities of a change set
 	blobs    bool  // facts are in blobs
-	reserves bool
 
 	read int64 // rows that Rebuild reads
 	fill int64
@@ -39,7 +38,6 @@ func newCost[T any](all []driver.Implementation[T]) *cost {
 			c.pageSize = 50
 		}
 		c.blobs = c.blobs || len(p.Containers) > 0
-		c.reserves = c.reserves || p.Outside != nil && p.Outside.ReservationTerm > 0
 	}
 	c.perSet /= 1 + copies
 	return c
@@ -72,9 +70,8 @@ func (c *cost) entity(partition string, l lack) {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
 	}
 	c.effects += int64(len(l.outside) + l.facts)
-	// Most counts each entity as if it were processed alone: the transaction, an intent, and a read of the
-	// entity at the end. For each copy it counts a read and a write with reservation and claim, for each list
-	// a read and a write.
+	// Most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of the table for an intent; 4 for
+	// each outside copy, with reservation and claim; 2 for each list of its partition; 3 for each list or fact elsewhere.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}

@@ -39,7 +39,7 @@ func (r *Report) Struct(pkg string) string {
 	b.WriteString("\n// Rest holds the properties without a field, so that a Replace keeps them.\nRest map[string]tables.Value `table:\",rest\"`\n}\n")
 	source, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return b.String() // only for an illegal name, which goName never returns
+		return b.String() // not reached: only an illegal name makes Source fail, and goName returns none
 	}
 	return string(source)
 }
@@ -51,7 +51,7 @@ type generator struct {
 	imports map[string]bool
 }
 
-// mostFields is the maximum number of properties of an entity: a larger struct could not be stored.
+// mostFields is the service's limit for the properties of an entity: an entity with more fields could not be stored.
 const mostFields = 252
 
 func (g *generator) field(p Property) {

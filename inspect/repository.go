@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -40,8 +42,7 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 	return inspect(ctx, op, host.Table(), options, j)
 }
 
-// repositoryJudge implements judge for Repository: it determines how a repository would read the rows of its
-// table.
+// repositoryJudge implements judge for Repository.
 type repositoryJudge[T any] struct {
 	*typeJudge[T]
 	host     driver.Host[T]
@@ -67,7 +68,7 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 		return nil
 	}
 	j.keys.add(j.standing(row))
-	if !j.owns(row) {
+	if !j.host.Owns(row.Key, row.Properties) {
 		j.neither++
 		return nil
 	}
@@ -99,24 +100,19 @@ func (j *repositoryJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) 
 	return nil
 }
 
-// standing returns the key of a row as a wanted key that is already taken.
+// standing returns the wanted key that stands for the row itself, which has this key already.
 func (j *repositoryJudge[T]) standing(row *tables.RawRow) wanted {
 	return wanted{table: j.host.Table().Name(), key: row.Key, by: row.Key}
 }
 
-// owns reports whether a row is an entity of the repository.
-func (j *repositoryJudge[T]) owns(row *tables.RawRow) bool {
-	return j.host.Owns(row.Key, row.Properties)
-}
-
-// finish sets the fields of a value that come from its row's keys and metadata, not from properties.
+// finish sets the fields of a value that are its row's keys and metadata.
 func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {
 	codec := tables.CodecOf(rows.Open, j.codec)
 	codec.Finish(row, row.Key, v)
 }
 
-// wants returns the keys of an entity's copies, and the copies and facts that patterns have not stored for it
-// yet. With tell it records why an index refuses the entity.
+// wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. With tell it records why an index refuses
+// the entity.
 func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {
@@ -161,8 +157,7 @@ func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []
 	return append(keys, l.outside...), l
 }
 
-// guarded converts a panic of a program's key function into an error, since the function gets rows that the
-// program may never have read before.
+// guarded converts a panic of a key function into an error: the function may get rows that its program has never read.
 func guarded[R any](call func() (R, error)) (result R, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,7 +187,7 @@ func (j *repositoryJudge[T]) confirm(ctx context.Context, s *scan) error {
 		}
 		j.keys.confirm(j.standing(row))
 		v := new(T)
-		if !j.owns(row) || j.sealed && has(row, rows.Incarnation) || j.codec.Decode(row.Properties, v) != nil {
+		if !j.host.Owns(row.Key, row.Properties) || j.sealed && has(row, rows.Incarnation) || j.codec.Decode(row.Properties, v) != nil {
 			return nil
 		}
 		if j.finish(v, row); j.host.KeyOf(v) != row.Key {
@@ -225,7 +220,7 @@ func has(row *tables.RawRow, name string) bool {
 	return ok
 }
 
-// text returns one of the library's own properties.
+// text returns a text among the library's own properties of a row.
 func text(row *tables.RawRow, name string) (string, bool) {
 	for _, p := range row.System {
 		if p.Name == name {
@@ -233,4 +228,113 @@ func text(row *tables.RawRow, name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// wanted is a key that a copy of an entity needs or, without a pattern, that a row has.
+type wanted struct {
+	pattern string
+	table   string
+	key     tables.Key
+	by      tables.Key // the entity, or the row
+}
+
+// taken finds keys that several rows want. The first scan keeps a hash of 64 bits for each key; the second compares the keys whose hashes
+// occurred twice.
+type taken struct {
+	seed    maphash.Seed
+	most    int
+	seen    map[uint64]struct{}
+	skipped int64
+	equal   map[uint64]bool // hashes that occurred twice
+
+	by map[spot]*claimed
+}
+
+// spot is a key in a table.
+type spot struct {
+	table string
+	key   tables.Key
+}
+
+type claimed struct {
+	table    string
+	patterns []string
+	wanted   int64
+	by       []Key
+	last     tables.Key
+}
+
+func newTaken(most int) *taken {
+	return &taken{seed: maphash.MakeSeed(), most: most, seen: map[uint64]struct{}{}, equal: map[uint64]bool{}, by: map[spot]*claimed{}}
+}
+
+// spotOf returns where a copy is wanted, with the table's name in lower case, since table names ignore case.
+func spotOf(w wanted) spot { return spot{strings.ToLower(w.table), w.key} }
+
+// mostEqual limits the hashes that occurred twice, and so the memory of the second scan.
+const mostEqual = 100_000
+
+// add records a key of the first scan.
+func (t *taken) add(w wanted) {
+	h := maphash.Comparable(t.seed, spotOf(w))
+	if _, twice := t.seen[h]; twice {
+		if len(t.equal) < mostEqual || t.equal[h] {
+			t.equal[h] = true
+		} else {
+			t.skipped++
+		}
+		return
+	}
+	if len(t.seen) >= t.most {
+		t.skipped++
+		return
+	}
+	t.seen[h] = struct{}{}
+}
+
+// doubtful reports whether a second scan is needed. It frees the hashes of the first.
+func (t *taken) doubtful() bool {
+	t.seen = nil
+	return len(t.equal) > 0
+}
+
+// confirm records a key of the second scan.
+func (t *taken) confirm(w wanted) {
+	at := spotOf(w)
+	if !t.equal[maphash.Comparable(t.seed, at)] {
+		return
+	}
+	c := t.by[at]
+	if c == nil {
+		c = &claimed{table: w.table}
+		t.by[at] = c
+	}
+	if c.wanted > 0 && c.last == w.by && c.patterns[len(c.patterns)-1] == w.pattern {
+		return // the same entity wants the key twice
+	}
+	if !slices.Contains(c.patterns, w.pattern) {
+		c.patterns = append(c.patterns, w.pattern)
+	}
+	c.last = w.by
+	if c.wanted++; len(c.by) < mostExamples {
+		c.by = append(c.by, keyOf(w.by))
+	}
+}
+
+// report returns at most mostProblems of the keys that several rows want, and how many more there are.
+func (t *taken) report() (all []TakenKey, other int64) {
+	all = []TakenKey{}
+	for at, c := range t.by {
+		if c.wanted > 1 {
+			slices.Sort(c.patterns)
+			all = append(all, TakenKey{c.patterns, c.table, keyOf(at.key), c.wanted, c.by})
+		}
+	}
+	slices.SortFunc(all, func(a, b TakenKey) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Key.Partition, b.Key.Partition), cmp.Compare(a.Key.Row, b.Key.Row))
+	})
+	if n := len(all) - mostProblems; n > 0 {
+		all, other = all[:mostProblems], int64(n)
+	}
+	return all, other
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -24,7 +25,7 @@ func Table(ctx context.Context, table *tables.Table, options *Options) (*Report,
 	return inspect(ctx, "inspect.Table", table, options, nil)
 }
 
-// inspect is a run. judge collects the additional results of As and Repository; it is nil for Table.
+// inspect scans a table and makes the report. judge is nil for Table.
 func inspect(ctx context.Context, op string, table *tables.Table, options *Options, judge judge) (*Report, error) {
 	o, err := options.checked(op, table)
 	if err != nil {
@@ -71,7 +72,7 @@ func inspect(ctx context.Context, op string, table *tables.Table, options *Optio
 	return report(err == nil), err
 }
 
-// judge collects the additional results of As and Repository. The scan calls its methods one at a time.
+// judge makes the parts of the report that only As or Repository has. The scan calls its methods one at a time.
 type judge interface {
 	row(ctx context.Context, row *tables.RawRow, kind kind) error // row stays unchanged after the call
 	garbled(e *tables.Error)                                      // for a row with a value that cannot be read
@@ -119,8 +120,8 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 	return nil
 }
 
-// take passes a row to the visitor. For a row with a value that cannot be read, err names its key; take
-// passes err to garbled, and the scan continues.
+// take passes a row to the visitor. If err is about one row, which has a value that cannot be read, take passes it to garbled, and the scan
+// goes on.
 func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error {
 	if err == nil {
 		return v.row(ctx, row)
@@ -135,8 +136,8 @@ func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error
 	return nil
 }
 
-// oneByOne does what run does with one reader, for Azure Cosmos DB, which returns rows in no order of keys.
-// It counts a page for each 1,000 rows, since it does not see the pages of the service.
+// oneByOne scans a table of Azure Cosmos DB with one reader, since rows in no order of keys cannot be divided among several. It counts a page
+// for each 1,000 rows, since it does not see the service's pages.
 func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], v *visitor) error {
 	queries := []tables.Query[tables.RawRow]{query}
 	if s.options.Partitions != nil {
@@ -160,4 +161,82 @@ func (s *scan) oneByOne(ctx context.Context, query tables.Query[tables.RawRow], 
 		v.page()
 	}
 	return nil
+}
+
+// Options are the options of a run; nil is the same as the zero value.
+type Options struct {
+	// Partitions are the partitions to read; nil is the whole table. No option to allow a table scan is needed.
+	Partitions []string
+	// Concurrency is the maximum number of requests in flight (default 8).
+	Concurrency int
+	// RowsPerSecond limits how many rows the run reads in a second, on average (default 0: no limit), to leave the throughput of
+	// the table to other programs.
+	RowsPerSecond int
+	// Progress is called after each page of rows, one call at a time, with Rows and Elapsed. The run waits for it.
+	Progress func(tables.Report)
+	// Prices are the prices from which Repository computes the cost of Rebuild; nil is DefaultPrices.
+	Prices *Prices
+
+	// MaxPartitions is how many partitions are counted exactly (default 10,000), with up to 2.5 KiB each. For
+	// a table with more partitions, the report gives bounds for the largest partitions, and an estimate of
+	// their number.
+	MaxPartitions int
+	// MaxProperties is how many names of properties are counted one by one (default 1,000).
+	MaxProperties int
+	// MaxKeys is how many keys of index copies and rows Repository remembers to find those that two rows want (default 10,000,000), with
+	// some 20 bytes each. Further keys are not compared, and Schema.KeysNotCompared counts them.
+	MaxKeys int
+}
+
+const (
+	defaultPartitions = 10_000
+	defaultProperties = 1_000
+	defaultKeys       = 10_000_000
+
+	mostListed   = 10 // entries in the lists of largest partitions and rows
+	mostExamples = 10 // keys that are shown for one problem
+	mostProblems = 200
+)
+
+// checked returns the options with defaults set.
+func (o *Options) checked(op string, table *tables.Table) (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	if table == nil {
+		return c, tables.Wiringf(op, "", "the table is nil; open it with Account.Table or Store.Table")
+	}
+	if c.Concurrency < 0 || c.MaxPartitions < 0 || c.MaxProperties < 0 || c.MaxKeys < 0 {
+		return c, tables.Wiringf(op, table.Name(), "Options.Concurrency is %d, MaxPartitions %d, MaxProperties %d and MaxKeys %d; none may be negative",
+			c.Concurrency, c.MaxPartitions, c.MaxProperties, c.MaxKeys)
+	}
+	if err := pace.Check("Options", c.RowsPerSecond); err != nil {
+		return c, tables.Wiringf(op, table.Name(), "%w", err)
+	}
+	c.MaxPartitions = cmp.Or(c.MaxPartitions, defaultPartitions)
+	c.MaxProperties = cmp.Or(c.MaxProperties, defaultProperties)
+	c.MaxKeys = cmp.Or(c.MaxKeys, defaultKeys)
+	if c.Prices == nil {
+		c.Prices = DefaultPrices()
+	}
+	return c, nil
+}
+
+// Prices are what 10,000 requests cost, by service.
+type Prices struct {
+	Table    float64 `json:"table"`
+	Queue    float64 `json:"queue"`
+	Blob     float64 `json:"blob"` // price of writes, which are the most expensive requests
+	Currency string  `json:"currency"`
+	// Source names the price list and its date.
+	Source string `json:"source"`
+}
+
+// DefaultPrices returns assumed prices: in US dollars 0.00036 for tables, 0.004 for queues and 0.05 for
+// blobs, as for general-purpose v2 accounts with locally redundant storage in a region of the United States.
+// Prices differ by region, redundancy and contract, and change: take yours from Azure's price list.
+func DefaultPrices() *Prices {
+	return &Prices{Table: 0.00036, Queue: 0.004, Blob: 0.05, Currency: "USD",
+		Source: "an assumption of January 2025: general-purpose v2, locally redundant, United States; see Azure's price list for yours"}
 }

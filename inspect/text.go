@@ -41,7 +41,11 @@ func (t *printer) heading(text string) {
 }
 
 func (r *Report) head(t *printer) {
-	t.line("Table %s: %s, %s, in %s", r.Table, some(r.Rows, "row"), size(r.Bytes), r.Partitions.count())
+	about := ""
+	if !r.Partitions.Exact {
+		about = "about "
+	}
+	t.line("Table %s: %s, %s, in %s", r.Table, some(r.Rows, "row"), size(r.Bytes), about+some(r.Partitions.Count, "partition"))
 	if !r.Complete {
 		t.line("NOT COMPLETE: the run has ended early, and all numbers are of what it has read")
 	}
@@ -57,13 +61,6 @@ func (r *Report) head(t *printer) {
 	}
 }
 
-func (p *Partitions) count() string {
-	if p.Exact {
-		return some(p.Count, "partition")
-	}
-	return "about " + some(p.Count, "partition")
-}
-
 func (r *Report) partitions(t *printer) {
 	if r.Rows == 0 {
 		return
@@ -74,7 +71,7 @@ func (r *Report) partitions(t *printer) {
 		if p.Uncertain > 0 {
 			rows = count(p.Rows-p.Uncertain) + " to " + rows
 		}
-		t.line("  %s\t%s\t%s\t%s", short(p.Partition), rows, size(p.Bytes), share(p.Rows, r.Rows))
+		t.line("  %s\t%s\t%s\t%.1f %%", short(p.Partition), rows, size(p.Bytes), 100*float64(p.Rows)/float64(r.Rows))
 	}
 	if r.Partitions.Exact && len(r.Partitions.Rows) > 0 {
 		t.heading("Partitions by rows")
@@ -214,12 +211,13 @@ func short(text string) string {
 	return strconv.QuoteToGraphic(text)
 }
 
-// name is like short, but does not quote an ordinary name.
+// name quotes and shortens a name like short, unless that would only add quotes.
 func name(text string) string {
-	if quoted := short(text); len(text) <= longest && quoted == `"`+text+`"` {
+	quoted := short(text)
+	if len(text) <= longest && quoted == `"`+text+`"` {
 		return text
 	}
-	return short(text)
+	return quoted
 }
 
 func list(keys []Key) string {
@@ -256,10 +254,6 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[at])
 }
 
-func share(n, of int64) string {
-	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(of, 1)))
-}
-
 // price formats a sum of money; a sum below a cent is not shown as zero.
 func price(p float64) string {
 	if p > 0 && p < 0.01 {
@@ -268,7 +262,7 @@ func price(p float64) string {
 	return fmt.Sprintf("%.2f", p)
 }
 
-// some formats a number of things with the right plural.
+// some formats a number of things, with the noun in the plural unless the number is 1.
 func some(n int64, noun string) string {
 	if n != 1 {
 		if stem, ok := strings.CutSuffix(noun, "y"); ok {

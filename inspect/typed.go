@@ -26,8 +26,7 @@ func As[T any](ctx context.Context, table *tables.Table, options *Options) (*Rep
 	return inspect(ctx, op, table, options, j)
 }
 
-// typeJudge implements judge for As: it decodes entities into a T and collects the rows and properties that
-// do not fit.
+// typeJudge implements judge for As: it decodes entities into a T and counts those that do not fit.
 type typeJudge[T any] struct {
 	codec   *tables.Codec[T]
 	fields  []fields.Field
@@ -77,9 +76,9 @@ func (j *typeJudge[T]) row(_ context.Context, row *tables.RawRow, k kind) error 
 	return nil
 }
 
-// value reads an entity; it is nil if T does not read it.
+// value decodes an entity. It returns nil if T cannot read it, and then records which properties are the reason.
 func (j *typeJudge[T]) value(row *tables.RawRow) *T {
-	key, p := row.Key, row.Properties
+	p := row.Properties
 	present := 0
 	for _, each := range p {
 		if j.known[each.Name] {
@@ -96,22 +95,17 @@ func (j *typeJudge[T]) value(row *tables.RawRow) *T {
 		}
 	}
 	v := new(T)
-	if err := j.codec.Decode(p, v); err != nil {
-		j.refused++
-		j.explain(key, p)
-		return nil
+	if j.codec.Decode(p, v) == nil {
+		j.read++
+		return v
 	}
-	j.read++
-	return v
-}
-
-// explain records which properties T cannot read, and why.
-func (j *typeJudge[T]) explain(key tables.Key, p tables.Properties) {
+	j.refused++
 	for i := range p {
 		if err := j.codec.Decode(p[i:i+1], new(T)); err != nil {
-			j.problems.add(problem{p[i].Name, p[i].Value.Type().String(), reasonOf(err)}, key)
+			j.problems.add(problem{p[i].Name, p[i].Value.Type().String(), reasonOf(err)}, row.Key)
 		}
 	}
+	return nil
 }
 
 // reasonOf returns the text of an error without operation and key.
@@ -153,7 +147,7 @@ func (j *typeJudge[T]) report(r *Report) {
 	r.Type = t
 }
 
-// reasons counts rows by reason, at most mostProblems of them.
+// reasons counts rows by reason. It holds at most mostProblems reasons, and counts the rows of all others together.
 type reasons[K comparable] struct {
 	by    map[K]*reason[K]
 	list  []*reason[K]

@@ -2,6 +2,9 @@ package largeentities
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -40,9 +43,8 @@ func (b *blobs) begin(ctx context.Context, verb string) (context.Context, *telem
 
 const errForeignClient = "the container's client was not made by Account.Container; use that, since only its requests stop when the lease of an intent ends"
 
-// commit stores a blob with one request that makes all of it visible at once. No name is used twice. So if
-// the response is lost, or the service refuses a retry because the blob exists, a blob with the same length
-// and hash is the one that this commit has sent.
+// commit stores a blob with one request that makes all of it visible at once. If the response is lost, or the service refuses a retry
+// because the blob exists, commit compares length and hash: since no name is used twice, an equal blob is the one that it has sent.
 func (b *blobs) commit(ctx context.Context, p *pointer, send func(ctx context.Context) error) error {
 	const op = "Store"
 	var ex wire.Exchange
@@ -68,8 +70,7 @@ func (b *blobs) touch(ctx context.Context, s *stored) error {
 	return failure("Store", s.name, err)
 }
 
-// remove deletes a blob; a missing blob is not an error. With an ETag it returns ErrConflict if the blob has changed.
-// Requests: 1.
+// remove deletes a blob; a missing blob is not an error. With an ETag, it returns ErrConflict if the blob has changed. Requests: 1.
 func (b *blobs) remove(ctx context.Context, op, name string, etag azcore.ETag) error {
 	var ex wire.Exchange
 	snapshots := blob.DeleteSnapshotsOptionTypeInclude
@@ -90,12 +91,13 @@ func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-// ownerOf returns the owner of all blobs of an entity: the beginning of their names, and their metadata.
+// ownerOf returns the owner of an entity's blobs, which says how their names begin and which metadata they have.
 func (b *blobs) ownerOf(key tables.Key) blobowner.Owner {
 	return blobowner.Owner{What: "the entity", Prefix: entityPrefix(b.prefix, key), Labels: map[string]string{metaKey: encodeKey(key), blobowner.HomeLabel: b.home}}
 }
 
-// checkOwn returns an error for a name, from a row or a message, that no blob of the entity can have.
+// checkOwn returns an error for a name that no blob of the entity can have. Every name that was read from a row or a message is checked
+// before a request uses it.
 func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	if err := b.ownerOf(key).CheckName(name); err != nil {
 		return garbled(op, "", "%w", err)
@@ -125,5 +127,44 @@ func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name
 type stored struct {
 	pointer
 	meta  map[string]*string
-	since time.Time // a time just before the request that made the blob visible was sent
+	since time.Time // just before the request was sent that made the blob visible
+}
+
+// fault makes an error of this package. name is the blob's name, "" if there is none.
+func fault(op, name string, kind error, format string, args ...any) *tables.Error {
+	return &tables.Error{Op: op, Table: name, Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+// failure makes the error of a request to the blob service. Such a request does not change the entity, so the error is never
+// ErrUnknownOutcome.
+func failure(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*tables.Error](err); ok {
+		return err
+	}
+	e := tables.ServiceError(op, name, err)
+	switch {
+	case wire.HasCode(err, "ContainerNotFound"): // leave the kind ErrMissingResource
+	case wire.IsStatus(err, http.StatusNotFound):
+		e.Kind = tables.ErrConflict
+	case wire.IsStatus(err, http.StatusRequestedRangeNotSatisfiable):
+		e.Kind = tables.ErrGarbled
+	}
+	return e
+}
+
+// isRefused reports whether a condition of the request was not met.
+func isRefused(err error) bool {
+	return wire.IsStatus(err, http.StatusConflict) || wire.IsStatus(err, http.StatusPreconditionFailed)
+}
+
+// gone returns the error of a read whose blob was deleted or replaced.
+func gone(op, name string) error {
+	return fault(op, name, tables.ErrConflict, "the blob was deleted or replaced since the entity was read; read the entity again")
+}
+
+func garbled(op, name, format string, args ...any) error {
+	return fault(op, name, tables.ErrGarbled, format, args...)
 }

@@ -25,7 +25,7 @@ const (
 	maxConcurrent = 64        // each request has a buffer of one block
 	maxType       = 256       // characters of a content type
 	mostDeadline  = 10 * 365 * 24 * time.Hour
-	leastDeadline = time.Second // with a shorter Deadline, normal changes would fail
+	leastDeadline = time.Second // a shorter Deadline would often pass before the transaction is sent
 	standardGrace = time.Hour
 	unknownLength = int64(1) << 62
 )
@@ -105,8 +105,8 @@ func (o Options) complete() (Options, error) {
 	return o, checkType(o.ContentType)
 }
 
-// checkPrefix returns an error for a prefix that is not safe in an address or in a pointer, such as one with
-// an empty segment or a segment that ends with a dot.
+// checkPrefix returns an error for a prefix that cannot stand in an address or a pointer unchanged, such as one with a space, or with a
+// segment that is empty or ends with a dot.
 func checkPrefix(prefix string) error {
 	if prefix == "" {
 		return nil

@@ -26,16 +26,15 @@ const (
 	newBlob
 )
 
-// placement says how a change stores the value. It must be the same for an intent, a preflight and the change
-// itself, which all compute it from the same values.
+// placement says how a change stores the value. An intent, a preflight and the change itself each compute it, and must get the same result.
 type placement struct {
 	where
 	value   tables.Value // for inEntity the stored value; for newBlob the plain value, null for a Stream
 	pointer *pointer     // for keptBlob the pointer; for newBlob a placeholder at least as long as the real pointer
 	open    func(context.Context) (io.ReadCloser, error)
-	check   func(length int64) error // checks the number of bytes that were read
-	report  func(int64)
-	stream  *Stream // learns where its blob is; nil if not needed
+	check   func(length int64) error // checks the number of bytes that were read; nil for none
+	report  func(int64)              // nil for none
+	stream  *Stream                  // the Stream to which upload gives the new pointer; nil for another value
 }
 
 // place decides how a change stores the value. v is the result of the codec.
@@ -71,12 +70,11 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 	return l, nil
 }
 
-// placeStream does what place does, for a Stream. It takes the Stream from the entity, since the codec's text
-// does not contain the Stream's source.
+// placeStream is place for a Stream. It takes the Stream from the entity, since the codec's text does not contain the Stream's source.
 func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (placement, error) {
 	holder := change.Entity
 	if change.Given != nil {
-		holder = change.Given // for a merge, Entity was composed from encoded properties, which lack the Stream's source; the caller's value has it
+		holder = change.Given // Entity of a merge is made of encoded properties, so only the caller's value has the Stream's source
 	}
 	s := x.field(holder)
 	if s == nil || s.c == nil {
@@ -131,8 +129,7 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 	return l, nil
 }
 
-// placeCopy decides how to store a Stream whose content is in a blob of another entity, or of an earlier
-// attempt.
+// placeCopy copies the content of a Stream into a new blob. Its present blob is that of another entity, or of an earlier attempt.
 func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
@@ -150,7 +147,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	return l
 }
 
-// keep reports whether the entity already has the same value.
+// keep returns the placement that keeps the entity's blob, or nil if the blob does not have this content and type.
 func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []byte, kind string) *placement {
 	old := x.old(change)
 	if !x.keeps(ctx, old) || old.length != int64(len(data)) || old.contentType != kind {
@@ -166,8 +163,8 @@ func (x *spill[T]) keep(ctx context.Context, change *driver.Change[T], data []by
 func (x *spill[T]) old(change *driver.Change[T]) *pointer {
 	for _, text := range change.Prior {
 		p, err := parsePointer(change.Key, text)
-		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil {
-			return p // the blob of a foreign pointer is neither kept nor deleted
+		if err == nil && x.blobs.checkOwn("Store", change.Key, p.name) == nil { // do not keep or delete a blob that is not the entity's
+			return p
 		}
 	}
 	return nil
@@ -177,7 +174,7 @@ func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind str
 	return placement{where: newBlob, pointer: &pointer{of: change.Key, name: entityPrefix(x.blobs.prefix, change.Key) + change.ID, length: length, contentType: kind, sealed: x.blobs.sealing != nil}}
 }
 
-// upload stores a value in its blob. The change must point at the blob before the deadline.
+// upload stores a value in its blob. From then on, the deadline for the change's transaction runs.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
 		return nil, tables.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
@@ -198,7 +195,7 @@ func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l place
 		return nil, err
 	}
 	seal(&s.pointer)
-	x.pendingBlobs.admit(ctx, x.blobs, s, x.options.Deadline, l.value)
+	x.pendingBlobs.admit(ctx, x.blobs, s, l.value)
 	if l.stream != nil {
 		l.stream.c = &content{src: l.stream.c.src, ptr: &s.pointer, home: x.blobs}
 	}
@@ -236,15 +233,14 @@ func (x *spill[T]) outsideKeys(ctx context.Context, change *driver.Change[T]) ([
 	return names, nil
 }
 
-// prior returns the stored pointer and, for a sealed value in memory, the hash with which keep compares its
-// content.
+// prior returns the stored pointer and, for a sealed []byte or string, the hash of its content, which keep compares.
 func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	if x.field != nil && entity != nil {
 		x.bind(x.field(entity))
 	}
-	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // the zero Key is enough: old, which gets the text, knows the key
+	ptr, err := x.form.read(tables.Key{}, p.Get(x.name)) // the key is not needed: only the text is returned
 	if err != nil || ptr == nil {
-		return nil, nil // this is the text of a new Stream: load would have returned an error for other text
+		return nil, nil // an error means the text of a new Stream, since load would have refused any other text
 	}
 	memory := []string{ptr.String()}
 	if entity != nil && ptr.sealed && x.form != streamForm {
@@ -259,10 +255,9 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	return memory, nil
 }
 
-// reconcile deletes the named blobs that belong to the entity and at which it does not point. No name is used
-// twice, so a blob that now has no pointer never gets one later. If a blob belongs to another entity or
-// program, reconcile keeps it and the message ends on the poison queue with that reason. Requests: 1 for each
-// blob to delete; 2 if the name comes from a message.
+// reconcile deletes the named blobs of the entity at which it does not point. Since no name is used twice, no later change points at
+// them. For a blob of another entity or program, reconcile returns an error, so the message ends on the poison queue. Requests: 1 for
+// each blob to delete; 2 if a message has named it.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))

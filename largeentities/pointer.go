@@ -2,12 +2,15 @@ package largeentities
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -28,25 +31,22 @@ const (
 	sealedMark  = "tp2" // the blob is sealed
 )
 
-// String returns the stored form: mark, length, SHA-256 in hexadecimal, name and content type, separated by spaces. A
-// name has no space; everything after the fourth space is the content type.
+// String returns the stored form: mark, length, SHA-256 in hexadecimal, name and content type, separated by spaces. Only the content type
+// can contain spaces.
 func (p *pointer) String() string {
-	return strings.Join([]string{p.mark(), strconv.FormatInt(p.length, 10), p.hash(), p.name, p.contentType}, " ")
-}
-
-func (p *pointer) mark() string {
+	mark := pointerMark
 	if p.sealed {
-		return sealedMark
+		mark = sealedMark
 	}
-	return pointerMark
+	return strings.Join([]string{mark, strconv.FormatInt(p.length, 10), p.hash(), p.name, p.contentType}, " ")
 }
 
 func (p *pointer) hash() string { return hex.EncodeToString(p.sha256[:]) }
 
 var errNoPointer = errors.New("the stored property is neither a value of its type nor a pointer that this build can read; use a newer build, or restore the row")
 
-// parsePointer is the inverse of String. It refuses every text that String would not return, since it would
-// be written back differently.
+// parsePointer is the inverse of String. It refuses every text that String would not return: the library would write such a pointer back
+// as another text.
 func parsePointer(of tables.Key, text string) (*pointer, error) {
 	parts := strings.SplitN(text, " ", 5)
 	if len(parts) != 5 || parts[3] == "" {
@@ -62,7 +62,7 @@ func parsePointer(of tables.Key, text string) (*pointer, error) {
 	if err != nil || len(sum) != sha256.Size {
 		return nil, errNoPointer
 	}
-	copy(p.sha256[:], sum)
+	p.sha256 = [sha256.Size]byte(sum)
 	if p.String() != text {
 		return nil, errNoPointer
 	}
@@ -87,8 +87,8 @@ func (f form) pointer(p *pointer) tables.Value {
 	return tables.String(p.String())
 }
 
-// read parses a value in an entity's row: it returns the pointer, or nil for a value within the entity. blobs.checkOwn
-// checks whether the pointer is to a blob of the entity.
+// read parses a value in an entity's row: it returns the pointer, or nil for a value within the entity. It does not check whether the
+// pointer is to a blob of the entity.
 func (f form) read(of tables.Key, v tables.Value) (*pointer, error) {
 	if v.IsNull() {
 		return nil, nil
@@ -124,4 +124,33 @@ func (f form) value(content []byte) tables.Value {
 		return tables.String(string(content))
 	}
 	return tables.Binary(content)
+}
+
+// The names of the blobs' metadata; the service ignores their case.
+const (
+	metaTerm = "tpterm"   // Options.Deadline in seconds: later than this after Last-Modified, no transaction that points at the blob is sent
+	metaKey  = "tpkey"    // the entity: partition key, tab, row key, in base64
+	metaHash = "tpsha256" // SHA-256 of the content, in hexadecimal
+)
+
+// entityPrefix returns how the names of an entity's blobs begin. A name ends with the id of the change that wrote the blob, so no name is
+// used twice.
+func entityPrefix(prefix string, key tables.Key) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %s%s", len(key.Partition), key.Partition, key.Row)
+	return prefix + "/" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:15]) + "/"
+}
+
+// encodeKey encodes a key for metadata, which must be ASCII.
+func encodeKey(key tables.Key) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(driver.JoinKey(key)))
+}
+
+func decodeKey(text string) (tables.Key, bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return tables.Key{}, false
+	}
+	key, err := driver.SplitKey(string(raw))
+	return key, err == nil
 }

@@ -1,6 +1,7 @@
 package largeentities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 	return nil, tables.Wiringf(op, "", "property %s was not given to a repository; give the Property to NewRepository", p.name)
 }
 
-// spill is the state of a Property in its repository: it stores the large values in blobs.
+// spill is a Property attached to its repository.
 type spill[T any] struct {
 	host         driver.Host[T]
 	name         string
@@ -94,7 +95,7 @@ type spill[T any] struct {
 	pendingBlobs pendingBlobs
 }
 
-// spillOf makes the spill of a repository. It fails if the property does not fit the repository.
+// spillOf attaches the property to a repository. It returns an error if the property does not fit the repository.
 func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 	s = &spill[T]{host: host, name: p.name, field: p.field}
 	switch {
@@ -116,19 +117,15 @@ func (p *Property[T]) spillOf(host driver.Host[T]) (s *spill[T], err error) {
 		return s, err
 	}
 	table, o := host.Table(), s.options
-	s.blobs = &blobs{signals: tables.TelemetryOf(rows.Open, table.Account()), container: p.container, prefix: o.Prefix, home: blobowner.Home(table.Account().Endpoints().Table, table.Name()),
-		blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
-	if o.Prefix == "" {
-		s.blobs.prefix = table.Name() + "/" + p.name
-	}
+	s.blobs = &blobs{signals: tables.TelemetryOf(rows.Open, table.Account()), container: p.container, prefix: cmp.Or(o.Prefix, table.Name()+"/"+p.name),
+		home: blobowner.Home(table.Account().Endpoints().Table, table.Name()), blockSize: o.BlockSize, concurrency: o.Concurrency, deadline: o.Deadline}
 	if o.Sealer != nil {
 		s.blobs.sealing = &sealing{o.Sealer, strings.ToLower(table.Name()), p.name, o.AcceptPlaintext}
 	}
 	return s, nil
 }
 
-// fits refuses a pattern that encrypts the property in its row, because the blob would hold the value in
-// plaintext.
+// fits refuses a pattern that encrypts the property in the row: the value would be in plaintext in its blob.
 func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 	for _, p := range all {
 		if t := p.Transform; t != nil && t.Stage == driver.StageEncrypt && t.Filterable != nil && !t.Filterable(x.name) {
@@ -138,9 +135,8 @@ func (x *spill[T]) fits(all []driver.Implementation[T]) error {
 	return nil
 }
 
-// formOf determines how the field is declared, by what the codec accepts: a []byte accepts only Edm.Binary, a
-// field stored as a string only Edm.String. A field that accepts both, such as a tables.Value, cannot
-// distinguish a value from a pointer and is refused.
+// formOf finds out how the field is declared, by what the codec decodes into it: only Edm.Binary into a []byte, only Edm.String into a
+// field stored as a string. It refuses a field that accepts both, such as a tables.Value, since there a pointer would look like a value.
 func (x *spill[T]) formOf(streams bool) (form, error) {
 	takes := func(v tables.Value) bool {
 		return x.codec.Decode(tables.Properties{{Name: x.name, Value: v}}, new(T)) == nil
@@ -164,7 +160,7 @@ func (x *spill[T]) formOf(streams bool) (form, error) {
 	return 0, errors.New("its field must be a []byte or stored as a string; for a Stream use NewStream")
 }
 
-// bind sets the location of the blob in a Stream that was read.
+// bind lets a Stream that was read know where its blob is.
 func (x *spill[T]) bind(s *Stream) {
 	if s != nil && s.c != nil && s.c.ptr != nil && s.c.home == nil {
 		bound := *s.c
@@ -205,7 +201,7 @@ func (x *spill[T]) store(ctx context.Context, change *driver.Change[T], p tables
 // load replaces the pointer in the property by the value from the blob.
 func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	v := p.Get(x.name)
-	if g := pointerProbeOf(ctx); g != nil {
+	if g, _ := ctx.Value(pointerProbeKey{}).(*pointerProbe); g != nil {
 		g.note(x.name, of.Key, v)
 		p = slices.Clone(p)
 		p.Delete(x.name)
@@ -220,19 +216,20 @@ func (x *spill[T]) load(ctx context.Context, of driver.Reading, p tables.Propert
 	}
 	loaded, err := x.loaded(ctx, v, ptr)
 	p = slices.Clone(p)
-	if err != nil {
-		if salvageOf(ctx).leavesOut(of, x.name, ptr != nil && ptr.sealed || x.blobs.sealing != nil, err, func() error { _, err := x.loaded(ctx, v, ptr); return err }) {
-			p.Delete(x.name)
-			return p, nil
-		}
-		return nil, err
+	if err == nil {
+		p.Set(x.name, loaded)
+		return p, nil
 	}
-	p.Set(x.name, loaded)
-	return p, nil
+	sealed := ptr != nil && ptr.sealed || x.blobs.sealing != nil
+	readAgain := func() error { _, err := x.loaded(ctx, v, ptr); return err }
+	if s, _ := ctx.Value(salvageKey{}).(*salvage); s != nil && s.leavesOut(of, x.name, sealed, err, readAgain) {
+		p.Delete(x.name)
+		return p, nil
+	}
+	return nil, err
 }
 
-// pointerIn is form.read for code that acts on the blob: if the pointer is to a blob that does not belong to the
-// entity, it returns tables.ErrGarbled.
+// pointerIn returns the pointer in a row, nil for none. It returns tables.ErrGarbled if the pointer is to a blob of another entity.
 func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointer, error) {
 	ptr, err := x.form.read(key, v)
 	if err != nil {
@@ -244,7 +241,7 @@ func (x *spill[T]) pointerIn(op string, key tables.Key, v tables.Value) (*pointe
 	return ptr, err
 }
 
-// loaded converts a stored value into the value that the codec gets.
+// loaded returns the value that the codec decodes in place of the stored value.
 func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (tables.Value, error) {
 	if err := x.blobs.checkSealed(ptr); err != nil {
 		return v, garbled("Load", "", "property %s: %w", x.name, err)
@@ -270,7 +267,7 @@ func (x *spill[T]) loaded(ctx context.Context, v tables.Value, ptr *pointer) (ta
 	if ptr.length > x.options.MaxValue {
 		return v, fault("Load", ptr.name, tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, ptr.length, x.options.MaxValue)
 	}
-	data, err := x.blobs.loadValue(ctx, ptr)
+	data, err := x.blobs.load(ctx, ptr)
 	if isReplaced(err) {
 		return v, fault("Load", ptr.name, driver.ErrOutdated, "the blob of property %s is missing", x.name)
 	}

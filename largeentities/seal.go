@@ -39,8 +39,8 @@ type sealing struct {
 //
 //	"tablepatterns/largeentities/1", table in lower case, partition key, row key, property, name of the blob, content type
 //
-// No name is used twice, so a sealed blob is valid for only one value of one entity: an older value of the
-// same property cannot be opened under a newer pointer.
+// No name is used twice, so each sealed blob is valid for one value of one entity: nobody can pass an older value of the property off as
+// the current one.
 func (s *sealing) binding(p *pointer) []byte {
 	var b []byte
 	for _, field := range []string{"tablepatterns/largeentities/1", s.table, p.of.Partition, p.of.Row, s.property, p.name, p.contentType} {
@@ -49,7 +49,7 @@ func (s *sealing) binding(p *pointer) []byte {
 	return b
 }
 
-// raw returns a pointer that describes the sealed form as the blob's content.
+// raw returns the pointer with which the sealed form is read, as if it was a value that is not sealed.
 func (s *sealing) raw(p *pointer) *pointer {
 	raw := *p
 	raw.sealed, raw.length = false, s.sealer.SealedSize(p.length)
@@ -63,8 +63,8 @@ var (
 
 const wrongLength = "the opened content does not have the length in the entity's pointer; restore the blob, or remove the value with Discard"
 
-// checkSealed refuses a value that the property would not have stored in that form; ptr is nil for a value within the
-// entity.
+// checkSealed returns an error if a value is sealed and the property has no Sealer, or the other way round. ptr is nil for a value within
+// the entity.
 func (b *blobs) checkSealed(ptr *pointer) error {
 	sealed := ptr != nil && ptr.sealed
 	switch {
@@ -128,7 +128,7 @@ func (r *openedReader) Read(p []byte) (int, error) {
 	return n, sealError(r.op, r.name, err)
 }
 
-// sealError adds the blob's name to an error of the Sealer, which says that the content is not authentic.
+// sealError adds operation and blob to an error of the Sealer that says that the content is not authentic.
 func sealError(op, name string, err error) error {
 	var own *tables.Error
 	if errors.Is(err, tables.ErrGarbled) && !errors.As(err, &own) {
@@ -137,11 +137,8 @@ func sealError(op, name string, err error) error {
 	return err
 }
 
-// loadValue reads a whole value into memory. Requests: 1.
-func (b *blobs) loadValue(ctx context.Context, p *pointer) ([]byte, error) {
-	if !p.sealed {
-		return b.load(ctx, p)
-	}
+// load reads a whole value into memory. Requests: 1.
+func (b *blobs) load(ctx context.Context, p *pointer) ([]byte, error) {
 	r, err := b.openValue(ctx, "Load", p, 0, p.length)
 	if err != nil {
 		return nil, err
@@ -151,8 +148,11 @@ func (b *blobs) loadValue(ctx context.Context, p *pointer) ([]byte, error) {
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, err
 	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { // an incomplete plaintext must not be returned
-		return nil, errors.Join(err, garbled("Load", p.name, wrongLength))
+	switch n, err := r.Read(make([]byte, 1)); { // only io.EOF shows that the value is complete and right
+	case n > 0 || err == nil:
+		return nil, garbled("Load", p.name, wrongLength)
+	case err != io.EOF:
+		return nil, err
 	}
 	return data, nil
 }
@@ -180,8 +180,8 @@ func (b *blobs) downloadValue(ctx context.Context, op string, p *pointer, w io.W
 	return io.CopyBuffer(w, &openedReader{Reader: r, op: op, name: p.name, left: p.length}, make([]byte, copySize))
 }
 
-// sealUpload makes an upload send the sealed form of r. After the upload, call the returned function to put the sealed
-// form's hash into the pointer.
+// sealUpload returns the sealed form of r, for the upload to send, or r itself if the property has no Sealer. The returned function completes
+// the pointer after the upload: its length is that of the plaintext.
 func (b *blobs) sealUpload(ctx context.Context, u *upload, r io.Reader) (io.Reader, func(*pointer), error) {
 	if b.sealing == nil {
 		return r, func(*pointer) {}, nil
@@ -209,9 +209,8 @@ func (c *countedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentMark begins the prior state kept for a sealed []byte or string: the SHA-256 of its content, which is
-// in no row. The pointer has only the hash of the sealed form, because with the hash of the content, anybody
-// who can read rows could recognize equal values and verify guesses.
+// contentMark begins an entry of the prior state with the SHA-256 of the content of a sealed []byte or string. That hash is never stored:
+// with it, anybody who can read rows could recognize equal values and test guesses.
 const contentMark = "content "
 
 func contentMemory(data []byte) string {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -188,9 +189,9 @@ type DownloadOptions struct {
 	Progress func(written int64)
 }
 
-// The texts as which tables.Codec encodes a Stream; Property reads them and handles the blobs.
+// tables.Codec encodes a Stream as one of these texts, or as keyMark and a pointer.
 const (
-	newMark    = "new"     // text of a new Stream; only the entity itself holds the source
+	newMark    = "new"     // a new Stream; the text does not contain its source
 	inlineMark = "inline " // the content in base64
 )
 
@@ -207,8 +208,7 @@ func (s Stream) MarshalText() ([]byte, error) {
 	return []byte(newMark), nil
 }
 
-// keyMark begins the text of a Stream in a blob. The key of its entity in base64, a space and the pointer
-// follow. The key shows to which entity the blob belongs.
+// keyMark begins the text of a Stream that is in a blob. The key of the blob's entity, in base64, a space and the pointer follow.
 const keyMark = "key "
 
 func textOf(p *pointer) string { return keyMark + encodeKey(p.of) + " " + p.String() }
@@ -244,6 +244,120 @@ func (s *Stream) UnmarshalText(text []byte) error {
 			return err
 		}
 		s.c = &content{ptr: ptr}
+	}
+	return nil
+}
+
+// source is the input of a new Stream.
+type source struct {
+	memory   bool                          // the content is data; otherwise, either open or once is set
+	data     []byte                        // the content, if memory is set
+	open     func() (io.ReadCloser, error) // returns a new reader of the content
+	once     io.Reader                     // a reader that can be read only once
+	used     bool                          // once was read
+	length   int64                         // StreamOptions.Length, 0 for unknown
+	kind     string                        // StreamOptions.ContentType, "" for that of the property's Options
+	report   func(int64)
+	headRead bool   // peek has filled head
+	head     []byte // the first bytes: what peek has read of once, or the whole content if it is short
+	whole    bool   // head is the whole content
+}
+
+var errReaderUsed = errors.New("the reader of a Stream was already read, by an earlier attempt or for another entity; make it with NewStreamFunc to send it again")
+
+// peek reports whether the source has at most limit bytes, and returns them. It reads at most one byte more, and only in the first call.
+func (s *source) peek(limit int) (content []byte, whole bool, err error) {
+	switch {
+	case s.memory:
+		return s.data, len(s.data) <= limit, nil
+	case s.length > int64(limit):
+		return nil, false, nil
+	case s.headRead:
+		return s.head, s.whole && len(s.head) <= limit, nil
+	case limit < 0:
+		return nil, false, nil
+	}
+	r := s.once
+	if s.open != nil {
+		opened, err := s.openAgain()
+		if err != nil {
+			return nil, false, err
+		}
+		defer opened.Close()
+		r = opened
+	}
+	head := make([]byte, limit+1)
+	n, ended, err := fill(r, head)
+	if err != nil {
+		s.used = s.once != nil
+		return nil, false, err
+	}
+	s.headRead, s.head, s.whole = true, head[:n], ended && n <= limit
+	if s.whole {
+		if err := s.checkLength(int64(n)); err != nil {
+			return nil, false, err
+		}
+	}
+	return s.head, s.whole, nil
+}
+
+// fill reads a block, or less if the source ends before: then ended is true. It does not use io.ReadFull, which returns
+// io.ErrUnexpectedEOF both for a source that ends and for a source that was cut off.
+func fill(r io.Reader, block []byte) (n int, ended bool, err error) {
+	for idle := 0; n < len(block); {
+		got, err := r.Read(block[n:])
+		if got < 0 || got > len(block)-n {
+			return n, false, fmt.Errorf("the reader of a Stream returned a count of %d for a buffer of %d bytes; correct the reader", got, len(block)-n)
+		}
+		n += got
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+		if got > 0 {
+			idle = 0
+		} else if idle++; idle > maxIdleReads {
+			return n, false, io.ErrNoProgress
+		}
+	}
+	return n, false, nil
+}
+
+const maxIdleReads = 100
+
+func (s *source) openAgain() (io.ReadCloser, error) {
+	r, err := s.open()
+	if err == nil && r == nil {
+		err = errors.New("the function given to NewStreamFunc returned a nil reader; return a reader or an error")
+	}
+	return r, err
+}
+
+// spent reports whether the source cannot be read again.
+func (s *source) spent() bool { return s.used && !s.memory && !(s.headRead && s.whole) }
+
+// reader returns the whole content from the beginning.
+func (s *source) reader() (io.ReadCloser, error) {
+	switch {
+	case s.memory:
+		return io.NopCloser(bytes.NewReader(s.data)), nil
+	case s.open != nil:
+		return s.openAgain()
+	case s.headRead && s.whole:
+		return io.NopCloser(bytes.NewReader(s.head)), nil
+	case s.used:
+		return nil, errReaderUsed
+	}
+	s.used = true
+	return io.NopCloser(io.MultiReader(bytes.NewReader(s.head), s.once)), nil
+}
+
+// checkLength returns an error if the number of bytes read is not StreamOptions.Length, so that a source that ends early is not stored.
+func (s *source) checkLength(n int64) error {
+	if s.length > 0 && s.length != n {
+		return fmt.Errorf("the Stream has %d bytes, but StreamOptions.Length is %d; both must be equal", n, s.length)
 	}
 	return nil
 }

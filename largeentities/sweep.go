@@ -132,7 +132,7 @@ const (
 	tokenSeparator = "\t"
 )
 
-// token makes the token of a marker. It is valid only for sweeps of this property.
+// token makes the token of a marker. It names the property's prefix, so that openToken refuses the token of another property.
 func (x *spill[T]) token(marker string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{tokenMark, x.blobs.prefix, marker}, tokenSeparator)))
 }
@@ -160,8 +160,8 @@ type candidate struct {
 	term   time.Duration // its writer's Deadline, 0 if not stored
 }
 
-// sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs are adjacent, so it
-// reads each entity once.
+// sweepPage examines a page of blobs; now is the time of its listing. An entity's blobs follow each other in the listing, so sweepPage
+// keeps what it has read of the last entity.
 func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
 		key   tables.Key
@@ -254,8 +254,8 @@ func (x *spill[T]) sweepOne(ctx context.Context, o SweepOptions, c candidate, fo
 	return nil
 }
 
-// heldOutside reports whether one of the entity's copies in other partitions points at the blob. It reads the entity
-// again, without its large values, for the current keys of its copies. Requests: 1, and 1 for each copy.
+// heldOutside reports whether a copy of the entity in another partition points at the blob. It reads the entity, without its blobs, to
+// compute the keys of its copies. Requests: 1, and 1 for each copy.
 func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 	contributing := slices.DeleteFunc(x.host.Patterns(), func(p driver.Implementation[T]) bool { return p.Outside == nil })
 	if len(contributing) == 0 {
@@ -288,4 +288,49 @@ func (x *spill[T]) heldOutside(ctx context.Context, c candidate) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// pointerProbe marks a read of an entity that reads no blob, and collects how the entity's large properties are stored.
+type pointerProbe struct {
+	key   tables.Key
+	seen  map[string]tables.Value // stored values, by property
+	noted bool                    // some entity was read, perhaps another one
+}
+
+type pointerProbeKey struct{}
+
+func (g *pointerProbe) note(property string, key tables.Key, v tables.Value) {
+	g.noted = true
+	if key == g.key {
+		g.seen[property] = v
+	}
+}
+
+// probe returns the pointer that a row has now, nil for none; found is false if the row does not exist, or has another entity. read reads the
+// row. probe ignores errors in decoding the row's other properties.
+func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
+	g := &pointerProbe{key: key, seen: map[string]tables.Value{}}
+	err = read(context.WithValue(ctx, pointerProbeKey{}, g))
+	v, seen := g.seen[x.name]
+	var e *tables.Error
+	switch {
+	case seen:
+		ptr, err = x.pointerIn("Load", key, v)
+		return ptr, true, err
+	case errors.Is(err, tables.ErrNotFound) && !g.noted && errors.As(err, &e) && e.Pattern == "":
+		return nil, false, nil
+	case err == nil && g.noted:
+		return nil, false, nil // the copy now belongs to another entity
+	case err == nil:
+		err = errors.New("the read did not return the stored form of the property")
+	}
+	return nil, false, err
+}
+
+// probeRow calls probe for the entity's own row. Requests: 1.
+func (x *spill[T]) probeRow(ctx context.Context, key tables.Key) (*pointer, bool, error) {
+	return x.probe(ctx, key, func(ctx context.Context) error {
+		_, err := x.host.Get(ctx, key)
+		return err
+	})
 }

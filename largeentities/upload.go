@@ -15,14 +15,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// upload uploads one value to its blob. A value of at most one block is one request. A longer value is sent
-// in blocks, which are invisible until the block list is committed; the hash, known only at the end, is sent
-// with the list.
+// upload uploads one value to its blob, with one request if it fits into a block. A longer value is sent in blocks, which are invisible
+// until the list of blocks is committed.
 type upload struct {
 	blobs  *blobs
 	name   string
@@ -43,8 +43,7 @@ func (u *upload) run(ctx context.Context, r io.Reader) (_ *stored, err error) {
 	ctx, span := u.blobs.begin(ctx, "Upload")
 	defer func() { span.End(err) }()
 	u.sum = sha256.New()
-	// Read one byte more than expected, to detect the end. A source that is longer than announced is still
-	// uploaded, in more blocks.
+	// One byte more than expected shows whether the source ends there. A longer source is uploaded, too, in more blocks.
 	first := make([]byte, min(int64(u.blobs.blockSize), u.expect+1))
 	n, ended, err := u.fill(r, first)
 	if err != nil {
@@ -174,7 +173,108 @@ func (u *upload) progress(n int64) {
 	u.report(u.sent)
 }
 
-// blockID names a block by its index. No blob name is used twice, so blocks of different attempts never mix.
+// blockID names a block by its index. Blocks of two attempts never mix, since each attempt has a blob name of its own.
 func blockID(i int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(i)))
+}
+
+// pendingBlobs holds the blobs of changes that are not over: they are stored, and their transaction may not have been sent.
+type pendingBlobs struct {
+	mu      sync.Mutex
+	pending map[string]*pendingBlob
+}
+
+// pendingBlob is one of these blobs. Its transaction is sent before a deadline or not at all; Sweep relies on that. As long as another value
+// of the same change is being uploaded, a timer renews the blob's Last-Modified, which moves the deadline.
+type pendingBlob struct {
+	blobs    *blobs
+	ctx      context.Context
+	deadline time.Duration
+	lease    *lease.Lease // of the change
+	bound    *lease.Bound
+	value    tables.Value // content of the blob, so that the final read of the change need not download it; null for a Stream
+
+	blob *stored
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	failures int
+	over     bool
+}
+
+// admit ends the lease of the change at the blob's deadline, and renews the blob until the change is over.
+func (n *pendingBlobs) admit(ctx context.Context, b *blobs, s *stored, value tables.Value) {
+	i := &pendingBlob{blobs: b, ctx: ctx, deadline: b.deadline, blob: s, value: value, lease: lease.From(ctx)}
+	i.bound = i.lease.Bound(s.since, i.deadline, "the entity was not written within the Deadline of a blob that was stored for it")
+	n.mu.Lock()
+	if n.pending == nil {
+		n.pending = map[string]*pendingBlob{}
+	}
+	n.pending[s.name] = i
+	n.mu.Unlock()
+	i.mu.Lock()
+	i.timer = time.AfterFunc(i.deadline/2, i.renew)
+	i.mu.Unlock()
+	context.AfterFunc(ctx, func() { n.dismiss(s.name) })
+}
+
+// renew renews the blob's Last-Modified, and sets the timer for the next renewal. If renewals fail until the deadline, the bound ends the
+// lease, and the change fails.
+func (i *pendingBlob) renew() {
+	since := time.Now()
+	err := i.blobs.touch(i.ctx, i.blob)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over {
+		return
+	}
+	wait := i.deadline / 2
+	if err != nil {
+		wait = backoff.Delay(i.failures)
+		i.failures++
+	} else {
+		i.failures = 0
+		i.bound.Move(since)
+	}
+	i.timer.Reset(wait)
+}
+
+func (i *pendingBlob) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.over = true
+	i.timer.Stop()
+}
+
+// dismiss forgets a blob whose change is over.
+func (n *pendingBlobs) dismiss(name string) {
+	n.mu.Lock()
+	i := n.pending[name]
+	delete(n.pending, name)
+	n.mu.Unlock()
+	if i != nil {
+		i.end()
+	}
+}
+
+// lift ends the deadline of a blob at which its entity points. The blob's value stays in memory until the change is over.
+func (n *pendingBlobs) lift(name string) {
+	n.mu.Lock()
+	i := n.pending[name]
+	n.mu.Unlock()
+	if i != nil {
+		i.bound.Lift()
+		i.end()
+	}
+}
+
+// recall returns the content of a blob if the change of ctx has stored it. Other callers must download the blob, since only a download
+// proves that it exists.
+func (n *pendingBlobs) recall(ctx context.Context, name string) (tables.Value, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if i := n.pending[name]; i != nil && !i.value.IsNull() && i.lease == lease.From(ctx) {
+		return i.value, true
+	}
+	return tables.Value{}, false
 }

@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// position saves how far a job has come, so that a later run can continue. Only one goroutine uses it at a time.
+// position is how far a job has come. It is saved in a file, so that a later run can continue. Only one goroutine uses it at a time.
 type position struct {
 	command string // such as "copy"
 	file    string // "" until a file is needed
 	token   string // of the last progress
 	found   int64  // differences, including those of earlier runs
 	saved   time.Time
-	failed  error // the error of the last write of the file while the job ran
+	failed  error // of the last write of the file by follow
 }
 
 // stored is the content of a position's file. The token contains keys of the table.
@@ -58,7 +59,7 @@ func openPosition(command, file string) (*position, error) {
 	return p, nil
 }
 
-// follow records a job's position and, if the user has named a file, writes the position to it at intervals.
+// follow records a job's position and, if the user has named a file, writes it there at most once in saveEvery.
 func (p *position) follow(r tables.Report) {
 	if p.token = r.Resume; p.file == "" || p.token == "" || time.Since(p.saved) < saveEvery {
 		return
@@ -104,4 +105,57 @@ func (p *position) keep() (advice string, err error) {
 		return "", err
 	}
 	return "to go on, repeat the command with --resume " + p.file, nil
+}
+
+// free returns an error if the file exists. Call it before a long job that writes the file at its end.
+func free(name string, overwrite bool) error {
+	if name == "" || overwrite {
+		return nil
+	}
+	switch _, err := os.Lstat(name); {
+	case err == nil:
+		return fmt.Errorf("the file %s exists; give another name, or --overwrite", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return err
+	}
+}
+
+// writeFile writes the file completely or not at all. Only its owner can read it, since it may contain keys.
+func writeFile(name string, overwrite bool, data []byte) error {
+	if overwrite {
+		return replaceFile(name, data)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return free(name, false)
+	}
+	if err != nil {
+		return err
+	}
+	if err := fill(file, data); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// replaceFile writes a temporary file and renames it when it is complete.
+func replaceFile(name string, data []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	if err = fill(temporary, data); err == nil {
+		err = os.Rename(temporary.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+func fill(file *os.File, data []byte) error {
+	_, err := file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
 }

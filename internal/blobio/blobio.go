@@ -23,12 +23,12 @@ const (
 	maxName     = 1024 // characters
 )
 
-// ErrForeignClient means that Account.Container did not make the client. Requests of such a client are not recorded,
-// and do not check the lease of an intent.
+// ErrForeignClient means that Account.Container did not make the client. Requests of another client are not recorded, and are sent even
+// after the lease of an intent is lost.
 var ErrForeignClient = errors.New("the container's client was not made by Account.Container; use that")
 
-// Segment returns a text that compoundkey has encoded as a segment of a blob name. An empty segment or one that ends with a dot would be
-// unsafe in an address (".." means the parent). Segment appends a '!' to it; no encoded text ends with '!'.
+// Segment returns the segment of a blob's name for a text that compoundkey has encoded. It appends '!', with which no such text ends, to a
+// text that is empty or ends with a dot, because such segments change the path of an address (".." means the parent).
 func Segment(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text + segmentMark
@@ -36,7 +36,7 @@ func Segment(text string) string {
 	return text
 }
 
-// ParseSegment returns the text of a segment.
+// ParseSegment is the inverse of Segment.
 func ParseSegment(segment string) string { return strings.TrimSuffix(segment, segmentMark) }
 
 // CheckName returns an edm.SizeError if the name is longer than the service allows.

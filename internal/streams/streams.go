@@ -46,9 +46,9 @@ func All[V any](ctx context.Context, fetches []Fetch[V], concurrency int, order 
 type stream[V any] struct {
 	fetch Fetch[V]
 	pages chan page[V]
-	slots chan struct{} // shared by all streams: limits the pages that are being fetched
+	slots chan struct{} // of all streams together: each fetch holds one, which limits how many run
 
-	current []V // the values of the page that the reader has not taken yet
+	current []V // values of the last page that were not yielded yet
 }
 
 type page[V any] struct {
@@ -81,7 +81,7 @@ func (s *stream[V]) run(ctx context.Context) {
 	}
 }
 
-// runInOrder runs the first n streams; whenever one has ended, it starts the next one.
+// runInOrder runs n streams at a time: whenever one has ended, it starts the next one.
 func runInOrder[V any](ctx context.Context, streams []*stream[V], n int) {
 	var running errgroup.Group
 	running.SetLimit(n)
@@ -94,7 +94,7 @@ func runInOrder[V any](ctx context.Context, streams []*stream[V], n int) {
 	_ = running.Wait() // nil: a stream returns its error to the reader
 }
 
-// next returns the stream's next value without taking it; ok is false at the end.
+// next returns the stream's next value, which stays in current. ok is false at the end.
 func (s *stream[V]) next(ctx context.Context) (v V, ok bool, err error) {
 	for len(s.current) == 0 {
 		select {
@@ -113,8 +113,6 @@ func (s *stream[V]) next(ctx context.Context) (v V, ok bool, err error) {
 	return s.current[0], true, nil
 }
 
-func (s *stream[V]) take() { s.current = s.current[1:] }
-
 func concatenated[V any](ctx context.Context, streams []*stream[V]) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		for _, s := range streams {
@@ -127,7 +125,7 @@ func concatenated[V any](ctx context.Context, streams []*stream[V]) iter.Seq2[V,
 				if !ok {
 					break
 				}
-				s.take()
+				s.current = s.current[1:]
 				if !yield(v, nil) {
 					return
 				}
@@ -136,7 +134,8 @@ func concatenated[V any](ctx context.Context, streams []*stream[V]) iter.Seq2[V,
 	}
 }
 
-// merged repeatedly yields the least of the streams' next values, until all have ended. It yields equal values in the order of the streams.
+// merged yields the least of the streams' next values, again and again until all streams have ended. Of equal values, that of the first
+// stream comes first.
 func merged[V any](ctx context.Context, streams []*stream[V], order func(a, b V) int) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		open := slices.Clone(streams)
@@ -162,7 +161,7 @@ func merged[V any](ctx context.Context, streams []*stream[V], order func(a, b V)
 				return
 			}
 			v := least.current[0]
-			least.take()
+			least.current = least.current[1:]
 			if !yield(v, nil) {
 				return
 			}
@@ -182,6 +181,151 @@ func limited[V any](all iter.Seq2[V, error], n int) iter.Seq2[V, error] {
 				return
 			}
 			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Failed returns a sequence that yields one error.
+func Failed[V any](err error) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var none V
+		yield(none, err)
+	}
+}
+
+// Concurrency returns n, or byDefault if n is not positive.
+func Concurrency(n, byDefault int) int {
+	if n <= 0 {
+		return byDefault
+	}
+	return n
+}
+
+// Mixed is a page with problems between its values: Problems[i] stands before Values[At[i]].
+type Mixed[V any] struct {
+	Values   []V
+	Problems []error
+	At       []int // ascending, at most len(Values)
+}
+
+// Each yields values and problems in their order. It returns false if yield has returned false.
+func (m Mixed[V]) Each(yield func(V, error) bool) bool {
+	var none V
+	problem := 0
+	for i := 0; ; i++ {
+		for ; problem < len(m.Problems) && m.At[problem] == i; problem++ {
+			if !yield(none, m.Problems[problem]) {
+				return false
+			}
+		}
+		if i == len(m.Values) {
+			return true
+		}
+		if !yield(m.Values[i], nil) {
+			return false
+		}
+	}
+}
+
+// Result is a value, or the problem that takes the place of a value.
+type Result[V any] struct {
+	Value V
+	Err   error
+}
+
+// Results lists values and problems in their order.
+func (m Mixed[V]) Results() []Result[V] {
+	all := make([]Result[V], 0, len(m.Values)+len(m.Problems))
+	m.Each(func(v V, err error) bool {
+		all = append(all, Result[V]{v, err})
+		return true
+	})
+	return all
+}
+
+// Unwrapped yields the value or the problem of each result: at most limit values and any number of problems, or all if limit is 0. It also
+// yields an error of the sequence itself, which is the last element.
+func Unwrapped[V any](all iter.Seq2[Result[V], error], limit int) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		left := limit
+		for r, err := range all {
+			if err == nil {
+				err = r.Err
+			}
+			if !yield(r.Value, err) {
+				return
+			}
+			if err != nil {
+				continue
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// ByValue returns an order of results by their values. Problems come first, so that a merge yields them at once. For nil it returns nil.
+func ByValue[V any](order func(a, b V) int) func(a, b Result[V]) int {
+	if order == nil {
+		return nil
+	}
+	return func(a, b Result[V]) int {
+		switch {
+		case a.Err != nil:
+			return -1
+		case b.Err != nil:
+			return 1
+		}
+		return order(a.Value, b.Value)
+	}
+}
+
+// Window reads the values 0 to n-1, several at once, and yields them in order. It omits a value if skip returns true for its error, and
+// yields any other error. After an error for which goOn returns false, it ends. It reads at most concurrency values ahead of the caller.
+func Window[V any](ctx context.Context, n, concurrency int, read func(ctx context.Context, i int) (V, error), skip, goOn func(error) bool) iter.Seq2[V, error] {
+	type answer struct {
+		v   V
+		err error
+	}
+	return func(yield func(V, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		answers := make([]chan answer, n)
+		for i := range answers {
+			answers[i] = make(chan answer, 1)
+		}
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		window := make(chan struct{}, concurrency)
+		running.Go(func() {
+			for i := range n {
+				select {
+				case window <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+				running.Go(func() {
+					v, err := read(ctx, i)
+					answers[i] <- answer{v, err}
+				})
+			}
+		})
+		for i := range n {
+			select {
+			case a := <-answers[i]:
+				<-window // free the slot only now, so that reads do not run ahead of a slow caller
+				if a.err != nil && skip(a.err) {
+					continue
+				}
+				if !yield(a.v, a.err) || a.err != nil && !goOn(a.err) {
+					return
+				}
+			case <-ctx.Done():
+				var none V
+				yield(none, ctx.Err())
 				return
 			}
 		}

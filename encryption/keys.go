@@ -1,22 +1,26 @@
 package encryption
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"fmt"
 	"hash"
+	"io"
+	"log/slog"
 )
 
 // writeKeys are the keys of one write or one stream. The salt is 32 random bytes, so no two writes share keys.
 //
 //	HKDF-SHA256(data key, salt, domain ‖ data key id) = 32 bytes key of AES-256-GCM ‖ 32 bytes key of HMAC-SHA256 ‖ 32 bytes commitment
 //
-// The commitment is stored because AES-GCM alone would let somebody who knows two keys make a ciphertext that opens
-// under both.
+// The commitment is stored because of a weakness of AES-GCM: somebody who knows two keys can make a ciphertext that opens under both.
 type writeKeys struct {
 	aead       cipher.AEAD
 	mac        []byte
@@ -27,9 +31,7 @@ type writeKeys struct {
 }
 
 func derive(dataKey []byte, domain string, id DataKeyID, salt *[saltSize]byte) (*writeKeys, error) {
-	info := make([]byte, 0, 64)
-	info = append(append(info, domain...), id[:]...)
-	okm, err := expand(dataKey, salt[:], string(info), 3*keySize)
+	okm, err := expand(dataKey, salt[:], domain+string(id[:]), 3*keySize)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +42,11 @@ func derive(dataKey []byte, domain string, id DataKeyID, salt *[saltSize]byte) (
 	return &writeKeys{aead: aead, mac: okm[keySize : 2*keySize], commitment: okm[2*keySize:]}, nil
 }
 
-// expand derives n bytes from a key by HKDF-SHA256.
 func expand(key, salt []byte, info string, n int) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, salt, info, n)
 }
 
-// newAEAD returns AES-GCM with nonces of 12 bytes and tags of 16 bytes.
+// newAEAD makes AES-GCM with nonces of 12 bytes and tags of 16 bytes.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -70,15 +71,54 @@ func newSalt() (salt [saltSize]byte) {
 	return salt
 }
 
-// commits reports whether the stored commitment was made for these keys.
+// commits reports whether the commitment in a header was made for these keys.
 func (k *writeKeys) commits(o *origin) bool {
 	return subtle.ConstantTimeCompare(k.commitment, o.commitment[:]) == 1
 }
 
-// valueNonce returns the nonce of a value. No nonce repeats under one key, since a key serves one write and each index occurs once in a
-// write.
+// hmacOf returns HMAC-SHA256.
+func hmacOf(key []byte, input ...[]byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, b := range input {
+		mac.Write(b)
+	}
+	return mac.Sum(nil)
+}
+
+// valueNonce returns the nonce of a value. No nonce repeats under one key: a key serves one write, in which each index occurs once.
 func valueNonce(index uint16) []byte {
 	nonce := make([]byte, 12)
 	binary.BigEndian.PutUint16(nonce[10:], index)
 	return nonce
 }
+
+const redacted = "REDACTED"
+
+// secret is key material. Package fmt does not call Format for an unexported field of a struct, and may print the bytes behind one pointer.
+// It never follows a second pointer.
+type secret struct{ octets **[]byte }
+
+func newSecret(b []byte) secret {
+	own := bytes.Clone(b)
+	pointer := &own
+	return secret{&pointer}
+}
+
+func (s secret) bytes() []byte {
+	if s.octets == nil {
+		return nil
+	}
+	return **s.octets
+}
+
+// hidden is embedded by types whose values must be redacted in every verb of fmt, in JSON and in slog.
+type hidden struct{}
+
+// Format implements fmt.Formatter: it prints REDACTED for every verb.
+func (hidden) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalJSON implements json.Marshaler: it returns "REDACTED".
+func (hidden) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+
+// LogValue implements slog.LogValuer: it returns REDACTED.
+func (hidden) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -1,0 +1,159 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// Unfinished returns the token with which Options.Resume continues an interrupted backup, or "" if the vault has no unfinished backup of
+// the name. A complete backup whose journal is still there also has a token: Backup with that token removes the journal. Requests: 2.
+func (v *Vault) Unfinished(ctx context.Context, backup string) (string, error) {
+	const op = "Unfinished"
+	if err := checkName(op, "the backup", backup); err != nil {
+		return "", err
+	}
+	c, err := v.read(ctx, op, backup)
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return "", err
+	}
+	h, err := v.begun(ctx, op, backup)
+	if err != nil || h == nil || c != nil && c.Run != h.Run {
+		return "", err
+	}
+	return continuation.Encode(token[string]{tokenVersion, h.Print, h.Run}), nil
+}
+
+// begun reads the header of a journal, or returns nil if there is none.
+func (v *Vault) begun(ctx context.Context, op, backup string) (*header, error) {
+	name := journalName(backup) + begunName
+	sealed, err := v.objects.get(ctx, name, maxEntry)
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, v.failed(op, name, err)
+	}
+	h := &header{}
+	text, err := unseal(sealed)
+	if err == nil {
+		err = json.Unmarshal(text, h)
+	}
+	if err != nil {
+		return nil, damaged(op, name, "the journal is damaged: %v", err)
+	}
+	return h, nil
+}
+
+// remember puts the token of the run into the report.
+func (b *backing) remember() {
+	b.count(func(r *Result) { r.Resume = encodeToken(b.run, b.journal.Run) })
+}
+
+// resume reads the journal of the earlier run, so that this one skips what the journal has.
+func (b *backing) resume(ctx context.Context, run string) error {
+	h, err := b.vault.begun(ctx, b.op, b.name)
+	switch {
+	case err != nil:
+		return err
+	case h == nil:
+		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrNotFound, Err: errors.New("the vault has no unfinished backup of this name; begin again without Options.Resume")}
+	case h.Run != run || h.Print != b.print || !slices.Equal(h.Tables, b.journal.Tables):
+		return tables.Invalidf(b.op, "Options.Resume is the token of another backup; give the one from Vault.Unfinished")
+	}
+	b.journal = *h
+	b.remember()
+	var names []string
+	for name, err := range b.vault.objects.list(ctx, journalName(b.name)) {
+		if err != nil {
+			return b.vault.failed(b.op, b.name, err)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names) // if a blob has two entries, the later one counts
+	for _, name := range names {
+		// Entries are stored concurrently, so after a crash a number can be missing although a higher one exists. The range of the missing
+		// entry is read again.
+		n, err := strconv.Atoi(strings.TrimPrefix(name, journalName(b.name)))
+		if err != nil || name != entryName(b.name, n) {
+			continue
+		}
+		if err := b.readEntry(ctx, name); err != nil {
+			return err
+		}
+		b.number.Store(max(b.number.Load(), int64(n)))
+	}
+	return b.leftBefore(b.entries)
+}
+
+// leftBefore counts the rows that earlier runs could not read, and passes them to Options.Found.
+func (b *backing) leftBefore(entries []entry) error {
+	for i := range entries {
+		e := &entries[i]
+		b.count(func(r *Result) { r.Failed += e.Left })
+		for _, key := range e.Keys {
+			if err := b.found(Difference{Kind: Unreadable, Table: b.journal.Tables[e.Table], Key: tables.Key(key), Err: errLeftBefore}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errLeftBefore = errors.New("an earlier run of the backup could not read the row")
+
+// journaled is one object of the journal: an entry, or a blob.
+type journaled struct {
+	*entry
+	Blob *blobEntry `json:"blob,omitempty"`
+}
+
+func (b *backing) readEntry(ctx context.Context, name string) error {
+	sealed, err := b.vault.objects.get(ctx, name, maxEntry)
+	if err != nil {
+		return b.vault.failed(b.op, name, err)
+	}
+	j := journaled{entry: &entry{}}
+	text, err := unseal(sealed)
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err == nil && j.Blob != nil {
+		b.blobs = append(b.blobs, *j.Blob)
+		err = j.Blob.check(len(b.options.Blobs))
+	} else if err == nil {
+		b.entries = append(b.entries, *j.entry)
+		err = j.check(len(b.tables))
+	}
+	if err != nil {
+		return damaged(b.op, name, "the entry of the journal is damaged: %v", err)
+	}
+	return nil
+}
+
+// record adds an object to the journal, and then calls done under run.mu.
+func (b *backing) record(ctx context.Context, j journaled, done func(*Result)) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return tables.Invalid(b.op, err)
+	}
+	err = b.vault.create(ctx, b.op, entryName(b.name, int(b.number.Add(1))), seal(text))
+	if errors.Is(err, tables.ErrExists) {
+		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrConflict, Err: errors.New("another process writes this backup at the same time; let one of them finish it")}
+	}
+	if err == nil {
+		b.progress(done)
+	}
+	return err
+}
+
+// recordBlob adds a blob to the journal.
+func (b *backing) recordBlob(ctx context.Context, e blobEntry) error {
+	return b.record(ctx, journaled{Blob: &e}, func(*Result) { b.blobs = append(b.blobs, e) })
+}

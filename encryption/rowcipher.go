@@ -1,0 +1,280 @@
+package encryption
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strings"
+
+	"github.com/tablepatterns/tablepatterns/patterns/driver"
+	"github.com/tablepatterns/tablepatterns/tables"
+)
+
+// store encrypts the declared properties of an entity under keys of this write, and adds the seal, which lists the entity's copies. A
+// dry run makes no request: it uses a random data key, since only the size of its result matters.
+func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyPlace, dryRun bool, p tables.Properties) (tables.Properties, error) {
+	var held contents
+	for i := range p {
+		switch encoded, binary := p[i].Value.Bytes(); {
+		case isOurs(p[i].Name):
+			return nil, tables.Invalidf("Store", "property name %s is reserved for the encryption; choose another name", p[i].Name)
+		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
+			held.names = append(held.names, p[i].Name)
+		case binary && hasHeader(encoded):
+			return nil, tables.Invalidf("Store", "property %s is not to be encrypted, but its value begins like an encrypted one and would be read as such; encrypt the property or change the value", p[i].Name)
+		}
+	}
+	slices.Sort(held.names)
+	at, err := c.place(ctx, entity)
+	if err != nil {
+		return nil, err
+	}
+	var id DataKeyID
+	key := randomKey()
+	if !dryRun {
+		if id, key, err = c.registry.state.writeKey(ctx); err != nil {
+			return nil, err
+		}
+	}
+	o, keys, err := newWrite(key, domainValue(version2), version2, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, copied := range copies {
+		held.copies = append(held.copies, keys.copyDigest(copied.table, copied.key))
+	}
+	slices.SortFunc(held.copies, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	return c.seal(p, &held, at, o, keys), nil
+}
+
+// copyPlace is the location of a copy of an entity.
+type copyPlace struct {
+	table string
+	key   tables.Key
+}
+
+// copiesOf lists the rows that hold copies of the entity. It ignores the error of a key function that refuses the entity, because the
+// repository then refuses the whole change.
+func copiesOf[T any](host driver.Host[T], change *driver.Change[T]) (copies []copyPlace) {
+	if change.Entity == nil {
+		return nil
+	}
+	own := host.Table().Name()
+	for _, p := range host.Patterns() {
+		if p.Copies != nil {
+			made, err := p.Copies(change.Entity)
+			for i := range made {
+				if err == nil {
+					copies = append(copies, copyPlace{own, tables.Key{Partition: change.Key.Partition, Row: made[i].RowKey}})
+				}
+			}
+		}
+		if p.Outside != nil {
+			table := own
+			if p.Outside.Table != nil {
+				table = p.Outside.Table.Name()
+			}
+			made, err := p.Outside.Copies(change.Entity)
+			for i := range made {
+				if err == nil {
+					copies = append(copies, copyPlace{table, made[i].Key})
+				}
+			}
+		}
+	}
+	return copies
+}
+
+// seal encrypts the properties in held.names, signs the properties declared as signed, and adds the seal.
+func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin, keys *writeKeys) tables.Properties {
+	required := at.context(domainValue(o.version), o.version)
+	entity := tables.Key{Partition: at.partition, Row: at.row}
+	out := make(tables.Properties, 0, len(p)+1)
+	for _, property := range p {
+		if index, encrypted := slices.BinarySearch(held.names, property.Name); encrypted {
+			property.Value = tables.Binary(keys.seal(o, required, property.Name, index, property.Value, c.options.Padding))
+		} else if !property.Value.IsNull() && c.signs(entity, property.Name) {
+			held.signed = append(held.signed, signedValue{property.Name, keys.signedDigest(property.Name, property.Value)})
+		}
+		out = append(out, property)
+	}
+	slices.SortFunc(held.signed, func(a, b signedValue) int { return strings.Compare(a.name, b.name) })
+	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, held))})
+}
+
+// load reverses store. It returns ErrNotAuthentic for anything that store did not write. A partial read lacks properties, so there load
+// checks each value that was read, but does not notice a value that somebody removed.
+func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
+	key := of.Key
+	switch {
+	case p.Has(SealProperty):
+		return c.loadSealed(ctx, key, p, of.Partial)
+	case c.options.Legacy != nil && p.Has(legacyMetadata):
+		return c.loadLegacy(ctx, key, p)
+	case of.Partial:
+		return c.loadProjected(ctx, key, p)
+	case c.options.AcceptPlaintext && !slices.ContainsFunc(p, isEncrypted):
+		return p, nil
+	}
+	return nil, ErrNotAuthentic
+}
+
+func isEncrypted(p tables.Property) bool {
+	b, binary := p.Value.Bytes()
+	return binary && hasHeader(b)
+}
+
+// row decrypts one row. It makes all checks even if one fails, so that its time does not show which one did.
+type row struct {
+	cipher  *rowCipher
+	key     tables.Key
+	at      place
+	context []byte
+	keys    *writeKeys
+	origin  origin
+	genuine bool // no check has failed so far
+}
+
+// begin derives the keys of a row. If the data key does not exist, the row is not genuine: an attacker may have changed the key's id.
+func (c *rowCipher) begin(ctx context.Context, key tables.Key, o origin, genuine bool) (*row, error) {
+	at, err := c.place(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	genuine = genuine && (o.version != version1 || c.acceptsVersion1())
+	dataKey := make([]byte, keySize)
+	if genuine {
+		found, err := c.registry.state.dataKey(ctx, o.key)
+		switch {
+		case err == nil:
+			dataKey = found
+		case unreadable(err):
+			genuine = false
+		default:
+			return nil, err
+		}
+	}
+	keys, err := derive(dataKey, domainValue(o.version), o.key, &o.salt)
+	if err != nil {
+		return nil, err
+	}
+	return &row{cipher: c, key: key, at: at, context: at.context(domainValue(o.version), o.version), keys: keys, origin: o, genuine: genuine}, nil
+}
+
+// acceptsVersion1 reports whether rows of version 1 are accepted. Rows of version 1 bind no Context and sign
+// nothing.
+func (c *rowCipher) acceptsVersion1() bool {
+	return !c.options.RefuseVersion1 && (c.options.Context == nil || c.options.AcceptPlaintext)
+}
+
+// open decrypts a property. index is the property's position among the encrypted properties, or -1 to accept any index in the header.
+func (r *row) open(p tables.Property, index int) tables.Property {
+	stored, _ := p.Value.Bytes()
+	h, _, ok := parseHeader(stored, kindValue)
+	v, opened := r.keys.open(h, r.context, p.Name, stored)
+	r.genuine = r.genuine && ok && opened && h.origin == r.origin && (index < 0 || int(h.index) == index)
+	return tables.Property{Name: p.Name, Value: v}
+}
+
+// checkPlain checks a property that is neither encrypted nor signed.
+func (r *row) checkPlain(p tables.Property) {
+	undeclared := r.cipher.options.AcceptPlaintext || !r.cipher.declared(r.key, p.Name) && !r.mustBeSigned(p.Name)
+	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
+}
+
+// mustBeSigned reports whether to refuse a property because the row's seal does not sign it. Version 1 signed nothing, so there it
+// accepts the properties that other patterns add.
+func (r *row) mustBeSigned(name string) bool {
+	if r.origin.version != version2 && slices.Contains(r.cipher.sealed, name) {
+		return false
+	}
+	return r.cipher.signs(r.key, name)
+}
+
+// loadSealed decrypts and checks the properties that the seal names.
+func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Properties, partial bool) (tables.Properties, error) {
+	stored, _ := p.Get(SealProperty).Bytes()
+	s, ok := parseSeal(stored)
+	r, err := c.begin(ctx, key, s.origin, ok)
+	if err != nil {
+		return nil, err
+	}
+	verified := r.keys.verifies(&s, r.at)
+	r.genuine = r.genuine && verified
+	out := make(tables.Properties, 0, len(p))
+	found := 0
+	for _, property := range p {
+		if property.Name == SealProperty {
+			continue
+		}
+		index, named := slices.BinarySearch(s.names, property.Name)
+		signed := s.signedIndex(property.Name)
+		switch {
+		case named:
+			found++
+			out = append(out, r.open(property, index))
+		case signed >= 0:
+			found++
+			code := r.keys.signedDigest(property.Name, property.Value)
+			equal := subtle.ConstantTimeCompare(code[:], s.signed[signed].code[:]) == 1
+			r.genuine = r.genuine && equal
+			out = append(out, property)
+		case isEncrypted(property): // decrypt it anyway, so that the time does not show that the list of names is wrong
+			r.open(property, -1)
+			r.genuine = false
+		default:
+			r.checkPlain(property)
+			out = append(out, property)
+		}
+	}
+	if !r.genuine || found != len(s.names)+len(s.signed) && !partial {
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}
+
+// loadProjected loads a row that was read without a seal. Every read asks for the seal, so the row is of format version 1 or was never
+// encrypted. All encrypted values must be of one write.
+func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
+	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
+		return nil, ErrNotAuthentic
+	}
+	r := &row{cipher: c, key: key, genuine: true}
+	if first := slices.IndexFunc(p, isEncrypted); first >= 0 {
+		stored, _ := p[first].Value.Bytes()
+		h, _, ok := parseHeader(stored, kindValue)
+		var err error
+		if r, err = c.begin(ctx, key, h.origin, ok && h.version == version1); err != nil {
+			return nil, err
+		}
+	}
+	out := slices.Clone(p)
+	for i, property := range out {
+		if isEncrypted(property) {
+			out[i] = r.open(property, -1)
+		} else {
+			r.checkPlain(property)
+		}
+	}
+	if !r.genuine {
+		return nil, ErrNotAuthentic
+	}
+	return out, nil
+}
+
+// provesCopy reports whether the seal proves that the row held a copy of the entity when the entity was last written. If not, the copy may
+// still be genuine, such as that of an index that was attached later.
+func (c *rowCipher) provesCopy(ctx context.Context, of driver.Reading, table *tables.Table, at tables.Key, p tables.Properties) (bool, error) {
+	stored, _ := p.Get(SealProperty).Bytes()
+	s, ok := parseSeal(stored)
+	if !ok || s.version == version1 {
+		return false, nil
+	}
+	r, err := c.begin(ctx, of.Key, s.origin, ok)
+	if err != nil {
+		return false, err
+	}
+	verified := r.keys.verifies(&s, r.at)
+	return verified && r.genuine && slices.Contains(s.copies, r.keys.copyDigest(table.Name(), at)), nil
+}
