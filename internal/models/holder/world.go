@@ -90,7 +90,7 @@ type write struct {
 
 // World is the initial state and the parameters of a model.
 type World struct {
-	Name    string
+	models.Case
 	naming  bool // the source names its holder; otherwise the holder names its source
 	index   bool // a change of a source finds the holder by an index
 	inside  bool // the holder is in its sources' partition
@@ -98,12 +98,7 @@ type World struct {
 	exists  bool // the holder exists at first, with a copy of source 1
 	crashes int8
 	actors  []actor
-	// Shows are the rules without which the walk finds a violation in this world.
-	Shows []models.Rules
-	drop  models.Rules // rules that the walk drops
 }
-
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
 func (c *World) first() world {
 	var w world
