@@ -74,7 +74,7 @@ const (
 )
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [6]actor, request, *actor]
 	entities keys.Entities // x and y
 	rows     keys.Rows
 	markers  [5]marker // of the messages

@@ -82,7 +82,7 @@ type request struct {
 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [4]actor, request, *actor]
 	sources [2]source
 	holders [2]holder
 	own     [2]int8 // the changes of the holders' own writer

@@ -70,7 +70,7 @@ type request struct {
 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [4]actor, request, *actor]
 	entities keys.Entities
 	lists    [2]list
 }

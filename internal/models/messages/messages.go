@@ -66,50 +66,55 @@ type Of[A any] interface {
 	actor() *Actor
 }
 
-// World is the part of a state that all models have. A is the actor, Q a write that may arrive late. A model embeds it.
-type World[A, Q any, P Of[A]] struct {
+// Array is the constraint of the actors of a model.
+type Array[A any] interface {
+	[2]A | [3]A | [4]A | [5]A | [6]A
+}
+
+// World is the part of a state that all models have. A is the actor, As are all of them, and Q is a write that may arrive late. A model embeds it.
+type World[A any, As Array[A], Q any, P Of[A]] struct {
 	Messages       [5]Message
-	Actors         [6]A
+	Actors         As
 	Late           Q
 	LateOf         int8 // the message for which Late was sent
 	Waits          bool // Late is under way
 	Crashes, Lates int8 // how many may still occur
 }
 
-func (w *World[A, Q, P]) world() *World[A, Q, P] { return w }
+func (w *World[A, As, Q, P]) world() *World[A, As, Q, P] { return w }
 
 // Actor returns the common part of an actor.
-func (w *World[A, Q, P]) Actor(i int) *Actor { return P(&w.Actors[i]).actor() }
+func (w *World[A, As, Q, P]) Actor(i int) *Actor { return P(&w.Actors[i]).actor() }
 
 // Begin makes an actor the writer of the change with a number.
-func (w *World[A, Q, P]) Begin(i int, at Step, change int) {
+func (w *World[A, As, Q, P]) Begin(i int, at Step, change int) {
 	*w.Actor(i) = Actor{At: at, Message: int8(change), Intent: Intent{Change: int8(change)}}
 }
 
 // Work makes an actor an idle worker.
-func (w *World[A, Q, P]) Work(i int) { *w.Actor(i) = Actor{At: Idle, Worker: true} }
+func (w *World[A, As, Q, P]) Work(i int) { *w.Actor(i) = Actor{At: Idle, Worker: true} }
 
 // Handle makes an actor handle its message. What it has read is discarded.
-func (w *World[A, Q, P]) Handle(i int, at Step) {
+func (w *World[A, As, Q, P]) Handle(i int, at Step) {
 	p := *w.Actor(i)
 	w.Actors[i] = *new(A)
 	*w.Actor(i) = Actor{At: at, Message: p.Message, Intent: p.Intent, Worker: p.Worker}
 }
 
 // Put puts the message of an actor, which holds it.
-func (w *World[A, Q, P]) Put(i int) {
+func (w *World[A, As, Q, P]) Put(i int) {
 	w.Messages[w.Actor(i).Message] = Message{Held, w.Actor(i).Intent}
 }
 
 // Release makes the message of an actor visible.
-func (w *World[A, Q, P]) Release(i int) {
+func (w *World[A, As, Q, P]) Release(i int) {
 	if m := &w.Messages[w.Actor(i).Message]; m.State == Held {
 		m.State = Visible
 	}
 }
 
 // End ends the work of an actor.
-func (w *World[A, Q, P]) End(i int) {
+func (w *World[A, As, Q, P]) End(i int) {
 	worker := w.Actor(i).Worker
 	if w.Actors[i] = *new(A); worker {
 		w.Work(i)
@@ -117,20 +122,20 @@ func (w *World[A, Q, P]) End(i int) {
 }
 
 // Stop ends an actor that has crashed or gives up. Its message becomes visible.
-func (w *World[A, Q, P]) Stop(i int) {
+func (w *World[A, As, Q, P]) Stop(i int) {
 	w.Release(i)
 	w.End(i)
 }
 
 // Finish deletes the message of an actor, and ends it.
-func (w *World[A, Q, P]) Finish(i int) {
+func (w *World[A, As, Q, P]) Finish(i int) {
 	w.Messages[w.Actor(i).Message] = Message{}
 	w.End(i)
 }
 
 // Quiet reports whether a state is final.
-func (w *World[A, Q, P]) Quiet() bool {
-	for i := range w.Actors {
+func (w *World[A, As, Q, P]) Quiet() bool {
+	for i := range len(w.Actors) {
 		if w.Actor(i).At > Idle {
 			return false
 		}
@@ -144,16 +149,16 @@ func (w *World[A, Q, P]) Quiet() bool {
 }
 
 // In is the constraint of a pointer to a state that embeds World.
-type In[W, A, Q any, P Of[A]] interface {
+type In[W, A any, As Array[A], Q any, P Of[A]] interface {
 	*W
-	world() *World[A, Q, P]
+	world() *World[A, As, Q, P]
 }
 
 // Protocol is what a model adds to the common parts.
-type Protocol[W comparable, A, Q any, PW In[W, A, Q, PA], PA Of[A]] struct {
+type Protocol[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], PA Of[A]] struct {
 	Who []string // the names of the actors
 	// Step emits the states that one step of an actor can reach.
-	Step func(Act[W, A, Q, PW, PA])
+	Step func(Act[W, A, As, Q, PW, PA])
 	// Service applies a write, and reports whether its conditions were met.
 	Service func(w *W, q *Q) bool
 	// Before and After emit what no actor does, before and after the steps of the actors; nil for nothing.
@@ -168,7 +173,7 @@ type Protocol[W comparable, A, Q any, PW In[W, A, Q, PA], PA Of[A]] struct {
 }
 
 // Walk visits every state that can be reached from a start.
-func (m *Protocol[W, A, Q, PW, PA]) Walk(start W) models.Result {
+func (m *Protocol[W, A, As, Q, PW, PA]) Walk(start W) models.Result {
 	if m.Quiet == nil {
 		m.Quiet = func(w W) bool { return PW(&w).world().Quiet() }
 	}
@@ -176,13 +181,13 @@ func (m *Protocol[W, A, Q, PW, PA]) Walk(start W) models.Result {
 }
 
 // next emits every state that one step can reach.
-func (m *Protocol[W, A, Q, PW, PA]) next(w W, emit func(to W, who, what string)) {
+func (m *Protocol[W, A, As, Q, PW, PA]) next(w W, emit func(to W, who, what string)) {
 	if m.Before != nil {
 		m.Before(w, emit)
 	}
-	for i := range PW(&w).world().Actors {
+	for i := range len(PW(&w).world().Actors) {
 		if PW(&w).world().Actor(i).At != Done {
-			m.Step(Act[W, A, Q, PW, PA]{m, w, i, emit})
+			m.Step(Act[W, A, As, Q, PW, PA]{m, w, i, emit})
 		}
 	}
 	if PW(&w).world().Waits {
@@ -194,7 +199,7 @@ func (m *Protocol[W, A, Q, PW, PA]) next(w W, emit func(to W, who, what string))
 }
 
 // late emits what becomes of a late write.
-func (m *Protocol[W, A, Q, PW, PA]) late(to W, emit func(to W, who, what string)) {
+func (m *Protocol[W, A, As, Q, PW, PA]) late(to W, emit func(to W, who, what string)) {
 	w := PW(&to).world()
 	q := w.Late
 	w.Late, w.LateOf, w.Waits = *new(Q), 0, false
@@ -206,18 +211,18 @@ func (m *Protocol[W, A, Q, PW, PA]) late(to W, emit func(to W, who, what string)
 }
 
 // Act is one step of the actor with the number I.
-type Act[W comparable, A, Q any, PW In[W, A, Q, PA], PA Of[A]] struct {
-	model *Protocol[W, A, Q, PW, PA]
+type Act[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], PA Of[A]] struct {
+	model *Protocol[W, A, As, Q, PW, PA]
 	From  W
 	I     int
 	emit  func(to W, who, what string)
 }
 
 // Actor returns the actor before the step.
-func (a *Act[W, A, Q, PW, PA]) Actor() *A { return &PW(&a.From).world().Actors[a.I] }
+func (a *Act[W, A, As, Q, PW, PA]) Actor() *A { return &PW(&a.From).world().Actors[a.I] }
 
 // Does emits the state after a request. f changes a copy of the state, and the actor in it.
-func (a *Act[W, A, Q, PW, PA]) Does(what string, f func(w *W, p *A)) {
+func (a *Act[W, A, As, Q, PW, PA]) Does(what string, f func(w *W, p *A)) {
 	to := a.From
 	f(&to, &PW(&to).world().Actors[a.I])
 	a.emit(to, a.model.Who[a.I], what)
@@ -225,7 +230,7 @@ func (a *Act[W, A, Q, PW, PA]) Does(what string, f func(w *W, p *A)) {
 
 // Sends emits the state after a write, whose answer f gets. It also emits the state in which no answer comes: lost says what the
 // actor does then; nil means that it gives up.
-func (a *Act[W, A, Q, PW, PA]) Sends(what string, q Q, f func(w *W, p *A, ok bool), lost func(w *W, p *A)) {
+func (a *Act[W, A, As, Q, PW, PA]) Sends(what string, q Q, f func(w *W, p *A, ok bool), lost func(w *W, p *A)) {
 	a.Does(what, func(w *W, p *A) { f(w, p, a.model.Service(w, &q)) })
 	if w := PW(&a.From).world(); w.Lates == 0 || w.Waits {
 		return
@@ -243,7 +248,7 @@ func (a *Act[W, A, Q, PW, PA]) Sends(what string, q Q, f func(w *W, p *A, ok boo
 }
 
 // Dies emits the crash of the actor, if one may still occur.
-func (a *Act[W, A, Q, PW, PA]) Dies() {
+func (a *Act[W, A, As, Q, PW, PA]) Dies() {
 	if PW(&a.From).world().Crashes == 0 {
 		return
 	}
@@ -255,7 +260,7 @@ func (a *Act[W, A, Q, PW, PA]) Dies() {
 }
 
 // Gets emits that an idle worker gets a message, for each that it can get. Its next step is handles.
-func (a *Act[W, A, Q, PW, PA]) Gets(handles Step) {
+func (a *Act[W, A, As, Q, PW, PA]) Gets(handles Step) {
 	from := PW(&a.From).world()
 	for m, message := range from.Messages {
 		if message.State != Visible || a.model.Lease && from.Waits && int(from.LateOf) == m {

@@ -108,7 +108,7 @@ type request struct {
 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [3]actor, request, *actor]
 	entity    entity
 	was       [2]int8 // by message: the write ID before the change, none if unknown
 	committed [2]int8 // by change: the version that it committed, 0 if it was not committed
@@ -217,8 +217,8 @@ const (
 )
 
 type (
-	protocol = messages.Protocol[world, actor, request, *world, *actor]
-	base     = messages.Act[world, actor, request, *world, *actor]
+	protocol = messages.Protocol[world, actor, [3]actor, request, *world, *actor]
+	base     = messages.Act[world, actor, [3]actor, request, *world, *actor]
 )
 
 type act struct {

@@ -20,8 +20,8 @@ const (
 )
 
 type (
-	protocol = messages.Protocol[world, actor, request, *world, *actor]
-	base     = messages.Act[world, actor, request, *world, *actor]
+	protocol = messages.Protocol[world, actor, [5]actor, request, *world, *actor]
+	base     = messages.Act[world, actor, [5]actor, request, *world, *actor]
 )
 
 // act is one step of an actor. A process that gets no answer to a write gives up.

@@ -61,7 +61,7 @@ type request struct {
 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [5]actor, request, *actor]
 	entities keys.Entities
 	rows     keys.Rows
 	over     uint8 // changes whose deadline has passed

@@ -50,7 +50,7 @@ type actor struct {
 type request struct{ key, version int8 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [4]actor, request, *actor]
 	entity  entity
 	copies  [3]int8 // the version under a key, 0 for none
 	rebuilt bool
@@ -107,8 +107,8 @@ const (
 )
 
 type (
-	protocol = messages.Protocol[world, actor, request, *world, *actor]
-	base     = messages.Act[world, actor, request, *world, *actor]
+	protocol = messages.Protocol[world, actor, [4]actor, request, *world, *actor]
+	base     = messages.Act[world, actor, [4]actor, request, *world, *actor]
 )
 
 type act struct {

@@ -22,8 +22,8 @@ const (
 )
 
 type (
-	protocol = messages.Protocol[world, actor, request, *world, *actor]
-	base     = messages.Act[world, actor, request, *world, *actor]
+	protocol = messages.Protocol[world, actor, [4]actor, request, *world, *actor]
+	base     = messages.Act[world, actor, [4]actor, request, *world, *actor]
 )
 
 type act struct {

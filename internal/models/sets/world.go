@@ -53,7 +53,7 @@ type request struct {
 }
 
 type world struct {
-	messages.World[actor, request, *actor]
+	messages.World[actor, [4]actor, request, *actor]
 	entities keys.Entities
 	rows     keys.Rows
 }
