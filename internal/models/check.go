@@ -28,6 +28,9 @@ func Thorough(name string) Case { return Case{Name: "thorough: " + name, Large: 
 // Keeps reports whether the walk keeps a rule.
 func (c *Case) Keeps(r Rules) bool { return c.Drop&r == 0 }
 
+// Drops reports whether the walk drops a rule.
+func (c *Case) Drops(r Rules) bool { return c.Drop&r != 0 }
+
 func (c Case) about() Case { return c }
 
 // World is a small world of a model.

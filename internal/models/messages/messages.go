@@ -133,6 +133,30 @@ func (w *World[A, As, Q, P]) Finish(i int) {
 	w.End(i)
 }
 
+// Requeue makes a message visible that was deleted, and reports whether it was.
+func (w *World[A, As, Q, P]) Requeue(m int) bool {
+	if w.Messages[m].State != Absent {
+		return false
+	}
+	w.Messages[m].State = Visible
+	return true
+}
+
+// Reappear makes a held message visible, and reports whether it was held. With the rule of the lease its holder ends, and it does not
+// reappear while a write of its last holder is late.
+func (w *World[A, As, Q, P]) Reappear(m int, lease bool) bool {
+	if w.Messages[m].State != Held || lease && w.Waits && int(w.LateOf) == m {
+		return false
+	}
+	w.Messages[m].State = Visible
+	for i := range len(w.Actors) {
+		if p := w.Actor(i); lease && p.At > Idle && int(p.Message) == m {
+			w.End(i)
+		}
+	}
+	return true
+}
+
 // Quiet reports whether a state is final.
 func (w *World[A, As, Q, P]) Quiet() bool {
 	for i := range len(w.Actors) {
