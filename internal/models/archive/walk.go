@@ -21,7 +21,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Messages[m].State = messages.Visible
 	}
 	lease := c.Keeps(Lease)
-	m := protocol{Who: who, Step: c.step, Service: c.service, Before: users, Lease: lease, Certain: true, Wrong: c.wrong}
+	m := messages.New(who, messages.Never, readsSource, c.step, c.service)
+	m.Before, m.Lease, m.Certain, m.Wrong = users, lease, true, c.wrong
 	m.After = func(w world, emit func(to world, who, what string)) { moves.Messages(w, lease, emit) }
 	m.Forbids = func(from, to world) string { return c.Forbids(&from.Ends, &to.Ends) }
 	return m.Walk(w)

@@ -21,14 +21,11 @@ const (
 	forgets
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [6]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [6]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [6]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
 // end ends the work of an actor. The caller goes on with its next change.
@@ -83,7 +80,7 @@ func (c *World) processDies(w world, emit func(to world, who, what string)) {
 	}
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
 	p := a.Actor()
 	if a.I != caller && a.From.Crashes > 0 && p.At > reads && !p.lostOnce {
@@ -95,12 +92,9 @@ func (c *World) step(b base) {
 			}
 		})
 	}
-	switch {
-	case p.At == messages.Idle:
-		a.Gets(handles)
-	case p.At < handles:
+	if p.At < handles {
 		a.writer(p)
-	default:
+	} else {
 		a.holder(p)
 	}
 }

@@ -10,20 +10,13 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Wait: the caller's next change of an entity waits for the background holder of the change before.
-	Wait models.Rules = 1 << iota
-	// Again: the background holder reads the members again before it deletes the message.
-	Again
-	// Lease: a holder that has lost its lease sends no more.
-	Lease
-	// Unsure: a holder with an unanswered request leaves the message.
-	Unsure
-	// Release: the writer removes released unique keys before it returns, not in the background.
-	Release
-	// Present: there is no marker for an absent entity.
-	Present
-	// Whole: a worker that finds another ETag than the marker writes all keys, also those that the writer had written.
-	Whole
+	Wait    models.Rules = 1 << iota // the caller's next change of an entity waits for the background holder of the change before
+	Again                            // the background holder reads the members again before it deletes the message
+	Lease                            // a holder that has lost its lease sends no more
+	Unsure                           // a holder with an unanswered request leaves the message
+	Release                          // the writer removes released unique keys before it returns, not in the background
+	Present                          // there is no marker for an absent entity
+	Whole                            // a worker that finds another ETag than the marker writes all keys, also those that the writer had written
 )
 
 var names = []string{"Wait", "Again", "Lease", "Unsure", "Release", "Present", "Whole"}
@@ -104,7 +97,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Begin(rival, reads, rivals)
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: c.service, After: c.processDies, Lease: c.Keeps(Lease), Wrong: c.wrong}
+	m := messages.New(who, messages.Never, handles, c.step, c.service)
+	m.After, m.Lease, m.Wrong = c.processDies, c.Keeps(Lease), c.wrong
 	m.Show = func(w world) string {
 		return fmt.Sprintf("entities %v rows %v plain %v", w.entities[:2], w.rows[:2], w.plain)
 	}

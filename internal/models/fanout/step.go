@@ -22,14 +22,11 @@ const (
 	forgets
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [4]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [4]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
 // service applies a request, and reports whether its conditions were met.
@@ -70,15 +67,10 @@ func (w *world) refuses(q *request) int8 {
 	return nobody
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
 	p := a.Actor()
-	if p.At > reads {
-		a.Dies()
-	}
 	switch {
-	case p.At == messages.Idle:
-		a.Gets(handles)
 	case p.At <= spends:
 		a.spend(p)
 	case p.At <= commit:

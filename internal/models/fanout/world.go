@@ -9,24 +9,14 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// ETags: the transaction has the ETag of each holder as condition.
-	ETags models.Rules = 1 << iota
-	// Alone: a holder that is refused is read and written by itself.
-	Alone
-	// Again: the source is read again after the holders were written.
-	Again
-	// New: a holder that the source begins to name is written even if it is correct.
-	New
-	// Takes: a holder is taken over from another source only if the other source does not name it, or was
-	// written earlier.
-	Takes
-	// After: the sources are read after the holders. If dropped, the holder uses the sources as it read them
-	// in an earlier round.
-	After
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Unsure: an actor whose transaction got no answer leaves the message.
-	Unsure
+	ETags  models.Rules = 1 << iota // the transaction has the ETag of each holder as condition
+	Alone                           // a holder that is refused is read and written by itself
+	Again                           // the source is read again after the holders were written
+	New                             // a holder that the source begins to name is written even if it is correct
+	Takes                           // a holder is taken over from another source only if the other source does not name it, or was written earlier
+	After                           // the sources are read after the holders. If dropped, the holder uses the sources as it read them in an earlier round.
+	Lease                           // no request arrives after another process has got the message for which it was sent
+	Unsure                          // an actor whose transaction got no answer leaves the message
 )
 
 var names = []string{"ETags", "Alone", "Again", "New", "Takes", "After", "Lease", "Unsure"}
@@ -123,7 +113,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Actors[spender].At, w.Actors[spender].n = sees, c.spends
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: c.service, Lease: c.Keeps(Lease), Wrong: wrong}
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Lease, m.Wrong = c.Keeps(Lease), wrong
 	m.Show = func(w world) string { return fmt.Sprintf("sources %v holders %v", w.sources, w.holders) }
 	return m.Walk(w)
 }

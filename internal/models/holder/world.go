@@ -4,28 +4,17 @@ import "github.com/tablepatterns/tablepatterns/internal/models"
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Intent: the message is put before the holder is written.
-	Intent models.Rules = 1 << iota
-	// Named: the message names the source that the holder's writer chose, even if that source did not name the holder then.
-	Named
-	// SourceAgain: the source is read again after the holder is written.
-	SourceAgain
-	// IndexFirst: the row by which a source finds the holder is written before the source is read again.
-	IndexFirst
-	// RoundAgain: after a process has written the copy for a holder's message, it starts over.
-	RoundAgain
-	// Condition: the copy is written under the ETag with which the holder was read.
-	Condition
-	// FanOutAgain: a process that handles a source's message reads the source again after the holder.
-	FanOutAgain
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Touch: within a partition, a transaction that gives a holder a copy also writes the source, under its ETag.
-	Touch
-	// Required: within a partition, a holder whose source does not exist is not written.
-	Required
-	// SourceFirst: within a partition, a change of a source reads the source before the holder.
-	SourceFirst
+	Intent      models.Rules = 1 << iota // the message is put before the holder is written
+	Named                                // the message names the source that the holder's writer chose, even if that source did not name the holder then
+	SourceAgain                          // the source is read again after the holder is written
+	IndexFirst                           // the row by which a source finds the holder is written before the source is read again
+	RoundAgain                           // after a process has written the copy for a holder's message, it starts over
+	Condition                            // the copy is written under the ETag with which the holder was read
+	FanOutAgain                          // a process that handles a source's message reads the source again after the holder
+	Lease                                // no request arrives after another process has got the message for which it was sent
+	Touch                                // within a partition, a transaction that gives a holder a copy also writes the source, under its ETag
+	Required                             // within a partition, a holder whose source does not exist is not written
+	SourceFirst                          // within a partition, a change of a source reads the source before the holder
 )
 
 // Special contents of a source. All others are positive.

@@ -18,14 +18,11 @@ const (
 	forgets
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [4]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [4]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
 // service applies a request, and reports whether the conditions of all its rows were met.
@@ -56,15 +53,10 @@ func (c *World) service(w *world, q *request) bool {
 	return true
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
 	p := a.Actor()
-	if p.At > reads {
-		a.Dies()
-	}
 	switch p.At {
-	case messages.Idle:
-		a.Gets(handles)
 	case reads:
 		a.Does("reads", func(w *world, p *actor) {
 			p.Plan(&w.entities, &a.changes[p.Change])

@@ -10,24 +10,15 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// ETags: a row is replaced or deleted under its ETag.
-	ETags models.Rules = 1 << iota
-	// Fresh: a row is inserted only if no row has its key.
-	Fresh
-	// OneByOne: a list whose transaction is refused is written row by row.
-	OneByOne
-	// Everywhere: a member leaves all rows that have it.
-	Everywhere
-	// Enter: members enter their lists before they leave others.
-	Enter
-	// All: the closing read reads every member. If dropped, it reads only the first member.
-	All
-	// Again: the lists are written again if a member has changed.
-	Again
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Unsure: a holder with an unanswered request leaves the message.
-	Unsure
+	ETags      models.Rules = 1 << iota // a row is replaced or deleted under its ETag
+	Fresh                               // a row is inserted only if no row has its key
+	OneByOne                            // a list whose transaction is refused is written row by row
+	Everywhere                          // a member leaves all rows that have it
+	Enter                               // members enter their lists before they leave others
+	All                                 // the closing read reads every member. If dropped, it reads only the first member.
+	Again                               // the lists are written again if a member has changed
+	Lease                               // no request arrives after another process has got the message for which it was sent
+	Unsure                              // a holder with an unanswered request leaves the message
 )
 
 var names = []string{"ETags", "Fresh", "OneByOne", "Everywhere", "Enter", "All", "Again", "Lease", "Unsure"}
@@ -94,7 +85,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Begin(i, reads, i)
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: c.service, Wrong: c.wrong, Lease: c.Keeps(Lease)}
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Wrong, m.Lease = c.wrong, c.Keeps(Lease)
 	m.Show = func(w world) string { return fmt.Sprintf("entities %v lists %b", w.entities, w.lists) }
 	return m.Walk(w)
 }

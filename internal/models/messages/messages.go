@@ -1,13 +1,13 @@
 // Package messages has the parts of a world that most models share: messages on a queue, actors that hold them, crashes, and a
 // request that arrives late. It does no I/O.
 //
-// An actor makes one request after another. A model describes each request in the order of the protocol, with the methods of
-// Act, which emit the states that the request leads to:
+// An actor makes one request after another. A model describes each request in the order of the protocol, with one of two methods,
+// which emit the states that the request leads to:
 //
 //	Does   the request gets its answer
 //	Sends  the same, for a write; or no answer comes: the write is late, so it is applied at some later step, or never
-//	Dies   the actor crashes instead, and its message becomes visible
-//	Gets   an idle worker gets a visible message, and holds it
+//
+// Besides, an actor may crash instead of its next request, and then its message becomes visible. An idle worker gets any visible message.
 //
 // At most one write is late at a time. With the rule of the lease, no worker gets a message while a write of its last holder is
 // late. A state is final if no actor is at work, no message is left, and no write is late.
@@ -23,6 +23,7 @@ const (
 	Done Step = iota
 	Idle      // a worker without a message
 	First
+	Never Step = 127
 )
 
 // State is the state of a message.
@@ -181,19 +182,28 @@ type In[W, A any, As Array[A], Q any, P Of[A]] interface {
 // Protocol is what a model adds to the common parts.
 type Protocol[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], PA Of[A]] struct {
 	Who []string // the names of the actors
+	// Safe is the last step that an actor still makes without a crash, since it has done nothing before.
+	Safe Step
+	// Handles is the first step of a worker that has got a message.
+	Handles Step
+	// Lease says that the rule of the lease is kept, and Certain that a late write is never lost.
+	Lease, Certain bool
 	// Step emits the states that one step of an actor can reach.
-	Step func(Act[W, A, As, Q, PW, PA])
+	Step func(*Act[W, A, As, Q, PW, PA])
 	// Service applies a write, and reports whether its conditions were met.
 	Service func(w *W, q *Q) bool
 	// Before and After emit what no actor does, before and after the steps of the actors; nil for nothing.
 	Before, After func(w W, emit func(to W, who, what string))
-	Lease         bool // the rule of the lease is kept
-	Certain       bool // a late write is never lost
 	// Wrong, Forbids, Quiet and Show are those of models.Model; nil for Quiet means World.Quiet.
 	Wrong   func(W) string
 	Forbids func(from, to W) string
 	Quiet   func(W) bool
 	Show    func(W) string
+}
+
+// New returns a protocol with the steps of its actors, and with the service that applies their writes.
+func New[W comparable, A any, As Array[A], Q any, PW In[W, A, As, Q, PA], PA Of[A]](who []string, safe, handles Step, step func(*Act[W, A, As, Q, PW, PA]), service func(w *W, q *Q) bool) *Protocol[W, A, As, Q, PW, PA] {
+	return &Protocol[W, A, As, Q, PW, PA]{Who: who, Safe: safe, Handles: handles, Step: step, Service: service}
 }
 
 // Walk visits every state that can be reached from a start.
@@ -210,8 +220,15 @@ func (m *Protocol[W, A, As, Q, PW, PA]) next(w W, emit func(to W, who, what stri
 		m.Before(w, emit)
 	}
 	for i := range len(PW(&w).world().Actors) {
-		if PW(&w).world().Actor(i).At != Done {
-			m.Step(Act[W, A, As, Q, PW, PA]{m, w, i, emit})
+		a := &Act[W, A, As, Q, PW, PA]{m, w, i, emit}
+		at := PW(&w).world().Actor(i).At
+		if at > m.Safe {
+			a.dies()
+		}
+		if at == Idle {
+			a.gets()
+		} else if at != Done {
+			m.Step(a)
 		}
 	}
 	if PW(&w).world().Waits {
@@ -271,8 +288,8 @@ func (a *Act[W, A, As, Q, PW, PA]) Sends(what string, q Q, f func(w *W, p *A, ok
 	})
 }
 
-// Dies emits the crash of the actor, if one may still occur.
-func (a *Act[W, A, As, Q, PW, PA]) Dies() {
+// dies emits the crash of the actor, if one may still occur.
+func (a *Act[W, A, As, Q, PW, PA]) dies() {
 	if PW(&a.From).world().Crashes == 0 {
 		return
 	}
@@ -283,8 +300,8 @@ func (a *Act[W, A, As, Q, PW, PA]) Dies() {
 	})
 }
 
-// Gets emits that an idle worker gets a message, for each that it can get. Its next step is handles.
-func (a *Act[W, A, As, Q, PW, PA]) Gets(handles Step) {
+// gets emits that an idle worker gets a message, for each that it can get.
+func (a *Act[W, A, As, Q, PW, PA]) gets() {
 	from := PW(&a.From).world()
 	for m, message := range from.Messages {
 		if message.State != Visible || a.model.Lease && from.Waits && int(from.LateOf) == m {
@@ -292,7 +309,7 @@ func (a *Act[W, A, As, Q, PW, PA]) Gets(handles Step) {
 		}
 		a.Does("gets a message", func(to *W, p *A) {
 			PW(to).world().Messages[m].State = Held
-			*PA(p).actor() = Actor{At: handles, Message: int8(m), Intent: message.Intent, Worker: true}
+			*PA(p).actor() = Actor{At: a.model.Handles, Message: int8(m), Intent: message.Intent, Worker: true}
 		})
 	}
 }

@@ -31,21 +31,16 @@ const (
 	withdraws
 )
 
-type (
-	protocol = messages.Protocol[world, worker, [2]worker, request, *world, *worker]
-	base     = messages.Act[world, worker, [2]worker, request, *world, *worker]
-)
+type base = messages.Act[world, worker, [2]worker, request, *world, *worker]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
 	switch p := a.Actor(); {
-	case p.At == messages.Idle:
-		a.Gets(readsSource)
 	case p.At <= finishes:
 		a.moves(p)
 	case p.At <= firstOverwrites:

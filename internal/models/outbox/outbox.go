@@ -59,26 +59,16 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Put: the message is put before the commit.
-	Put models.Rules = 1 << iota
-	// Refused: a writer whose commit was refused does not call the handler.
-	Refused
-	// Was: a worker does not call the handler if the entity has the write ID that it had before the change.
-	Was
-	// Absent: an entity that does not exist has no write ID, so it proves nothing.
-	Absent
-	// Unsure: a writer whose commit is unanswered leaves the message.
-	Unsure
-	// Again: the entity is read again after the call.
-	Again
-	// Lease: no process gets a message while a request for it is on its way.
-	Lease
-	// Turn: a holder calls the handler under the entity's lock.
-	Turn
-	// Mine: a lock belongs to a change, so only the next holder of its message takes it over.
-	Mine
-	// Fresh: the entity is read under the lock.
-	Fresh
+	Put     models.Rules = 1 << iota // the message is put before the commit
+	Refused                          // a writer whose commit was refused does not call the handler
+	Was                              // a worker does not call the handler if the entity has the write ID that it had before the change
+	Absent                           // an entity that does not exist has no write ID, so it proves nothing
+	Unsure                           // a writer whose commit is unanswered leaves the message
+	Again                            // the entity is read again after the call
+	Lease                            // no process gets a message while a request for it is on its way
+	Turn                             // a holder calls the handler under the entity's lock
+	Mine                             // a lock belongs to a change, so only the next holder of its message takes it over
+	Fresh                            // the entity is read under the lock
 )
 
 var names = []string{"Put", "Refused", "Was", "Absent", "Unsure", "Again", "Lease", "Turn", "Mine", "Fresh"}
@@ -139,7 +129,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Begin(i, reads, i)
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: c.service, Lease: c.Keeps(Lease), Wrong: wrong}
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Lease, m.Wrong = c.Keeps(Lease), wrong
 	m.Show = func(w world) string {
 		return fmt.Sprintf("%v committed %v called %v destination %d lock %d", w.entity, w.committed, w.called, w.there, w.lock)
 	}
@@ -216,14 +207,11 @@ const (
 	forgets
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [3]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [3]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [3]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
 // finish deletes an actor's message.
@@ -232,18 +220,11 @@ func (a *act) finish(w *world, p *actor) {
 	w.Finish(a.I)
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
-	p := a.Actor()
-	if p.At > reads {
-		a.Dies()
-	}
-	switch {
-	case p.At == messages.Idle:
-		a.Gets(handles)
-	case p.At < handles:
+	if p := a.Actor(); p.At < handles {
 		a.writer(p)
-	default:
+	} else {
 		a.handles(p)
 	}
 }

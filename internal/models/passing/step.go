@@ -27,7 +27,7 @@ type (
 // act is one step of an actor. A process that gets no answer to a write gives up.
 type act struct {
 	*World
-	base
+	*base
 }
 
 // service applies a request, and reports whether its conditions were met.
@@ -91,18 +91,11 @@ func (c *World) others(w world, emit func(to world, who, what string)) {
 	}
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
-	p := a.Actor()
-	if p.At >= reads {
-		a.Dies()
-	}
-	switch {
-	case p.At == messages.Idle:
-		a.Gets(handles)
-	case p.At < handles:
+	if p := a.Actor(); p.At < handles {
 		a.writer(p)
-	default:
+	} else {
 		a.holder(p)
 	}
 }

@@ -10,25 +10,15 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Mark: the set marks a passing key before its transaction. If dropped, the set takes the key over from
-	// the old owner's plain claim.
-	Mark models.Rules = 1 << iota
-	// OnlyOwn: only a message of the set's change writes a marked copy.
-	OnlyOwn
-	// Transfer: a marked key moves in one transaction. If dropped, it is released and then taken.
-	Transfer
-	// GiveBack: a set that was refused after a mark handles its message. If dropped, it deletes the message.
-	GiveBack
-	// Again: a holder reads the members again before it deletes the message.
-	Again
-	// Has: a holder reads the owner again before it deletes a plain copy.
-	Has
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Deadline: the writer sends no transaction after the deadline of its marks, and Repair leaves them alone until then.
-	Deadline
-	// Taker: the mark names the member that gets the key, and Repair's intent names both.
-	Taker
+	Mark     models.Rules = 1 << iota // the set marks a passing key before its transaction. If dropped, the set takes the key over from the old owner's plain claim.
+	OnlyOwn                           // only a message of the set's change writes a marked copy
+	Transfer                          // a marked key moves in one transaction. If dropped, it is released and then taken.
+	GiveBack                          // a set that was refused after a mark handles its message. If dropped, it deletes the message.
+	Again                             // a holder reads the members again before it deletes the message
+	Has                               // a holder reads the owner again before it deletes a plain copy
+	Lease                             // no request arrives after another process has got the message for which it was sent
+	Deadline                          // the writer sends no transaction after the deadline of its marks, and Repair leaves them alone until then
+	Taker                             // the mark names the member that gets the key, and Repair's intent names both
 )
 
 var names = []string{"Mark", "OnlyOwn", "Transfer", "GiveBack", "Again", "Has", "Lease", "Deadline", "Taker"}
@@ -96,7 +86,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 	for i := range c.workers {
 		w.Work(writers + i)
 	}
-	m := protocol{Who: who, Step: c.step, Service: c.service, After: c.others, Lease: c.Keeps(Lease), Quiet: c.quiet}
+	m := messages.New(who, messages.Idle, handles, c.step, c.service)
+	m.After, m.Lease, m.Quiet = c.others, c.Keeps(Lease), c.quiet
 	m.Wrong = func(w world) string { return w.rows.Wrong(&w.entities, c.quiet(w)) }
 	m.Show = func(w world) string { return fmt.Sprintf("entities %v rows %v", w.entities, w.rows[:2]) }
 	return m.Walk(w)

@@ -71,7 +71,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Begin(i, reads, i)
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: service, Certain: true, Lease: c.Keeps(Lease), Wrong: wrong}
+	m := messages.New(who, reads, handles, c.step, service)
+	m.Certain, m.Lease, m.Wrong = true, c.Keeps(Lease), wrong
 	m.Show = func(w world) string { return fmt.Sprintf("%v copies %v", w.entity, w.copies) }
 	return m.Walk(w)
 }
@@ -106,25 +107,17 @@ const (
 	forgets
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [4]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [4]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	base
+	*base
 }
 
-func (c *World) step(b base) {
+func (c *World) step(b *base) {
 	a := &act{c, b}
 	p := a.Actor()
-	if p.At > reads {
-		a.Dies()
-	}
 	switch p.At {
-	case messages.Idle:
-		a.Gets(handles)
 	case reads:
 		a.Does("reads", a.reads)
 	case puts:

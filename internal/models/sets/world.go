@@ -10,22 +10,14 @@ import (
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Claims: each row of a joint write has its own claim as condition.
-	Claims models.Rules = 1 << iota
-	// OneByOne: rows that the service refuses together are written one by one.
-	OneByOne
-	// Anew: a later round also reconciles the rows that the first round has written together.
-	Anew
-	// All: the closing read reads every member. If dropped, it reads only the first member.
-	All
-	// Handle: a set that was refused after it has reserved keys handles its message.
-	Handle
-	// Own: a holder frees only reservations of its own change.
-	Own
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Unsure: a holder with an unanswered request leaves the message.
-	Unsure
+	Claims   models.Rules = 1 << iota // each row of a joint write has its own claim as condition
+	OneByOne                          // rows that the service refuses together are written one by one
+	Anew                              // a later round also reconciles the rows that the first round has written together
+	All                               // the closing read reads every member. If dropped, it reads only the first member.
+	Handle                            // a set that was refused after it has reserved keys handles its message
+	Own                               // a holder frees only reservations of its own change
+	Lease                             // no request arrives after another process has got the message for which it was sent
+	Unsure                            // a holder with an unanswered request leaves the message
 )
 
 var names = []string{"Claims", "OneByOne", "Anew", "All", "Handle", "Own", "Lease", "Unsure"}
@@ -76,7 +68,8 @@ func (c World) Walk(drop models.Rules) models.Result {
 		w.Begin(i, reads, i)
 	}
 	w.Work(worker)
-	m := protocol{Who: who, Step: c.step, Service: c.service, Lease: c.Keeps(Lease)}
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Lease = c.Keeps(Lease)
 	m.Wrong = func(w world) string { return w.rows.Wrong(&w.entities, w.Quiet()) }
 	m.Show = func(w world) string { return fmt.Sprintf("entities %v rows %v", w.entities, w.rows) }
 	return m.Walk(w)
