@@ -31,11 +31,12 @@ func (c *Case) Keeps(r Rules) bool { return c.Drop&r == 0 }
 // Drops reports whether the walk drops a rule.
 func (c *Case) Drops(r Rules) bool { return c.Drop&r != 0 }
 
-func (c Case) about() Case { return c }
+// About returns the case of a world that embeds it.
+func (c Case) About() Case { return c }
 
 // World is a small world of a model.
 type World interface {
-	about() Case
+	About() Case
 	// Walk explores the world without some of the rules.
 	Walk(drop Rules) Result
 }
@@ -47,7 +48,7 @@ func Check[W World](t *testing.T, worlds []W, names []string, thorough bool) {
 	t.Helper()
 	states, shown := 0, Rules(0)
 	for _, w := range worlds {
-		c := w.about()
+		c := w.About()
 		if c.Large && !thorough {
 			continue
 		}
@@ -73,7 +74,7 @@ func Check[W World](t *testing.T, worlds []W, names []string, thorough bool) {
 // checkFails requires that a walk without the rule finds a violation.
 func checkFails[W World](t *testing.T, w W, rule Rules, names []string) {
 	t.Helper()
-	c, r := w.about(), w.Walk(rule)
+	c, r := w.About(), w.Walk(rule)
 	var dropped []string
 	for i, name := range names {
 		if rule&(1<<i) != 0 {

@@ -82,7 +82,7 @@ func (a *act) moves(p *worker) {
 			}
 		})
 	case putsPending:
-		a.sends(putPending, "puts D, pending", func(y *world, q *worker, ok bool) {
+		a.sends(putPending, "puts D, pending", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksRecord)
 				return
@@ -114,7 +114,7 @@ func (a *act) moves(p *worker) {
 func (a *act) ends(p *worker) {
 	switch p.At {
 	case fills:
-		a.sends(fill, "fills D", func(y *world, q *worker, ok bool) {
+		a.sends(fill, "fills D", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksRecord)
 				return
@@ -127,7 +127,7 @@ func (a *act) ends(p *worker) {
 			q.content = 0
 		})
 	case commits:
-		a.sends(commit, "deletes S and R", func(y *world, q *worker, ok bool) {
+		a.sends(commit, "deletes S and R", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksRecord)
 				return
@@ -139,7 +139,7 @@ func (a *act) ends(p *worker) {
 			q.to(finishes)
 		})
 	case finishes:
-		a.Does("deletes its message", func(y *world, q *worker) {
+		a.Does("deletes its message", func(y *world, _ *worker) {
 			y.Finish(a.I)
 		})
 	}
@@ -255,7 +255,7 @@ func (a *act) unmarked(p *worker) {
 func (a *act) refuses(p *worker) {
 	switch p.At {
 	case deletesPending:
-		a.sends(deleteCopy, "deletes D, which is pending", func(y *world, q *worker, ok bool) {
+		a.sends(deleteCopy, "deletes D, which is pending", func(_ *world, q *worker, ok bool) {
 			q.At = userChanged
 			if !ok {
 				q.to(rechecksRecord)
@@ -281,7 +281,7 @@ func (a *act) refuses(p *worker) {
 			}
 		})
 	case deletesRecordAfter:
-		a.sends(deleteRecord, "deletes R, having poisoned", func(y *world, q *worker, ok bool) {
+		a.sends(deleteRecord, "deletes R, having poisoned", func(_ *world, q *worker, _ bool) {
 			q.to(finishes)
 		})
 	}
@@ -308,7 +308,7 @@ func (a *act) isGone(p *worker) {
 	case goneCopy:
 		a.Does("reads D", func(y *world, q *worker) { a.decidesGone(y, q) })
 	case deletesCopy:
-		a.sends(deleteCopy, "deletes D", func(y *world, q *worker, ok bool) {
+		a.sends(deleteCopy, "deletes D", func(_ *world, q *worker, ok bool) {
 			switch {
 			case !ok:
 				q.to(goneRecord)
@@ -319,7 +319,7 @@ func (a *act) isGone(p *worker) {
 			}
 		})
 	case deletesRecord:
-		a.sends(deleteRecord, "deletes R", func(y *world, q *worker, ok bool) {
+		a.sends(deleteRecord, "deletes R", func(_ *world, q *worker, ok bool) {
 			q.At = finishes
 			if !ok && !a.Drops(RecordInCommit) {
 				q.At = goneRecord

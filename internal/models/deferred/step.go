@@ -276,17 +276,20 @@ func (a *act) holder(p *actor) {
 			p.plainKey()
 		}, resends)
 	case again:
-		a.Does("reads a member again", func(w *world, p *actor) {
-			switch was, is, last := p.Read(&w.entities); {
-			case !same(was, is) && (a.Keeps(Again) || a.I >= rival):
-				p.To(handles)
-				p.Taken, p.late, p.rest = false, false, p.rest && !a.Keeps(Whole)
-			case last:
-				p.To(forgets)
-			}
-		})
+		a.Does("reads a member again", a.readsAgain)
 	case forgets:
 		a.Does("ends its message", a.ends)
+	}
+}
+
+// readsAgain goes round if a member has changed since it was read.
+func (a *act) readsAgain(w *world, p *actor) {
+	switch was, is, last := p.Read(&w.entities); {
+	case !same(was, is) && (a.Keeps(Again) || a.I >= rival):
+		p.To(handles)
+		p.Taken, p.late, p.rest = false, false, p.rest && !a.Keeps(Whole)
+	case last:
+		p.To(forgets)
 	}
 }
 

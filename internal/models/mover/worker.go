@@ -76,7 +76,7 @@ func (a *act) moves(p *worker) {
 			q.content, q.sSame, q.At = y.SContent, true, copies
 		})
 	case copies:
-		a.sends(copyX, "inserts D and M", func(y *world, q *worker, ok bool) {
+		a.sends(copyX, "inserts D and M", func(_ *world, q *worker, ok bool) {
 			if ok {
 				a.copied(q)
 				return
@@ -102,7 +102,7 @@ func (a *act) moves(p *worker) {
 			q.hasMark, q.mSame, q.At = true, true, commits
 		})
 	case commits:
-		a.sends(commit, "deletes S and inserts T", func(y *world, q *worker, ok bool) {
+		a.sends(commit, "deletes S and inserts T", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksMark)
 				if a.Drops(Mark) {
@@ -142,14 +142,14 @@ func (a *act) copied(q *worker) {
 func (a *act) cleansUp(p *worker) {
 	switch p.At {
 	case dropsMark:
-		a.sends(dropMark, "deletes M", func(y *world, q *worker, ok bool) {
+		a.sends(dropMark, "deletes M", func(_ *world, q *worker, _ bool) {
 			q.to(dropsTrace)
 			if a.Drops(MarkBeforeTrace) {
 				q.to(finishes)
 			}
 		})
 	case dropsTrace:
-		a.sends(dropTrace, "deletes T", func(y *world, q *worker, ok bool) {
+		a.sends(dropTrace, "deletes T", func(_ *world, q *worker, _ bool) {
 			if a.Drops(MarkBeforeTrace) && q.mSame {
 				q.At = dropsMark
 				return
@@ -157,7 +157,7 @@ func (a *act) cleansUp(p *worker) {
 			q.to(finishes)
 		})
 	case finishes:
-		a.Does("deletes its message", func(y *world, q *worker) {
+		a.Does("deletes its message", func(y *world, _ *worker) {
 			y.Finish(a.I)
 		})
 	}
@@ -202,7 +202,7 @@ func (a *act) rechecks(p *worker) {
 			}
 		})
 	case overwrites:
-		a.sends(over, "replaces D and M", func(y *world, q *worker, ok bool) {
+		a.sends(over, "replaces D and M", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksMark)
 				if a.Drops(Mark) {
@@ -250,7 +250,7 @@ func (a *act) refuses(p *worker) {
 			}
 		})
 	case dropsMarkAfter:
-		a.sends(dropMark, "deletes M, having poisoned", func(y *world, q *worker, ok bool) {
+		a.sends(dropMark, "deletes M, having poisoned", func(_ *world, q *worker, _ bool) {
 			saw := q.tSaw
 			q.to(finishes)
 			if saw {
@@ -284,7 +284,7 @@ func (a *act) unmarked(p *worker) {
 			}
 		})
 	case firstOverwrites:
-		a.sends(firstOver, "replaces another entity at D and inserts M", func(y *world, q *worker, ok bool) {
+		a.sends(firstOver, "replaces another entity at D and inserts M", func(_ *world, q *worker, ok bool) {
 			if !ok {
 				q.to(rechecksMark)
 				return
@@ -331,9 +331,9 @@ func (a *act) isGone(p *worker) {
 			}
 		})
 	case goneDrops:
-		a.sends(dropMark, "deletes M", func(y *world, q *worker, ok bool) { q.withdrew(ok) })
+		a.sends(dropMark, "deletes M", func(_ *world, q *worker, ok bool) { q.withdrew(ok) })
 	case withdraws:
-		a.sends(withdraw, "withdraws D and M", func(y *world, q *worker, ok bool) { q.withdrew(ok) })
+		a.sends(withdraw, "withdraws D and M", func(_ *world, q *worker, ok bool) { q.withdrew(ok) })
 	}
 }
 

@@ -47,7 +47,8 @@ func (c *Case) Start() Ends {
 	return Ends{S: X, SContent: 1, Updates: 1, SOps: c.SourceChanges, DOps: c.CopyChanges, Requeues: c.Requeues}
 }
 
-func (e *Ends) ends() *Ends { return e }
+// Both returns the ends of a state that embeds them.
+func (e *Ends) Both() *Ends { return e }
 
 // Forbids checks a step: a mover touches only X.
 func (c *Case) Forbids(from, to *Ends) string {
@@ -103,20 +104,20 @@ func (e *Ends) Update(content *byte, bit byte) {
 // In is the constraint of a pointer to a state that embeds Ends and messages.World.
 type In[W any] interface {
 	*W
-	ends() *Ends
+	Both() *Ends
 	Requeue(message int) bool
 	Reappear(message int, lease bool) bool
 }
 
 // AtSource emits what users do at S. wrote records that S was written.
 func AtSource[W any, P In[W]](w W, wrote func(w *W), emit func(to W, who, what string)) {
-	if P(&w).ends().SOps == 0 {
+	if P(&w).Both().SOps == 0 {
 		return
 	}
-	bit := byte(1) << P(&w).ends().SOps
-	P(&w).ends().SOps--
+	bit := byte(1) << P(&w).Both().SOps
+	P(&w).Both().SOps--
 	u := w
-	switch e := P(&u).ends(); e.S {
+	switch e := P(&u).Both(); e.S {
 	case X:
 		e.Update(&e.SContent, bit)
 		wrote(&u)
@@ -136,9 +137,9 @@ func AtSource[W any, P In[W]](w W, wrote func(w *W), emit func(to W, who, what s
 // Messages emits that a user puts a poisoned message back, and that a message reappears although a worker holds it: its holder has
 // crashed or is slow. With the rule of the lease, the holder does nothing more then.
 func Messages[W any, P In[W]](w W, lease bool, emit func(to W, who, what string)) {
-	for m := range P(&w).ends().Entry {
+	for m := range P(&w).Both().Entry {
 		u := w
-		if e := P(&u).ends(); e.Entry[m] && e.Requeues > 0 && P(&u).Requeue(m) {
+		if e := P(&u).Both(); e.Entry[m] && e.Requeues > 0 && P(&u).Requeue(m) {
 			e.Requeues--
 			e.Entry[m] = false
 			emit(u, "a user", "puts a poisoned message back")

@@ -19,10 +19,7 @@ const (
 	forgets // delete the message
 )
 
-type (
-	protocol = messages.Protocol[world, actor, [5]actor, request, *world, *actor]
-	base     = messages.Act[world, actor, [5]actor, request, *world, *actor]
-)
+type base = messages.Act[world, actor, [5]actor, request, *world, *actor]
 
 // act is one step of an actor. A process that gets no answer to a write gives up.
 type act struct {

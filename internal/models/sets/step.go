@@ -88,7 +88,7 @@ func (a *act) writer(p *actor) {
 			}
 			p.Committed(&w.entities)
 			p.At = places
-			if keys, _ := a.fresh(p); keys&(keys-1) == 0 {
+			if added, _ := a.fresh(p); added&(added-1) == 0 {
 				p.key(0)
 			}
 		}, nil)
@@ -126,15 +126,15 @@ func (a *act) plans(w *world, p *actor) {
 }
 
 // fresh returns the keys that the change adds, and for each the member that takes it.
-func (a *act) fresh(p *actor) (keys uint8, of [3]int8) {
+func (a *act) fresh(p *actor) (added uint8, of [3]int8) {
 	ch := &a.changes[p.Change]
 	for e, to := range ch.To {
 		if ch.Members&(1<<e) != 0 && to >= 0 && (p.left&(1<<to) != 0 || p.At == places) {
-			keys |= 1 << to
+			added |= 1 << to
 			of[to] = int8(e)
 		}
 	}
-	return keys, of
+	return added, of
 }
 
 // reserves continues with the reservation of the remaining keys, or with the transaction.
