@@ -13,17 +13,10 @@ type World struct{ moves.Case }
 func (c World) Walk(drop models.Rules) models.Result {
 	c.Drop = drop
 	w := world{Ends: c.Start()}
-	w.Lates = c.Lates
-	for i := range w.Actors {
-		w.Work(i)
-	}
-	for m := range c.Messages {
-		w.Messages[m].State = messages.Visible
-	}
-	lease := c.Keeps(Lease)
+	w.Queue(c.Messages, c.Lates)
 	m := messages.New(who, messages.Never, readsSource, c.step, c.service)
-	m.Before, m.Lease, m.Certain, m.Wrong = users, lease, true, c.wrong
-	m.After = func(w world, emit func(to world, who, what string)) { moves.Messages(w, lease, emit) }
+	m.Before, m.Lease, m.Certain, m.Wrong = users, c.Keeps(Lease), true, c.wrong
+	m.After = func(w world, emit func(to world, who, what string)) { moves.Messages(w, m.Lease, emit) }
 	m.Forbids = func(from, to world) string { return c.Forbids(&from.Ends, &to.Ends) }
 	return m.Walk(w)
 }

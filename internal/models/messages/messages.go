@@ -23,7 +23,7 @@ const (
 	Done Step = iota
 	Idle      // a worker without a message
 	First
-	Never Step = 127
+	Never Step = 127 // as Protocol.Safe: no actor crashes on its own
 )
 
 // State is the state of a message.
@@ -72,7 +72,8 @@ type Array[A any] interface {
 	[2]A | [3]A | [4]A | [5]A | [6]A
 }
 
-// World is the part of a state that all models have. A is the actor, As are all of them, and Q is a write that may arrive late. A model embeds it.
+// World is the part of a state that all models have. A is the actor, As are all of them, and Q is a write that may arrive late. A
+// model embeds it.
 type World[A any, As Array[A], Q any, P Of[A]] struct {
 	Messages       [5]Message
 	Actors         As
@@ -94,6 +95,17 @@ func (w *World[A, As, Q, P]) Begin(i int, at Step, change int) {
 
 // Work makes an actor an idle worker.
 func (w *World[A, As, Q, P]) Work(i int) { *w.Actor(i) = Actor{At: Idle, Worker: true} }
+
+// Queue begins a world with visible messages, in which all actors are workers.
+func (w *World[A, As, Q, P]) Queue(messages int, lates int8) {
+	w.Lates = lates
+	for i := range len(w.Actors) {
+		w.Work(i)
+	}
+	for m := range messages {
+		w.Messages[m].State = Visible
+	}
+}
 
 // Handle makes an actor handle its message. What it has read is discarded.
 func (w *World[A, As, Q, P]) Handle(i int, at Step) {

@@ -22,9 +22,9 @@ const (
 // Case is the size of a world.
 type Case struct {
 	models.Case
-	Messages, SourceChanges, CopyChanges byte
+	Messages                             int
+	SourceChanges, CopyChanges, Requeues byte
 	Lates                                int8
-	Requeues                             byte
 	Replace                              bool // the mover replaces what it finds at D
 }
 
