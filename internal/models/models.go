@@ -1,5 +1,5 @@
 // Package models explores small models of protocols: it visits all states that can be reached from an initial one in
-// any order of steps. Each package below it holds a model, which is the protocol without the storage service. The
+// any order of steps. Most packages below it hold a model, which is the protocol without the storage service. The
 // package that implements the protocol tests its real code separately.
 //
 // The packages below it:
@@ -13,6 +13,9 @@
 //   - holder: concurrent changes of a holder and of its source
 //   - outbox: a handler that is called after each commit
 //   - mover, archive: entities that move to another table or to a blob
+//   - messages: what all models but holder share: messages, the actors that hold them, crashes and late requests
+//   - keys: the members of a change set and the rows of their keys, for passing, deferred, sets and lists
+//   - moves: the ends of a move and its users, for mover and archive
 package models
 
 import "fmt"

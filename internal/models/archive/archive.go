@@ -32,38 +32,37 @@
 // remove its metadata, and may delete a pending blob.
 package archive
 
-// Case is the size of a model, and the rules that it drops.
-type Case struct {
-	Messages, SourceChanges, CopyChanges, Lates, Requeues byte
-	Replace                                               bool // the mover replaces another blob at the destination
-	Drop                                                  Rules
-}
-
-// Rules are the rules of the protocol. A rule that is true is dropped; the walk must then find a violation.
-type Rules struct {
-	Pending            bool // there is no pending blob: R is inserted first, and D filled if it does not exist
-	RecordBeforeFill   bool // D is filled before R is inserted
-	Base               bool // D is filled without its ETag
-	Unchanged          bool // a blob that has w counts as unchanged
-	SourceETag         bool // S is deleted without its ETag
-	RecordInCommit     bool // R is deleted after S, in a request of its own
-	RecordBeforeSource bool // recheck reads S before R
-	First              bool // R does not say whether it was inserted or replaced another R
-	SourceAgain        bool // recheck does not read S again before it poisons
-	UnmarkedAgain      bool // unmarked does not read R again
-	PoisonFirst        bool // poison deletes R before it puts the entry on the poison queue
-	CopyETag           bool // D is deleted without its ETag
-	CleanPending       bool // gone does not delete a pending blob without R
-	Incarnation        bool // the incarnation of S is not compared
-	Lease              bool // a message reappears while a request of its holder is under way
-}
-
-const (
-	none    byte = iota
-	x            // at S: X; at D: a copy of X
-	other        // at S: another incarnation; at D: another blob
-	pending      // at D: the move's own blob without content
+import (
+	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+	"github.com/tablepatterns/tablepatterns/internal/models/moves"
 )
+
+// The rules of the protocol, each with what a walk that drops it does instead.
+const (
+	Pending            models.Rules = 1 << iota // there is no pending blob: R is inserted first, and D filled if it does not exist
+	RecordBeforeFill                            // D is filled before R is inserted
+	Base                                        // D is filled without its ETag
+	Unchanged                                   // a blob that has w counts as unchanged
+	SourceETag                                  // S is deleted without its ETag
+	RecordInCommit                              // R is deleted after S, in a request of its own
+	RecordBeforeSource                          // recheck reads S before R
+	First                                       // R does not say whether it was inserted or replaced another R
+	SourceAgain                                 // recheck does not read S again before it poisons
+	UnmarkedAgain                               // unmarked does not read R again
+	PoisonFirst                                 // poison deletes R before it puts the entry on the poison queue
+	CopyETag                                    // D is deleted without its ETag
+	CleanPending                                // gone does not delete a pending blob without R
+	Incarnation                                 // the incarnation of S is not compared
+	Lease                                       // a message reappears while a request of its holder is under way
+)
+
+var names = []string{"Pending", "RecordBeforeFill", "Base", "Unchanged", "SourceETag", "RecordInCommit", "RecordBeforeSource", "First",
+	"SourceAgain", "UnmarkedAgain", "PoisonFirst", "CopyETag", "CleanPending", "Incarnation", "Lease"}
+
+var who = []string{"worker 1", "worker 2"}
+
+const pending = moves.Other + 1 // at D: the move's own blob without content
 
 // record is R, or R as a worker has read it. In place of ETags and ids it stores flags that say whether these
 // are still current.
@@ -76,8 +75,7 @@ type record struct {
 }
 
 type worker struct {
-	at      byte
-	msg     byte
+	messages.Actor
 	content byte // the updates that S had when it was read
 	sSame   bool // S has not changed since it was read
 	dSame   bool // D has not changed since it was read or written
@@ -88,51 +86,37 @@ type worker struct {
 	early   bool // S was read before R, because the rule RecordBeforeSource is dropped
 }
 
-// request is a request under way whose sender has given up.
+// request is a write, with what its sender has read.
 type request struct {
-	what byte
+	what kind
 	from worker
 }
 
-const (
-	noRequest byte = iota
-	sendsPending
-	sendsRecord
-	sendsReplacement
-	sendsFill
-	sendsCommit
-	sendsDeleteCopy
-	sendsDeleteRecord
-)
+type kind byte
 
 const (
-	invisible byte = 1
-	visible   byte = 2
+	putPending kind = iota + 1
+	insertRecord
+	replaceRecord
+	fill
+	commit
+	deleteCopy
+	deleteRecord
 )
 
 type world struct {
-	s, d                        byte
-	sContent, dContent          byte
-	dKept                       bool // D has the metadata of a write of this move
-	dChanged                    bool // a user has changed D since that write
-	r                           record
-	msg                         [2]byte
-	entry                       [2]bool // the message is on the poison queue
-	p                           [2]worker
-	late                        request
-	sOps, dOps, lates, requeues byte
-
-	// The changes that users were told have succeeded.
-	updates, seen byte // all updates of X; the updates that were in the entities and blobs that users deleted
-	sDel, dDel    bool // users deleted X; users deleted its copy
-	dWrote        bool // users changed D
-	poison        bool
+	messages.World[worker, [2]worker, request, *worker]
+	moves.Ends
+	dKept    bool // D has the metadata of a write of this move
+	dChanged bool // a user has changed D since that write
+	r        record
 }
 
 func (w *world) each(f func(*worker)) {
-	f(&w.p[0])
-	f(&w.p[1])
-	f(&w.late.from)
+	for i := range w.Actors {
+		f(&w.Actors[i])
+	}
+	f(&w.Late.from)
 }
 
 func (w *world) wroteS() {
@@ -151,11 +135,11 @@ func (w *world) putR(r record) {
 }
 
 func (w *world) putPending() bool {
-	if w.d != none {
+	if w.D != moves.None {
 		return false
 	}
 	w.wroteD()
-	w.d, w.dContent, w.dKept, w.dChanged = pending, 0, true, false
+	w.D, w.DContent, w.dKept, w.dChanged = pending, 0, true, false
 	return true
 }
 
@@ -176,24 +160,24 @@ func (w *world) replaceRecord(q worker) bool {
 }
 
 // fill writes the content of D. The w of the content is the w that the worker has read in R.
-func (c *Case) fill(w *world, q worker) bool {
+func (c *World) fill(w *world, q worker) bool {
 	switch {
-	case c.Drop.Pending && q.r.there && !q.r.base: // the condition that D does not exist
-		if w.d != none {
+	case c.Drops(Pending) && q.r.there && !q.r.base: // the condition that D does not exist
+		if w.D != moves.None {
 			return false
 		}
-	case c.Drop.RecordBeforeFill && !q.r.there:
-		if w.d != pending {
+	case c.Drops(RecordBeforeFill) && !q.r.there:
+		if w.D != pending {
 			return false
 		}
-	case !q.r.base && !(c.Drop.Base && w.d != none):
+	case !q.r.base && !(c.Drops(Base) && w.D != moves.None):
 		return false
 	}
-	var same [3]bool
+	var same [len(w.Actors) + 1]bool
 	n := 0
 	w.each(func(p *worker) { same[n] = p.rSame; n++ })
 	w.wroteD()
-	w.d, w.dContent, w.dKept, w.dChanged = x, q.content, true, false
+	w.D, w.DContent, w.dKept, w.dChanged = moves.X, q.content, true, false
 	if !q.rSame {
 		return true
 	}
@@ -203,24 +187,23 @@ func (c *Case) fill(w *world, q worker) bool {
 	return true
 }
 
-func (c *Case) commit(w *world, q worker) bool {
-	if !q.sSame && !(c.Drop.SourceETag && w.s != none) || !q.rSame && !c.Drop.RecordInCommit {
+func (c *World) commit(w *world, q worker) bool {
+	if !q.sSame && !(c.Drops(SourceETag) && w.S != moves.None) || !q.rSame && !c.Drops(RecordInCommit) {
 		return false
 	}
-	w.s, w.sContent = none, 0
+	w.S, w.SContent = moves.None, 0
 	w.wroteS()
-	if !c.Drop.RecordInCommit {
+	if !c.Drops(RecordInCommit) {
 		w.putR(record{})
 	}
 	return true
 }
 
-func (c *Case) deleteCopy(w *world, q worker) bool {
-	if w.d == none || !q.dSame && !c.Drop.CopyETag {
+func (c *World) deleteCopy(w *world, q worker) bool {
+	if w.D == moves.None || !q.dSame && !c.Drops(CopyETag) {
 		return false
 	}
-	w.wroteD()
-	w.d, w.dContent, w.dKept, w.dChanged = none, 0, false, false
+	w.removeD()
 	return true
 }
 
@@ -232,24 +215,21 @@ func (w *world) deleteRecord(q worker) bool {
 	return true
 }
 
-// arrives applies a late request.
-func (c *Case) arrives(w *world) {
-	f := w.late
-	switch f.what {
-	case sendsPending:
-		w.putPending()
-	case sendsRecord:
-		w.insertRecord(f.from)
-	case sendsReplacement:
-		w.replaceRecord(f.from)
-	case sendsFill:
-		c.fill(w, f.from)
-	case sendsCommit:
-		c.commit(w, f.from)
-	case sendsDeleteCopy:
-		c.deleteCopy(w, f.from)
-	case sendsDeleteRecord:
-		w.deleteRecord(f.from)
+// service applies a write, and reports whether its conditions were met.
+func (c *World) service(w *world, r *request) bool {
+	switch r.what {
+	case putPending:
+		return w.putPending()
+	case insertRecord:
+		return w.insertRecord(r.from)
+	case replaceRecord:
+		return w.replaceRecord(r.from)
+	case fill:
+		return c.fill(w, r.from)
+	case commit:
+		return c.commit(w, r.from)
+	case deleteCopy:
+		return c.deleteCopy(w, r.from)
 	}
-	w.late = request{}
+	return w.deleteRecord(r.from)
 }

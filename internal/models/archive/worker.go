@@ -1,9 +1,13 @@
 package archive
 
+import (
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+	"github.com/tablepatterns/tablepatterns/internal/models/moves"
+)
+
 // The steps of a worker.
 const (
-	idle byte = iota
-	readsSource
+	readsSource messages.Step = messages.First + iota
 	putsPending
 	insertsRecord
 	fills
@@ -27,101 +31,76 @@ const (
 	deletesRecord
 )
 
-// act describes one step of a worker.
+type base = messages.Act[world, worker, [2]worker, request, *world, *worker]
+
 type act struct {
-	*Case
-	from world
-	n    int
-	emit func(to world, who, what string)
+	*World
+	*base
 }
 
-// step emits the next steps of a worker.
-func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
-	a := act{c, w, n, emit}
-	switch p := w.p[n]; {
-	case p.at == idle:
-		for m := range w.msg {
-			if w.msg[m] == visible {
-				a.does("gets a message", func(y *world, q *worker) {
-					y.msg[m] = invisible
-					*q = worker{at: readsSource, msg: byte(m)}
-				})
-			}
-		}
-	case p.at <= finishes:
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	switch p := a.Actor(); {
+	case p.At <= finishes:
 		a.moves(p)
-	case p.at <= unmarkedSource:
+	case p.At <= unmarkedSource:
 		a.rechecks(p)
-	case p.at <= deletesRecordAfter:
+	case p.At <= deletesRecordAfter:
 		a.refuses(p)
 	default:
 		a.isGone(p)
 	}
 }
 
-// does emits the state after a change whose response arrives.
-func (a act) does(what string, f func(*world, *worker)) {
-	y := a.from
-	f(&y, &y.p[a.n])
-	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
-}
-
-// sends emits the states that does emits, for a request that changes something. It also emits the state in which the
-// request arrives late.
-func (a act) sends(kind byte, what string, f func(*world, *worker)) {
-	a.does(what, f)
-	if a.from.lates > 0 && a.from.late.what == noRequest {
-		y := a.from
-		q := &y.p[a.n]
-		y.lates--
-		y.late = request{kind, *q}
-		*q = worker{}
-		a.emit(y, [...]string{"worker 1, which gets no answer and gives up,", "worker 2, which gets no answer and gives up,"}[a.n], what)
-	}
+// sends emits the states that a write leads to. If no answer comes, the worker gives up.
+func (a *act) sends(kind kind, what string, f func(w *world, q *worker, ok bool)) {
+	a.Sends(what, request{kind, *a.Actor()}, f, func(w *world, _ *worker) { w.End(a.I) })
 }
 
 // to sets the next step and discards everything that the worker has read.
-func (q *worker) to(at byte) { *q = worker{at: at, msg: q.msg} }
+func (q *worker) to(at messages.Step) {
+	*q = worker{Actor: messages.Actor{At: at, Message: q.Message, Worker: true}}
+}
 
 // knows records R as just read or written.
 func (q *worker) knows(w *world) { q.r, q.rSame = w.r, true }
 
-func (c *Case) isX(s byte) bool { return s == x || c.Drop.Incarnation && s == other }
+func (c *World) isX(w *world) bool { return w.IsX(c.Keeps(Incarnation)) }
 
 // moves emits the steps of a move that no request interferes with.
-func (a act) moves(p worker) {
-	switch p.at {
+func (a *act) moves(p *worker) {
+	switch p.At {
 	case readsSource:
-		a.does("reads S", func(y *world, q *worker) {
-			if !a.isX(y.s) {
+		a.Does("reads S", func(y *world, q *worker) {
+			if !a.isX(y) {
 				q.to(goneRecord)
 				return
 			}
-			q.content, q.sSame, q.at = y.sContent, true, putsPending
-			if a.Drop.Pending {
-				q.at = insertsRecord
+			q.content, q.sSame, q.At = y.SContent, true, putsPending
+			if a.Drops(Pending) {
+				q.At = insertsRecord
 			}
 		})
 	case putsPending:
-		a.sends(sendsPending, "puts D, pending", func(y *world, q *worker) {
-			if !y.putPending() {
+		a.sends(putPending, "puts D, pending", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksRecord)
 				return
 			}
-			q.dSame, q.at = true, insertsRecord
-			if a.Drop.RecordBeforeFill {
-				q.at = fills
+			q.dSame, q.At = true, insertsRecord
+			if a.Drops(RecordBeforeFill) {
+				q.At = fills
 			}
 		})
 	case insertsRecord:
-		a.sends(sendsRecord, "inserts R", func(y *world, q *worker) {
-			if !y.insertRecord(*q) {
+		a.sends(insertRecord, "inserts R", func(y *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksRecord)
 				return
 			}
-			q.foreign, q.at = false, fills
-			if a.Drop.RecordBeforeFill {
-				y.r.w, q.at = q.dSame, commits
+			q.foreign, q.At = false, fills
+			if a.Drops(RecordBeforeFill) {
+				y.r.w, q.At = q.dSame, commits
 			}
 			q.knows(y)
 			q.dSame = false
@@ -132,84 +111,83 @@ func (a act) moves(p worker) {
 }
 
 // ends emits the last steps of a move.
-func (a act) ends(p worker) {
-	switch p.at {
+func (a *act) ends(p *worker) {
+	switch p.At {
 	case fills:
-		a.sends(sendsFill, "fills D", func(y *world, q *worker) {
-			if !a.fill(y, *q) {
+		a.sends(fill, "fills D", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksRecord)
 				return
 			}
-			q.at = commits
-			if a.Drop.RecordBeforeFill && !q.r.there {
-				q.dSame, q.at = true, insertsRecord
+			q.At = commits
+			if a.Drops(RecordBeforeFill) && !q.r.there {
+				q.dSame, q.At = true, insertsRecord
 				return
 			}
 			q.content = 0
 		})
 	case commits:
-		a.sends(sendsCommit, "deletes S and R", func(y *world, q *worker) {
-			if !a.commit(y, *q) {
+		a.sends(commit, "deletes S and R", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksRecord)
 				return
 			}
-			if a.Drop.RecordInCommit {
-				q.at, q.sSame, q.content = deletesRecord, false, 0
+			if a.Drops(RecordInCommit) {
+				q.At, q.sSame, q.content = deletesRecord, false, 0
 				return
 			}
 			q.to(finishes)
 		})
 	case finishes:
-		a.does("deletes its message", func(y *world, q *worker) {
-			y.msg[q.msg] = none
-			*q = worker{}
+		a.Does("deletes its message", func(y *world, _ *worker) {
+			y.Finish(a.I)
 		})
 	}
 }
 
 // rechecks emits the steps of a worker after a refusal.
-func (a act) rechecks(p worker) {
-	switch p.at {
+func (a *act) rechecks(p *worker) {
+	switch p.At {
 	case rechecksRecord:
-		if a.Drop.RecordBeforeSource && !p.early {
-			a.does("reads S", func(y *world, q *worker) {
-				if !a.isX(y.s) {
+		if a.Drops(RecordBeforeSource) && !p.early {
+			a.Does("reads S", func(y *world, q *worker) {
+				if !a.isX(y) {
 					q.to(goneRecord)
 					return
 				}
-				q.content, q.sSame, q.early = y.sContent, true, true
+				q.content, q.sSame, q.early = y.SContent, true, true
 			})
 			return
 		}
-		a.does("reads R", func(y *world, q *worker) {
+		a.Does("reads R", func(y *world, q *worker) {
 			if !y.r.there {
 				q.to(unmarkedCopy)
 				return
 			}
 			q.knows(y)
-			q.at = rechecksSource
+			q.At = rechecksSource
 			if q.early {
-				q.early, q.at = false, rechecksCopy
+				q.early, q.At = false, rechecksCopy
 			}
 		})
 	case rechecksSource:
-		a.does("reads S again", func(y *world, q *worker) {
-			if !a.isX(y.s) {
+		a.Does("reads S again", func(y *world, q *worker) {
+			if !a.isX(y) {
 				q.to(goneRecord)
 				return
 			}
-			q.content, q.sSame, q.at = y.sContent, true, rechecksCopy
+			q.content, q.sSame, q.At = y.SContent, true, rechecksCopy
 		})
 	case rechecksCopy:
-		a.does("reads D", func(y *world, q *worker) { a.decides(y, q) })
+		a.Does("reads D", func(y *world, q *worker) { a.decides(y, q) })
 	case replacesRecord:
-		a.sends(sendsReplacement, "replaces R", func(y *world, q *worker) {
-			if !y.replaceRecord(*q) {
+		a.sends(replaceRecord, "replaces R", func(y *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksRecord)
 				return
 			}
 			q.knows(y)
-			q.dSame, q.at = false, fills
+			q.dSame, q.At = false, fills
 		})
 	default:
 		a.unmarked(p)
@@ -217,55 +195,55 @@ func (a act) rechecks(p worker) {
 }
 
 // decides sets the next step, which depends on R, S and D.
-func (a act) decides(y *world, q *worker) {
+func (a *act) decides(y *world, q *worker) {
 	q.dSame = true
-	unchanged := y.dKept && y.d == x && (!y.dChanged || a.Drop.Unchanged)
+	unchanged := y.dKept && y.D == moves.X && (!y.dChanged || a.Drops(Unchanged))
 	switch {
-	case q.r.base || a.Drop.Pending && y.d == none:
-		q.at = replacesRecord
+	case q.r.base || a.Drops(Pending) && y.D == moves.None:
+		q.At = replacesRecord
 		if q.r.of {
-			q.dSame, q.at = false, fills
+			q.dSame, q.At = false, fills
 		}
-	case q.r.w && q.r.of && y.d == x:
-		q.at, q.dSame = commits, false
+	case q.r.w && q.r.of && y.D == moves.X:
+		q.At, q.dSame = commits, false
 	case unchanged:
-		q.at = replacesRecord
-	case y.d == pending:
-		q.at = deletesPending
+		q.At = replacesRecord
+	case y.D == pending:
+		q.At = deletesPending
 	default:
-		q.at = userChanged
+		q.At = userChanged
 	}
 }
 
 // unmarked emits the steps for a blob that has no record.
-func (a act) unmarked(p worker) {
-	switch p.at {
+func (a *act) unmarked(p *worker) {
+	switch p.At {
 	case unmarkedCopy:
-		a.does("reads D, which has no R", func(y *world, q *worker) {
+		a.Does("reads D, which has no R", func(y *world, q *worker) {
 			switch {
-			case y.d == none:
+			case y.D == moves.None:
 				q.to(readsSource)
-			case y.d == pending || a.Drop.UnmarkedAgain:
-				q.dSame, q.at, q.foreign = y.d != x, unmarkedSource, y.d != pending
+			case y.D == pending || a.Drops(UnmarkedAgain):
+				q.dSame, q.At, q.foreign = y.D != moves.X, unmarkedSource, y.D != pending
 			default:
-				q.dSame, q.at, q.foreign = y.d != x, unmarkedRecord, true
+				q.dSame, q.At, q.foreign = y.D != moves.X, unmarkedRecord, true
 			}
 		})
 	case unmarkedRecord:
-		a.does("reads R again", func(y *world, q *worker) {
-			q.at = unmarkedSource
+		a.Does("reads R again", func(y *world, q *worker) {
+			q.At = unmarkedSource
 			if y.r.there {
 				q.to(rechecksRecord)
 			}
 		})
 	case unmarkedSource:
-		a.does("reads S again", func(y *world, q *worker) {
-			known := q.dSame || a.Replace && y.d == other
+		a.Does("reads S again", func(y *world, q *worker) {
+			known := q.dSame || a.Replace && y.D == moves.Other
 			switch {
-			case !a.isX(y.s):
+			case !a.isX(y):
 				q.to(goneRecord)
 			case !q.foreign || a.Replace && known:
-				q.content, q.sSame, q.at = y.sContent, true, insertsRecord
+				q.content, q.sSame, q.At = y.SContent, true, insertsRecord
 			default:
 				q.to(poisons)
 			}
@@ -274,98 +252,97 @@ func (a act) unmarked(p worker) {
 }
 
 // refuses emits the steps that lead to poison.
-func (a act) refuses(p worker) {
-	switch p.at {
+func (a *act) refuses(p *worker) {
+	switch p.At {
 	case deletesPending:
-		a.sends(sendsDeleteCopy, "deletes D, which is pending", func(y *world, q *worker) {
-			q.at = userChanged
-			if !a.deleteCopy(y, *q) {
+		a.sends(deleteCopy, "deletes D, which is pending", func(_ *world, q *worker, ok bool) {
+			q.At = userChanged
+			if !ok {
 				q.to(rechecksRecord)
 			}
 		})
 	case userChanged:
-		a.does("reads S again, before it poisons", func(y *world, q *worker) {
+		a.Does("reads S again, before it poisons", func(y *world, q *worker) {
 			switch {
-			case !q.gone && !a.isX(y.s) && !a.Drop.SourceAgain:
+			case !q.gone && !a.isX(y) && !a.Drops(SourceAgain):
 				q.to(goneRecord)
-			case a.Drop.PoisonFirst && y.deleteRecord(*q):
-				q.at, q.rSame = poisons, false
+			case a.Drops(PoisonFirst) && y.deleteRecord(*q):
+				q.At, q.rSame = poisons, false
 			default:
-				q.at = poisons
+				q.At = poisons
 			}
 		})
 	case poisons:
-		a.does("puts an entry on the poison queue", func(y *world, q *worker) {
-			y.poison, y.entry[q.msg] = true, true
-			q.at = deletesRecordAfter
+		a.Does("puts an entry on the poison queue", func(y *world, q *worker) {
+			y.Poison, y.Entry[q.Message] = true, true
+			q.At = deletesRecordAfter
 			if !q.rSame {
 				q.to(finishes)
 			}
 		})
 	case deletesRecordAfter:
-		a.sends(sendsDeleteRecord, "deletes R, having poisoned", func(y *world, q *worker) {
-			y.deleteRecord(*q)
+		a.sends(deleteRecord, "deletes R, having poisoned", func(_ *world, q *worker, _ bool) {
 			q.to(finishes)
 		})
 	}
 }
 
 // isGone emits the steps of a worker after S is gone.
-func (a act) isGone(p worker) {
-	switch p.at {
+func (a *act) isGone(p *worker) {
+	switch p.At {
 	case goneRecord:
-		a.does("reads R", func(y *world, q *worker) {
-			q.at = goneUnrecorded
+		a.Does("reads R", func(y *world, q *worker) {
+			q.At = goneUnrecorded
 			if y.r.there {
 				q.knows(y)
-				q.at = goneCopy
+				q.At = goneCopy
 			}
 		})
 	case goneUnrecorded:
-		a.does("reads D, which has no R", func(y *world, q *worker) {
+		a.Does("reads D, which has no R", func(y *world, q *worker) {
 			q.to(finishes)
-			if y.d == pending && !a.Drop.CleanPending {
-				q.dSame, q.at = true, deletesCopy
+			if y.D == pending && !a.Drops(CleanPending) {
+				q.dSame, q.At = true, deletesCopy
 			}
 		})
 	case goneCopy:
-		a.does("reads D", func(y *world, q *worker) { a.decidesGone(y, q) })
+		a.Does("reads D", func(y *world, q *worker) { a.decidesGone(y, q) })
 	case deletesCopy:
-		a.sends(sendsDeleteCopy, "deletes D", func(y *world, q *worker) {
+		a.sends(deleteCopy, "deletes D", func(_ *world, q *worker, ok bool) {
 			switch {
-			case !a.deleteCopy(y, *q):
+			case !ok:
 				q.to(goneRecord)
 			case q.r.there:
-				q.at = deletesRecord
+				q.At = deletesRecord
 			default:
 				q.to(finishes)
 			}
 		})
 	case deletesRecord:
-		a.sends(sendsDeleteRecord, "deletes R", func(y *world, q *worker) {
-			q.at = finishes
-			if !y.deleteRecord(*q) && !a.Drop.RecordInCommit {
-				q.at = goneRecord
+		a.sends(deleteRecord, "deletes R", func(_ *world, q *worker, ok bool) {
+			q.At = finishes
+			if !ok && !a.Drops(RecordInCommit) {
+				q.At = goneRecord
 			}
-			q.to(q.at)
+			q.to(q.At)
 		})
 	}
 }
 
 // decidesGone sets the next step after a user has deleted S, which depends on R and D.
-func (a act) decidesGone(y *world, q *worker) {
+func (a *act) decidesGone(y *world, q *worker) {
 	q.dSame, q.gone = true, true
-	unchanged := y.dKept && y.d == x && (!y.dChanged || a.Drop.Unchanged)
+	unchanged := y.dKept && y.D == moves.X && (!y.dChanged || a.Drops(Unchanged))
 	switch {
-	case y.d == none, q.r.base && !y.dKept:
-		q.dSame, q.at = false, deletesRecord
-	case q.r.base, q.r.w && unchanged, y.d == pending:
-		q.at = deletesCopy
-	case y.d == x && y.dKept && !q.r.w && q.r.first && !a.Drop.First:
-		q.dSame, q.at = false, deletesRecord // the insert of R arrived after the move
+	case y.D == moves.None, q.r.base && !y.dKept:
+		q.dSame, q.At = false, deletesRecord
+	case q.r.base, q.r.w && unchanged, y.D == pending:
+		q.At = deletesCopy
+	case y.D == moves.X && y.dKept && !q.r.w && q.r.first && !a.Drops(First):
+		q.dSame, q.At = false, deletesRecord // the insert of R arrived after the move
 	case unchanged:
-		q.at = deletesCopy
+		q.At = deletesCopy
 	default:
-		q.at = userChanged
+		q.At = userChanged
 	}
 }

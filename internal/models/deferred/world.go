@@ -4,182 +4,127 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/keys"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
 )
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Wait: the caller's next change of an entity waits for the background holder of the change before.
-	Wait models.Rules = 1 << iota
-	// Again: the background holder reads the members again before it deletes the message.
-	Again
-	// Lease: a holder that has lost its lease sends no more.
-	Lease
-	// Unsure: a holder with an unanswered request leaves the message.
-	Unsure
-	// Release: the writer removes released unique keys before it returns, not in the background.
-	Release
-	// Present: there is no marker for an absent entity.
-	Present
-	// Whole: a worker that finds another ETag than the marker writes all keys, also those that the writer had written.
-	Whole
+	Wait    models.Rules = 1 << iota // the caller's next change of an entity waits for the background holder of the change before
+	Again                            // the background holder reads the members again before it deletes the message
+	Lease                            // a holder that has lost its lease sends no more
+	Unsure                           // a holder with an unanswered request leaves the message
+	Release                          // the writer removes released unique keys before it returns, not in the background
+	Present                          // there is no marker for an absent entity
+	Whole                            // a worker that finds another ETag than the marker writes all keys, also those that the writer had written
 )
 
 var names = []string{"Wait", "Again", "Lease", "Unsure", "Release", "Present", "Whole"}
 
+var who = []string{"the caller", "background 1", "background 2", "background 3", "the rival", "the worker"}
+
 const (
-	x, y    = 0, 1
-	noKey   = -1
-	keep    = -2
-	nobody  = -1
-	caller  = 0 // actors: the caller, a background holder for each of its changes, a rival, a worker
-	rival   = 4
-	worker  = 5
-	actors  = 6
-	changes = 3 // number of changes of the caller; the rival's change has the next number
+	x      = 0
+	caller = 0 // actors: the caller, a background holder for each of its changes, a rival, a worker
+	rival  = 4
+	worker = 5
+	rivals = 3 // the number of the rival's change, after those of the caller
 )
 
-// entity is an entity's ETag and its unique key; without a key it does not exist.
-type entity struct{ version, key int8 }
+// same compares what two reads have shown: an entity without a key does not exist, so it has no ETag.
+func same(e, o keys.Entity) bool { return e == o || e.Key == keys.NoKey && o.Key == keys.NoKey }
 
-// same compares what two reads have shown: an entity that does not exist has no ETag.
-func (e entity) same(o entity) bool { return e == o || e.key == noKey && o.key == noKey }
-
-// row is a unique key's row. reserved is the change that has reserved it.
-type row struct{ owner, version, reserved int8 }
-
-var free = row{nobody, 0, nobody}
-
-type change struct {
-	members uint8
-	to      [2]int8
-}
-
-type message struct {
-	state         int8 // 0: does not exist, 1: held, 2: visible
-	members, keys uint8
-	marked        bool
-	marker        entity // the version from which the unique keys were written
+// marker is the version of x from which the unique keys were written.
+type marker struct {
+	is bool
+	of keys.Entity
 }
 
 type actor struct {
-	at                 step
-	change             int8
-	members, keys      uint8
-	seen               [2]entity
-	n                  int8
-	there              row
-	same               bool
+	keys.Holder
 	rest               bool // only the plain copies remain to be written
 	late               bool // only the removals remain
-	taken, unsure      bool
 	reserved, lostOnce bool
 }
 
+// request writes the row of a key or a plain copy, or commits a change.
 type request struct {
 	kind     kind
 	change   int8
-	entity   int8
 	key      int8
-	from, to row
-	etag     bool
-	same     bool
-	versions [2]int8
+	from, to keys.Row
+	etag     bool // under the ETag of the row as read, instead of the claim in from
+	same     bool // the row has not been written since it was read
+	versions [3]int8
 }
 
 type kind int8
 
 const (
-	noRequest kind = iota
-	reserves
-	commits
+	commits kind = iota
 	writes
 	copies
 )
 
 type world struct {
-	entities [2]entity
-	rows     [2]row
-	plain    [2]int8 // by key: the version of x in its plain copy, 0 for none; used only with the marker
-	messages [changes + 1]message
-	actors   [actors]actor
-	own      [2]int8 // the version that the caller has written last, 0 if its change failed
-	late     request
-	crashes  int8
-	lates    int8
-	failed   bool // a change of the caller failed at a key, although no other process was at work
+	messages.World[actor, [6]actor, request, *actor]
+	entities keys.Entities // x and y
+	rows     keys.Rows
+	markers  [5]marker // of the messages
+	plain    [2]int8   // by key: the version of x in its plain copy, 0 for none; used only with the marker
+	own      [2]int8   // the version that the caller has written last, 0 if its change failed
+	failed   bool      // a change of the caller failed at a key, although no other process was at work
 }
 
 // World is an initial state and the parameters of a model.
 type World struct {
 	models.Case
-	keys     [2]int8
-	changes  []change // of the caller
-	rival    change
-	marker   bool // the writer leaves the plain copies to a worker, with a marker
-	crashes  int8
-	lates    int8
-	thorough bool
-	drop     models.Rules
+	changes        []keys.Change // of the caller
+	rival          keys.Change
+	marker         bool // the writer leaves the plain copies to a worker, with a marker
+	crashes, lates int8
 }
-
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
 // Walk explores the world without some of the rules.
 func (c World) Walk(drop models.Rules) models.Result {
-	c.drop = drop
-	w := world{rows: [2]row{free, free}, crashes: c.crashes, lates: c.lates}
-	for e, k := range c.keys {
-		w.entities[e] = entity{1, k}
-		if k != noKey {
-			w.rows[k] = row{int8(e), 1, nobody}
-			if c.marker && e == x {
-				w.plain[k] = 1
-			}
-		}
+	c.Drop = drop
+	w := world{entities: keys.New([3]int8{0, keys.NoKey, keys.NoKey})}
+	if w.rows, w.Crashes, w.Lates = w.entities.Copies(), c.crashes, c.lates; c.marker {
+		w.plain[0] = 1
 	}
-	w.actors[caller].at, w.actors[worker].at = begins, idle
-	if c.rival.members != 0 {
-		w.actors[rival] = actor{at: reads, change: changes}
+	w.Begin(caller, begins, 0)
+	if c.rival.Members != 0 {
+		w.Begin(rival, reads, rivals)
 	}
-	show := func(w world) string { return fmt.Sprintf("entities %v rows %v plain %v", w.entities, w.rows, w.plain) }
-	return models.Model[world]{Start: w, Next: c.next, Wrong: c.wrong, Quiet: quiet, Show: show, MaxStates: 20_000_000}.Walk()
-}
-
-// quiet reports whether a state is final.
-func quiet(w world) bool {
-	for i := range w.actors {
-		if w.actors[i].at > idle {
-			return false
-		}
+	w.Work(worker)
+	m := messages.New(who, messages.Never, handles, c.step, c.service)
+	m.After, m.Lease, m.Wrong = c.processDies, c.Keeps(Lease), c.wrong
+	m.Show = func(w world) string {
+		return fmt.Sprintf("entities %v rows %v plain %v", w.entities[:2], w.rows[:2], w.plain)
 	}
-	for i := range w.messages {
-		if w.messages[i].state != 0 {
-			return false
-		}
-	}
-	return w.late.kind == noRequest
+	return m.Walk(w)
 }
 
 // wrong returns the violation in a state: two owners of a unique key, or, in a final state, a wrong copy.
 // While only the caller's process is at work, a copy that does not match the caller's last change is also a
 // violation, and so is a change of the caller that was refused.
 func (c *World) wrong(w world) string {
-	if k := w.entities[x].key; k != noKey && k == w.entities[y].key {
-		return "two entities have one unique key"
+	if clash := w.rows.Wrong(&w.entities, false); clash != "" {
+		return clash
 	}
 	if w.failed {
 		return "a key that a change of the caller had released was refused to its next change"
 	}
-	if quiet(w) {
-		return c.differs(&w, true)
+	if w.Quiet() {
+		return c.differs(&w)
 	}
-	if c.alone(&w) && (w.actors[caller].at == begins || w.actors[caller].at == done) {
+	if at := w.Actors[caller].At; c.alone(&w) && (at == begins || at == messages.Done) {
 		for e := range w.own {
-			if w.own[e] != w.entities[e].version && w.entities[e].version != 1 {
+			if w.own[e] != w.entities[e].Version && w.entities[e].Version != 1 {
 				return ""
 			}
 		}
-		if d := c.differs(&w, false); d != "" {
+		if d := w.rows.Wrong(&w.entities, true); d != "" {
 			return "the caller does not read its own write: " + d
 		}
 	}
@@ -188,32 +133,45 @@ func (c *World) wrong(w world) string {
 
 // alone reports whether only the caller's process is at work, and no other process has work left.
 func (c *World) alone(w *world) bool {
-	for i := range w.messages {
-		if w.messages[i].state == 2 {
+	for i := range w.Messages {
+		if w.Messages[i].State == messages.Visible {
 			return false
 		}
 	}
-	return w.late.kind == noRequest && w.actors[rival].at <= reads && w.actors[worker].at <= idle && w.crashes == c.crashes && w.lates == c.lates
+	return !w.Waits && w.Actors[rival].At <= reads && w.Actors[worker].At <= messages.Idle && w.Crashes == c.crashes && w.Lates == c.lates
 }
 
-// differs returns the row that is wrong, or "".
-func (c *World) differs(w *world, all bool) string {
-	for k := range w.rows {
-		want, plain := free, int8(0)
-		for e, v := range w.entities {
-			if int(v.key) == k {
-				want = row{int8(e), v.version, nobody}
-				if e == x && c.marker {
-					plain = v.version
-				}
-			}
+// differs returns the row or plain copy that is wrong, or "".
+func (c *World) differs(w *world) string {
+	if d := w.rows.Wrong(&w.entities, true); d != "" {
+		return d
+	}
+	for k := range w.plain {
+		want := int8(0)
+		if int(w.entities[x].Key) == k && c.marker {
+			want = w.entities[x].Version
 		}
-		if w.rows[k] != want {
-			return fmt.Sprintf("the row of key %d is %v, not %v", k, w.rows[k], want)
-		}
-		if all && w.plain[k] != plain {
-			return fmt.Sprintf("the plain copy of key %d is of version %d, not %d", k, w.plain[k], plain)
+		if w.plain[k] != want {
+			return fmt.Sprintf("the plain copy of key %d is of version %d, not %d", k, w.plain[k], want)
 		}
 	}
 	return ""
+}
+
+// worlds returns the worlds to walk through; at first x has the key a, and y has none. For each rule there is a world that needs it.
+func worlds() []World {
+	const a, b, none, keep, out = 0, 1, keys.NoKey, keys.Keep, keys.Out
+	at, set, edit := models.At, keys.Set, keys.Set(keep)
+	return []World{
+		{Case: at("contents", Wait, Again), changes: []keys.Change{edit, edit}, rival: edit, crashes: 1},
+		{Case: at("three changes", Wait), changes: []keys.Change{set(b), edit, set(a)}, crashes: 1},
+		{Case: at("a request without an answer", Unsure, Lease), changes: []keys.Change{set(b)}, rival: edit, crashes: 1, lates: 1},
+		{Case: at("another entity takes the released key", Release), changes: []keys.Change{set(b), set(out, a)}, crashes: 1, lates: 1},
+		{Case: at("two members", Again), changes: []keys.Change{set(keep, b), set(out, none)}, rival: edit, crashes: 1},
+		{Case: at("marker", Whole), marker: true, changes: []keys.Change{set(b)}, rival: edit, crashes: 1},
+		{Case: at("marker of an absent entity", Present), marker: true, changes: []keys.Change{set(none), set(a), set(none)}, crashes: 1},
+		{Case: models.Thorough("contents"), changes: []keys.Change{edit, set(b)}, rival: edit, crashes: 1, lates: 1},
+		{Case: models.Thorough("marker"), marker: true, changes: []keys.Change{set(b), edit}, rival: set(a), crashes: 1},
+		{Case: models.Thorough("two members"), changes: []keys.Change{set(b, keep), set(out, a)}, rival: edit, crashes: 1, lates: 1},
+	}
 }

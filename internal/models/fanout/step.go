@@ -1,14 +1,14 @@
 package fanout
 
-import "cmp"
+import (
+	"cmp"
 
-// step is the next request of an actor.
-type step int8
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+)
 
+// The steps of an actor, in the order of the protocol.
 const (
-	done step = iota
-	idle
-	sees // a holder's own writer
+	sees messages.Step = messages.First + iota // a holder's own writer
 	spends
 	reads
 	puts
@@ -22,170 +22,108 @@ const (
 	forgets
 )
 
-var (
-	who   = [...]string{"writer 1", "writer 2", "the holder's writer", "the worker"}
-	whats = [...]string{"", "gets a message", "reads its holder", "writes its holder", "reads", "puts its message", "commits", "reads the source", "reads a holder",
-		"reads the other source", "reads its source beside the other", "writes holders", "reads the source again", "ends its message"}
-)
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	from world
-	i    int
-	emit func(to world, who, what string)
+	*base
 }
 
-func (a *act) does(f func(*world, *actor)) {
-	to := a.from
-	at := to.actors[a.i].at
-	f(&to, &to.actors[a.i])
-	a.emit(to, who[a.i], whats[at])
-}
-
-// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer and the
-// actor gives up. If the rule Unsure is dropped, the actor assumes that the write was applied.
-func (a *act) sends(q request, f func(w *world, p *actor, refused int8)) {
-	q.change = a.from.actors[a.i].change
-	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
-	if a.from.lates > 0 && !a.from.waits && !q.spends {
-		to := a.from
-		to.lates--
-		to.late, to.waits = q, true
-		if p := &to.actors[a.i]; p.at == acts && !a.keeps(Unsure) {
-			a.forget(p)
-			p.next()
-		} else {
-			to.stops(a.i)
-		}
-		a.emit(to, who[a.i], "gets no answer")
-	}
-}
-
-// stops ends an actor that has crashed or gives up. Its message becomes visible.
-func (w *world) stops(i int) {
-	p := &w.actors[i]
-	if m := &w.messages[p.change]; p.at > puts && m.state == 1 {
-		m.state = 2
-	}
-	w.ends(i)
-}
-
-func (w *world) ends(i int) {
-	w.actors[i] = actor{}
-	if i == worker {
-		w.actors[i].at = idle
-	}
-}
-
-// service applies a request. It returns which holder has refused it, -1 for none.
-func (w *world) service(c *World, q *request) (refused int8) {
+// service applies a request, and reports whether its conditions were met.
+func (c *World) service(w *world, q *request) bool {
 	if q.commits {
 		ch := c.changes[q.change]
 		v := &w.sources[ch.source]
 		if v.etag != q.etag {
-			return 0
+			return false
 		}
 		w.clock++
 		*v = source{v.etag + 1, cmp.Or(ch.version, v.etag+1), w.clock, ch.names}
-		return nobody
+		return true
 	}
-	for h := range w.holders {
-		if q.write&(1<<h) != 0 && q.same&(1<<h) == 0 && !q.blind {
-			return int8(h)
-		}
+	if w.refuses(q) != nobody {
+		return false
 	}
 	for h := range w.holders {
 		if q.write&(1<<h) == 0 {
 			continue
 		}
 		w.holders[h] = q.to[h]
-		if q.spends {
-			w.own[h]++
+		for i := range w.Actors {
+			w.Actors[i].same &^= 1 << h
 		}
-		for i := range w.actors {
-			w.actors[i].same &^= 1 << h
+		w.Late.same &^= 1 << h
+	}
+	return true
+}
+
+// refuses returns which holder's ETag is another one than in the request, -1 for none.
+func (w *world) refuses(q *request) int8 {
+	for h := range w.holders {
+		if q.write&(1<<h) != 0 && q.same&(1<<h) == 0 && !q.blind {
+			return int8(h)
 		}
-		w.late.same &^= 1 << h
 	}
 	return nobody
 }
 
-// next emits every state that one step can reach.
-func (c *World) next(w world, emit func(to world, who, what string)) {
-	for i := range w.actors {
-		a := act{c, w, i, emit}
-		a.step()
-	}
-	if w.waits {
-		to := w
-		to.late, to.waits = request{}, false
-		emit(to, "a late request", "never arrives")
-		q := w.late
-		to.service(c, &q)
-		emit(to, "a late request", "arrives")
-	}
-}
-
-func (a *act) step() {
-	p := &a.from.actors[a.i]
-	if a.from.crashes > 0 && p.at > reads {
-		to := a.from
-		to.crashes--
-		to.stops(a.i)
-		a.emit(to, who[a.i], "dies")
-	}
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	p := a.Actor()
 	switch {
-	case p.at == done:
-	case p.at == idle:
-		for m := range a.from.messages {
-			if a.from.messages[m].state == 2 && (!a.from.waits || int(a.from.late.change) != m || !a.keeps(Lease)) {
-				a.does(func(w *world, p *actor) {
-					w.messages[m].state = 1
-					*p = actor{at: handles, change: int8(m), names: w.messages[m].names, new: w.messages[m].new}
-				})
-			}
-		}
-	case p.at <= commit:
+	case p.At <= spends:
+		a.spend(p)
+	case p.At <= commit:
 		a.writer(p)
 	default:
 		a.fanOut(p)
 	}
 }
 
-// writer makes the next request of a writer up to its commit, or of a holder's own writer.
-func (a *act) writer(p *actor) {
-	switch p.at {
+// spend makes the next request of a holder's own writer.
+func (a *act) spend(p *actor) {
+	switch p.At {
 	case sees:
-		a.does(func(w *world, p *actor) { p.rows[p.n], p.same, p.at = w.holders[p.n], 1<<p.n, spends })
+		a.Does("reads its holder", func(w *world, p *actor) { p.rows[p.n], p.same, p.At = w.holders[p.n], 1<<p.n, spends })
 	case spends:
-		q := request{spends: true, write: 1 << p.n, same: p.same, to: p.rows}
+		q := request{write: 1 << p.n, same: p.same, to: p.rows}
 		q.to[p.n].own++
-		a.sends(q, func(w *world, p *actor, refused int8) {
-			if p.at = sees; refused == nobody {
-				w.ends(a.i)
-			}
-		})
-	case reads:
-		ch := a.changes[p.change]
-		a.does(func(w *world, p *actor) {
-			p.seen, p.at = w.sources[ch.source], puts
-			p.names, p.new = p.seen.names|ch.names, ch.names&^p.seen.names
-		})
-	case puts:
-		a.does(func(w *world, p *actor) { w.messages[p.change], p.at = message{1, p.names, p.new}, commit })
-	case commit:
-		a.sends(request{commits: true, etag: p.seen.etag}, func(w *world, p *actor, refused int8) {
-			if p.at = handles; refused != nobody {
-				w.messages[p.change] = message{}
-				w.ends(a.i)
+		a.Does("writes its holder", func(w *world, p *actor) {
+			if p.At = sees; a.service(w, &q) {
+				w.own[p.n]++
+				w.End(a.I)
 			}
 		})
 	}
 }
 
+// writer makes the next request of a writer up to its commit. If that gets no answer, the writer gives up.
+func (a *act) writer(p *actor) {
+	switch p.At {
+	case reads:
+		ch := a.changes[p.Change]
+		a.Does("reads", func(w *world, p *actor) {
+			p.seen, p.At = w.sources[ch.source], puts
+			p.Keys, p.Fresh = p.seen.names|ch.names, ch.names&^p.seen.names
+		})
+	case puts:
+		a.Does("puts its message", func(w *world, p *actor) {
+			w.Put(a.I)
+			p.At = commit
+		})
+	case commit:
+		q := request{commits: true, change: p.Change, etag: p.seen.etag}
+		a.Sends("commits", q, func(w *world, p *actor, ok bool) {
+			if p.At = handles; !ok {
+				w.Finish(a.I)
+			}
+		}, nil)
+	}
+}
+
 // begin makes the actor read holders and then write them.
 func (p *actor) begin(group uint8) {
-	p.group, p.write, p.n, p.at, p.same, p.rows = group, 0, 0, looks, 0, [2]holder{}
+	p.group, p.write, p.n, p.At, p.same, p.rows = group, 0, 0, looks, 0, [2]holder{}
 	for group&(1<<p.n) == 0 {
 		p.n++
 	}
@@ -196,7 +134,7 @@ func (p *actor) next() {
 	p.group, p.write, p.same, p.rows = 0, 0, 0, [2]holder{}
 	switch {
 	case p.alone == 0:
-		p.at, p.n = again, 0
+		p.At, p.n = again, 0
 		return
 	case p.alone&1 != 0:
 		p.alone &^= 1
@@ -208,24 +146,24 @@ func (p *actor) next() {
 }
 
 // other returns the source that the actor does not write.
-func (a *act) other(p *actor) int8 { return 1 - a.changes[p.change].source }
+func (a *act) other(p *actor) int8 { return 1 - a.changes[p.Change].source }
 
 // fanOut makes the next request of a process that handles a message.
 func (a *act) fanOut(p *actor) {
-	mine := a.changes[p.change].source
-	switch p.at {
+	mine, other := a.changes[p.Change].source, a.other(p)
+	switch p.At {
 	case handles:
-		a.does(func(w *world, p *actor) {
+		a.Does("reads the source", func(w *world, p *actor) {
 			p.seen, p.alone = w.sources[mine], 0
-			if p.names == 0 {
-				p.at = forgets
+			if p.Keys == 0 {
+				p.At = forgets
 				return
 			}
 			a.forget(p)
-			p.begin(p.names)
+			p.begin(p.Keys)
 		})
 	case looks:
-		a.does(func(w *world, p *actor) {
+		a.Does("reads a holder", func(w *world, p *actor) {
 			p.rows[p.n] = w.holders[p.n]
 			p.same |= 1 << p.n
 			if p.n++; p.group>>p.n == 0 {
@@ -233,68 +171,72 @@ func (a *act) fanOut(p *actor) {
 				a.decided(p)
 			}
 		})
-	case asksOther, asksOwn:
-		s := mine
-		if p.at == asksOther {
-			s = a.other(p)
-		}
-		a.does(func(w *world, p *actor) {
-			p.sources[s] = w.sources[s]
-			p.known |= 1 << s
-			a.decided(p)
-		})
+	case asksOther:
+		a.Does("reads the other source", func(w *world, p *actor) { a.asks(w, p, other) })
+	case asksOwn:
+		a.Does("reads its source beside the other", func(w *world, p *actor) { a.asks(w, p, mine) })
 	case acts:
 		a.writes(p)
 	case again:
-		a.does(func(w *world, p *actor) {
-			if p.at = forgets; w.sources[mine] != p.seen && a.keeps(Again) {
+		a.Does("reads the source again", func(w *world, p *actor) {
+			if p.At = forgets; w.sources[mine] != p.seen && a.Keeps(Again) {
 				p.seen = w.sources[mine]
-				p.begin(p.names)
+				p.begin(p.Keys)
 			}
 		})
 	case forgets:
-		a.does(func(w *world, p *actor) {
-			w.messages[p.change] = message{}
-			w.ends(a.i)
-		})
+		a.Does("ends its message", func(w *world, _ *actor) { w.Finish(a.I) })
 	}
 }
 
-// writes sends the transaction of a group, and again without a holder that refuses it.
+// asks reads a source after the holders.
+func (a *act) asks(w *world, p *actor, source int8) {
+	p.sources[source] = w.sources[source]
+	p.known |= 1 << source
+	a.decided(p)
+}
+
+// writes sends the transaction of a group, and again without a holder that refuses it. If no answer comes, the actor gives up; without
+// the rule Unsure, it assumes that the write was applied.
 func (a *act) writes(p *actor) {
-	q := request{write: p.write, same: p.same, blind: !a.keeps(ETags)}
+	q := request{write: p.write, same: p.same & p.write, blind: !a.Keeps(ETags)}
 	for h := range q.to {
 		if p.write&(1<<h) != 0 {
 			q.to[h] = a.gives(p, h)
 		}
 	}
-	q.same &= q.write
-	a.sends(q, func(_ *world, p *actor, refused int8) {
-		if refused == nobody {
-			a.forget(p)
-			p.next()
-			return
+	written := func(_ *world, p *actor) {
+		a.forget(p)
+		p.next()
+	}
+	lost := written
+	if a.Keeps(Unsure) {
+		lost = nil
+	}
+	a.Sends("writes holders", q, func(w *world, p *actor, ok bool) {
+		if !ok {
+			refused := w.refuses(&q)
+			if a.Keeps(Alone) {
+				p.alone |= 1 << refused
+			}
+			p.write &^= 1 << refused
 		}
-		if a.keeps(Alone) {
-			p.alone |= 1 << refused
+		if ok || p.write == 0 {
+			written(w, p)
 		}
-		if p.write &^= 1 << refused; p.write == 0 {
-			a.forget(p)
-			p.next()
-		}
-	})
+	}, lost)
 }
 
 // forget drops the sources that were read, before other holders are read.
 func (a *act) forget(p *actor) {
-	if a.keeps(After) {
+	if a.Keeps(After) {
 		p.known, p.sources = 0, [2]source{}
 	}
 }
 
 // gives returns the holder as the actor will write it.
 func (a *act) gives(p *actor, h int) holder {
-	is, mine := p.rows[h], a.changes[p.change].source
+	is, mine := p.rows[h], a.changes[p.Change].source
 	switch {
 	case p.seen.names&(1<<h) != 0:
 		return holder{mine, p.seen.version, is.own}
@@ -307,32 +249,32 @@ func (a *act) gives(p *actor, h int) holder {
 // decided begins the next request after the holders of a group, or a source, were read: a read of another
 // source, or the write.
 func (a *act) decided(p *actor) {
-	mine, other := a.changes[p.change].source, a.other(p)
+	mine, other := a.changes[p.Change].source, a.other(p)
 	p.write = 0
 	for h := range p.rows {
 		if p.group&(1<<h) == 0 {
 			continue
 		}
 		is, names := p.rows[h], p.seen.names&(1<<h) != 0
-		if names && is.of == other && a.keeps(Takes) {
+		if names && is.of == other && a.Keeps(Takes) {
 			theirs, ours := p.sources[other], p.sources[mine]
 			switch {
 			case p.known&(1<<other) == 0:
-				p.at, p.write = asksOther, 0
+				p.At, p.write = asksOther, 0
 				return
 			case theirs.names&(1<<h) == 0:
 			case p.known&(1<<mine) == 0:
-				p.at, p.write = asksOwn, 0
+				p.At, p.write = asksOwn, 0
 				return
 			case ours.names&(1<<h) == 0 || ours.stamp < theirs.stamp:
 				continue
 			}
 		}
-		if a.gives(p, h) != is || names && is.of == mine && p.new&(1<<h) != 0 && a.keeps(New) {
+		if a.gives(p, h) != is || names && is.of == mine && p.Fresh&(1<<h) != 0 && a.Keeps(New) {
 			p.write |= 1 << h
 		}
 	}
-	if p.at = acts; p.write == 0 {
+	if p.At = acts; p.write == 0 {
 		a.forget(p)
 		p.next()
 	}

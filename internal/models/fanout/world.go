@@ -4,35 +4,28 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
 )
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// ETags: the transaction has the ETag of each holder as condition.
-	ETags models.Rules = 1 << iota
-	// Alone: a holder that is refused is read and written by itself.
-	Alone
-	// Again: the source is read again after the holders were written.
-	Again
-	// New: a holder that the source begins to name is written even if it is correct.
-	New
-	// Takes: a holder is taken over from another source only if the other source does not name it, or was
-	// written earlier.
-	Takes
-	// After: the sources are read after the holders. If dropped, the holder uses the sources as it read them
-	// in an earlier round.
-	After
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Unsure: an actor whose transaction got no answer leaves the message.
-	Unsure
+	ETags  models.Rules = 1 << iota // the transaction has the ETag of each holder as condition
+	Alone                           // a holder that is refused is read and written by itself
+	Again                           // the source is read again after the holders were written
+	New                             // a holder that the source begins to name is written even if it is correct
+	Takes                           // a holder is taken over from another source only if the other source does not name it, or was written earlier
+	After                           // the sources are read after the holders. If dropped, the holder uses the sources as it read them in an earlier round.
+	Lease                           // no request arrives after another process has got the message for which it was sent
+	Unsure                          // an actor whose transaction got no answer leaves the message
 )
 
 var names = []string{"ETags", "Alone", "Again", "New", "Takes", "After", "Lease", "Unsure"}
 
+var who = []string{"writer 1", "writer 2", "the holder's writer", "the worker"}
+
 const (
 	nobody  = -1
-	spender = 2 // actors: two or more writers of sources in 0 and 1, a holder's own writer, a worker
+	spender = 2 // actors: two writers of the sources 0 and 1, a holder's own writer, a worker
 	worker  = 3
 )
 
@@ -53,30 +46,23 @@ type change struct {
 	pending bool // it was committed before, and its message is on the queue
 }
 
-type message struct {
-	state      int8 // 0: does not exist, 1: held, 2: visible
-	names, new uint8
-}
-
+// actor is a process. The keys of its message are the holders that the source named and will name.
 type actor struct {
-	at         step
-	change     int8
-	names, new uint8 // of the message
-	seen       source
-	n          int8
-	group      uint8 // the holders that are being read and written
-	write      uint8 // the holders of the group that remain to be written
-	alone      uint8 // the holders that must be read and written alone
-	rows       [2]holder
-	same       uint8 // the rows that have not changed since they were read
-	known      uint8 // the sources that were read after the holders
-	sources    [2]source
+	messages.Actor
+	seen    source
+	n       int8
+	group   uint8 // the holders that are being read and written
+	write   uint8 // the holders of the group that remain to be written
+	alone   uint8 // the holders that must be read and written alone
+	rows    [2]holder
+	same    uint8 // the rows that have not changed since they were read
+	known   uint8 // the sources that were read after the holders
+	sources [2]source
 }
 
-// request writes holders, or commits a source or a holder's own change.
+// request writes holders, or commits a source.
 type request struct {
 	commits bool
-	spends  bool
 	change  int8
 	write   uint8
 	same    uint8
@@ -86,38 +72,27 @@ type request struct {
 }
 
 type world struct {
-	sources        [2]source
-	holders        [2]holder
-	own            [2]int8 // the changes of the holders' own writer
-	messages       [3]message
-	actors         [4]actor
-	clock          int8
-	late           request
-	waits          bool // late is under way
-	crashes, lates int8
+	messages.World[actor, [4]actor, request, *actor]
+	sources [2]source
+	holders [2]holder
+	own     [2]int8 // the changes of the holders' own writer
+	clock   int8
 }
 
 // World is an initial state and the parameters of a model.
 type World struct {
 	models.Case
-	names    [2]uint8
-	changes  []change
-	spends   int8 // the holder that the holders' own writer changes, -1 for none
-	crashes  int8
-	lates    int8
-	thorough bool
-	drop     models.Rules
+	names          [2]uint8
+	changes        []change
+	spends         int8 // the holder that the holders' own writer changes, -1 for none
+	crashes, lates int8
 }
-
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
 // Walk explores the world without some of the rules.
 func (c World) Walk(drop models.Rules) models.Result {
-	c.drop = drop
-	w := world{clock: 2, crashes: c.crashes, lates: c.lates}
-	for h := range w.holders {
-		w.holders[h] = holder{of: nobody}
-	}
+	c.Drop = drop
+	w := world{clock: 2, holders: [2]holder{{of: nobody}, {of: nobody}}}
+	w.Crashes, w.Lates = c.crashes, c.lates
 	for s, names := range c.names {
 		w.sources[s] = source{1, 1, int8(s) + 1, names}
 		for h := range w.holders {
@@ -128,33 +103,20 @@ func (c World) Walk(drop models.Rules) models.Result {
 	}
 	for i, ch := range c.changes {
 		if ch.pending {
-			w.messages[i] = message{2, 3, 0}
+			w.Messages[i] = messages.Message{State: messages.Visible, Intent: messages.Intent{Change: int8(i), Keys: 3}}
 			w.sources[ch.source].names = ch.names
 			continue
 		}
-		w.actors[i] = actor{at: reads, change: int8(i)}
+		w.Begin(i, reads, i)
 	}
 	if c.spends >= 0 {
-		w.actors[spender] = actor{at: sees, n: c.spends}
+		w.Actors[spender].At, w.Actors[spender].n = sees, c.spends
 	}
-	w.actors[worker].at = idle
-	show := func(w world) string { return fmt.Sprintf("sources %v holders %v", w.sources, w.holders) }
-	return models.Model[world]{Start: w, Next: c.next, Wrong: wrong, Quiet: quiet, Show: show, MaxStates: 20_000_000}.Walk()
-}
-
-// quiet reports whether a state is final.
-func quiet(w world) bool {
-	for i := range w.actors {
-		if w.actors[i].at > idle {
-			return false
-		}
-	}
-	for i := range w.messages {
-		if w.messages[i].state != 0 {
-			return false
-		}
-	}
-	return !w.waits
+	w.Work(worker)
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Lease, m.Wrong = c.Keeps(Lease), wrong
+	m.Show = func(w world) string { return fmt.Sprintf("sources %v holders %v", w.sources, w.holders) }
+	return m.Walk(w)
 }
 
 // wrong returns the violation in a state: a lost change of a holder's own writer, or, in a final state, a
@@ -172,34 +134,27 @@ func wrong(w world) string {
 				want, stamp = holder{int8(s), v.version, w.own[h]}, v.stamp
 			}
 		}
-		if quiet(w) && is != want {
+		if w.Quiet() && is != want {
 			return fmt.Sprintf("holder %d is %v, not %v", h, is, want)
 		}
 	}
 	return ""
 }
 
-// Cases returns the worlds to walk through, the large ones only if thorough. For each rule there is a world that needs it.
-func Cases(thorough bool) (all []models.Case) {
+// worlds returns the worlds to walk through. For each rule there is a world that needs it.
+func worlds() []World {
 	const a, b, both = 0, 1, 3
-	at := func(name string, shows ...models.Rules) models.Case { return models.Case{Name: name, Shows: shows} }
-	for _, w := range []World{
-		{Case: at("renamed twice", Again, Lease), names: [2]uint8{both, 0}, spends: nobody, changes: []change{{source: a, names: both}, {source: a, names: both}}, crashes: 1, lates: 1},
-		{Case: at("a holder changes", ETags, Alone), names: [2]uint8{both, 0}, spends: 1, changes: []change{{source: a, names: both}}, crashes: 1, lates: 1},
-		{Case: at("renamed and renamed back", Unsure), names: [2]uint8{both, 0}, spends: nobody, changes: []change{{source: a, names: both}, {source: a, names: both, version: 1}}, crashes: 1, lates: 1},
-		{Case: at("a source takes the holders over", Takes, After), names: [2]uint8{both, 0}, spends: nobody, changes: []change{{source: a, names: both}, {source: b, names: both}}, crashes: 1, lates: 1},
-		{Case: at("a source stops, another begins"), names: [2]uint8{both, 0}, spends: nobody, changes: []change{{source: a}, {source: b, names: both}}, crashes: 1, lates: 1},
-		{Case: at("a source begins again", New), names: [2]uint8{0, both}, spends: nobody,
-			changes: []change{{source: a, names: both}, {source: b, names: both, version: 1}, {source: b, pending: true}}},
-		{Case: at("thorough: a source begins again, with crashes"), thorough: true, names: [2]uint8{0, both}, spends: nobody,
-			changes: []change{{source: a, names: both}, {source: b, names: both, version: 1}, {source: b, pending: true}}, crashes: 1, lates: 1},
-		{Case: at("thorough: a source takes one holder over that changes"), thorough: true, names: [2]uint8{both, 0}, spends: 0, changes: []change{{source: a, names: both}, {source: b, names: 1}}, crashes: 1, lates: 1},
-	} {
-		if w.thorough && !thorough {
-			continue
-		}
-		w.Case.Walk = w.Walk
-		all = append(all, w.Case)
+	at, first, second := models.At, [2]uint8{both, 0}, [2]uint8{0, both} // the source that has both holders
+	renamed, taken := change{source: a, names: both}, change{source: b, names: both}
+	restarts := []change{{source: a, names: both}, {source: b, names: both, version: 1}, {source: b, pending: true}}
+	return []World{
+		{Case: at("renamed twice", Again, Lease), names: first, spends: nobody, changes: []change{renamed, renamed}, crashes: 1, lates: 1},
+		{Case: at("a holder changes", ETags, Alone), names: first, spends: 1, changes: []change{renamed}, crashes: 1, lates: 1},
+		{Case: at("renamed and renamed back", Unsure), names: first, spends: nobody, changes: []change{renamed, {source: a, names: both, version: 1}}, crashes: 1, lates: 1},
+		{Case: at("a source takes the holders over", Takes, After), names: first, spends: nobody, changes: []change{renamed, taken}, crashes: 1, lates: 1},
+		{Case: at("a source stops, another begins"), names: first, spends: nobody, changes: []change{{source: a}, taken}, crashes: 1, lates: 1},
+		{Case: at("a source begins again", New), names: second, spends: nobody, changes: restarts},
+		{Case: models.Thorough("a source begins again, with crashes"), names: second, spends: nobody, changes: restarts, crashes: 1, lates: 1},
+		{Case: models.Thorough("a source takes one holder over that changes"), names: first, spends: 0, changes: []change{renamed, {source: b, names: 1}}, crashes: 1, lates: 1},
 	}
-	return all
 }

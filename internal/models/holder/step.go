@@ -97,7 +97,7 @@ func (c *World) fanOut(w *world, a *actor) {
 		}
 	case fanAgain:
 		a.at = forget
-		if now := w.sources[a.source]; now != a.seen && c.keeps(FanOutAgain) {
+		if now := w.sources[a.source]; now != a.seen && c.Keeps(FanOutAgain) {
 			a.seen, a.at = now, fanFind
 		}
 	}
@@ -110,7 +110,7 @@ func (c *World) writing(a *actor) write {
 
 // rewrite writes the holder and reports whether the service accepts the write.
 func (c *World) rewrite(w *world, x write) bool {
-	if w.holder.etag == 0 || c.keeps(Condition) && w.holder.etag != x.condition {
+	if w.holder.etag == 0 || c.Keeps(Condition) && w.holder.etag != x.condition {
 		return false
 	}
 	w.clock++
@@ -141,7 +141,7 @@ func (c *World) writeHolder(w *world, a *actor) {
 		a.holder = c.asks(a.source, a.seen, a.holder)
 		a.holder.etag, a.at = etag, announce
 	case announce:
-		a.put, a.at = c.keeps(Intent), commit
+		a.put, a.at = c.Keeps(Intent), commit
 	case commit:
 		c.commitHolder(w, a)
 	}
@@ -178,13 +178,13 @@ func (c *World) ownMessage(w *world, a *actor) {
 			a.at = forget
 		}
 	case ownIndex:
-		if a.at = ownSource; c.keeps(IndexFirst) {
+		if a.at = ownSource; c.Keeps(IndexFirst) {
 			w.index()
 		}
 	case ownSource:
 		a.seen, a.at = w.sources[a.source], ownAgain
-		named := c.keeps(Named) || a.holder.ref == a.source
-		if named && c.asks(a.source, a.seen, a.holder) != a.holder && c.keeps(SourceAgain) {
+		named := c.Keeps(Named) || a.holder.ref == a.source
+		if named && c.asks(a.source, a.seen, a.holder) != a.holder && c.Keeps(SourceAgain) {
 			a.at = ownHold
 		}
 	case ownHold:
@@ -201,7 +201,7 @@ func (c *World) ownMessage(w *world, a *actor) {
 		a.at = ownHold
 		if c.rewrite(w, c.writing(a)) {
 			a.holder, a.at = w.holder, ownIndex
-			if !c.keeps(RoundAgain) {
+			if !c.Keeps(RoundAgain) {
 				a.at = forget
 			}
 		}
@@ -214,7 +214,7 @@ func (c *World) ownMessage(w *world, a *actor) {
 			a.at = ownIndex
 		}
 	}
-	if !c.keeps(IndexFirst) && a.at == forget {
+	if !c.Keeps(IndexFirst) && a.at == forget {
 		w.index()
 	}
 }
@@ -232,7 +232,7 @@ func (c *World) inTransaction(w *world, a *actor) {
 	case begin:
 		a.holder, a.seen, a.at = w.holder, w.sources[a.source], readOther
 		switch {
-		case a.kind == changeSource && c.keeps(SourceFirst):
+		case a.kind == changeSource && c.Keeps(SourceFirst):
 			a.holder = row{}
 		case a.kind == changeSource:
 			a.seen = source{}
@@ -253,7 +253,7 @@ func (c *World) inTransaction(w *world, a *actor) {
 // readInside reads the entity that is written together with the changed one.
 func (c *World) readInside(w *world, a *actor) {
 	a.at = commit
-	if a.kind == changeSource && c.keeps(SourceFirst) {
+	if a.kind == changeSource && c.Keeps(SourceFirst) {
 		a.holder = w.holder
 		return
 	}
@@ -261,7 +261,7 @@ func (c *World) readInside(w *world, a *actor) {
 	if a.kind == changeSource {
 		return
 	}
-	if a.seen.version == 0 && c.keeps(Required) {
+	if a.seen.version == 0 && c.Keeps(Required) {
 		a.at = done // refused
 		return
 	}
@@ -272,7 +272,7 @@ func (c *World) commitInside(w *world, a *actor) {
 	s := &w.sources[a.source]
 	gives := a.kind == insertHolder
 	stale := a.kind == changeSource && (*s != a.seen || a.holder.etag != 0 && a.holder.etag != w.holder.etag) ||
-		gives && c.keeps(Touch) && *s != a.seen
+		gives && c.Keeps(Touch) && *s != a.seen
 	if stale {
 		a.at = begin
 		return
@@ -281,7 +281,7 @@ func (c *World) commitInside(w *world, a *actor) {
 		c.commitHolder(w, a)
 		if a.at == ownIndex {
 			a.at = done
-			if gives && c.keeps(Touch) && s.version != 0 {
+			if gives && c.Keeps(Touch) && s.version != 0 {
 				w.setSource(a.source, s.content)
 			}
 		}

@@ -12,17 +12,9 @@ var names = []string{"Intent", "Named", "SourceAgain", "IndexFirst", "RoundAgain
 // maxStates limits a walk; the largest world has some 230,000 states.
 const maxStates = 1_000_000
 
-// Cases returns the worlds as cases to walk through.
-func Cases() (all []models.Case) {
-	for _, c := range Worlds() {
-		all = append(all, models.Case{Name: c.Name, Shows: c.Shows, Walk: c.Walk})
-	}
-	return all
-}
-
 // Walk visits every state that can be reached without some of the rules.
 func (c World) Walk(drop models.Rules) models.Result {
-	c.drop = drop
+	c.Drop = drop
 	return models.Model[world]{Start: c.first(), Next: c.moves, Wrong: c.violated, Quiet: quiet, Show: show, MaxStates: maxStates}.Walk()
 }
 
@@ -81,7 +73,7 @@ func (c *World) moves(w world, emit func(to world, who, what string)) {
 func (c *World) dies(w world, i int) world {
 	a := &w.actors[i]
 	w.crashes--
-	if (a.at == fanWrite || a.at == ownWrite) && !c.keeps(Lease) {
+	if (a.at == fanWrite || a.at == ownWrite) && !c.Keeps(Lease) {
 		w.late = c.writing(a)
 	}
 	switch {
@@ -96,34 +88,28 @@ func (c *World) dies(w world, i int) world {
 	return w
 }
 
-// Worlds returns the worlds to walk through. For each rule there is a world that needs it.
-func Worlds() []World {
+// worlds returns the worlds to walk through. For each rule there is a world that needs it.
+func worlds() []World {
+	at := models.At
 	x, y := int8(1), int8(2)
 	to := func(content int8) actor { return actor{kind: changeSource, source: 1, content: content} }
 	other := actor{kind: changeSource, source: 2, content: 4}
 	insert, move := actor{kind: insertHolder, source: 1}, actor{kind: moveHolder, source: 2}
 	edit, remove := actor{kind: editHolder}, actor{kind: deleteHolder}
 	elsewhere := []World{
-		{Name: "inserted while the source changes twice", before: [3]int8{0, x}, crashes: 1, actors: []actor{insert, to(y), to(x)},
-			Shows: []models.Rules{Intent, SourceAgain, RoundAgain, FanOutAgain, Lease}},
-		{Name: "inserted while the source is inserted and deleted", crashes: 1, actors: []actor{insert, to(y), to(none)}, Shows: []models.Rules{Intent, SourceAgain}},
-		{Name: "moved and edited while the source changes", before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, edit, to(y)},
-			Shows: []models.Rules{Condition}},
-		{Name: "moved while both sources change", before: [3]int8{0, x, 3}, exists: true, actors: []actor{move, to(y), other}},
-		{Name: "deleted and inserted again", before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{remove, insert, to(y)}},
-		{Name: "inserted while the source begins to name it", naming: true, before: [3]int8{0, silent}, crashes: 1, actors: []actor{insert, to(y)},
-			Shows: []models.Rules{Named}},
-		{Name: "edited while the source stops naming it", naming: true, before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{edit, to(silent), to(y)}},
-		{Name: "found by an index", index: true, before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, other, edit},
-			Shows: []models.Rules{IndexFirst}},
+		{Case: at("inserted while the source changes twice", Intent, SourceAgain, RoundAgain, FanOutAgain, Lease), before: [3]int8{0, x}, crashes: 1, actors: []actor{insert, to(y), to(x)}},
+		{Case: at("inserted while the source is inserted and deleted", Intent, SourceAgain), crashes: 1, actors: []actor{insert, to(y), to(none)}},
+		{Case: at("moved and edited while the source changes", Condition), before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, edit, to(y)}},
+		{Case: at("moved while both sources change"), before: [3]int8{0, x, 3}, exists: true, actors: []actor{move, to(y), other}},
+		{Case: at("deleted and inserted again"), before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{remove, insert, to(y)}},
+		{Case: at("inserted while the source begins to name it", Named), naming: true, before: [3]int8{0, silent}, crashes: 1, actors: []actor{insert, to(y)}},
+		{Case: at("edited while the source stops naming it"), naming: true, before: [3]int8{0, x}, exists: true, crashes: 1, actors: []actor{edit, to(silent), to(y)}},
+		{Case: at("found by an index", IndexFirst), index: true, before: [3]int8{0, x, 3}, exists: true, crashes: 1, actors: []actor{move, other, edit}},
 	}
 	inside := []World{
-		{Name: "inside, inserted while the source changes", inside: true, naming: true, before: [3]int8{0, x}, actors: []actor{insert, to(y), to(silent)},
-			Shows: []models.Rules{Touch, SourceFirst}},
-		{Name: "inside, inserted while the source is inserted and deleted", inside: true, naming: true, actors: []actor{insert, to(y), to(none)},
-			Shows: []models.Rules{Touch, Required}},
-		{Name: "inside, deleted, inserted again and edited", inside: true, naming: true, before: [3]int8{0, x}, exists: true, actors: []actor{remove, insert, edit, to(y)},
-			Shows: []models.Rules{Touch}},
+		{Case: at("inside, inserted while the source changes", Touch, SourceFirst), inside: true, naming: true, before: [3]int8{0, x}, actors: []actor{insert, to(y), to(silent)}},
+		{Case: at("inside, inserted while the source is inserted and deleted", Touch, Required), inside: true, naming: true, actors: []actor{insert, to(y), to(none)}},
+		{Case: at("inside, deleted, inserted again and edited", Touch), inside: true, naming: true, before: [3]int8{0, x}, exists: true, actors: []actor{remove, insert, edit, to(y)}},
 	}
 	return append(elsewhere, inside...)
 }

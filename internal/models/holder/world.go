@@ -4,28 +4,17 @@ import "github.com/tablepatterns/tablepatterns/internal/models"
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Intent: the message is put before the holder is written.
-	Intent models.Rules = 1 << iota
-	// Named: the message names the source that the holder's writer chose, even if that source did not name the holder then.
-	Named
-	// SourceAgain: the source is read again after the holder is written.
-	SourceAgain
-	// IndexFirst: the row by which a source finds the holder is written before the source is read again.
-	IndexFirst
-	// RoundAgain: after a process has written the copy for a holder's message, it starts over.
-	RoundAgain
-	// Condition: the copy is written under the ETag with which the holder was read.
-	Condition
-	// FanOutAgain: a process that handles a source's message reads the source again after the holder.
-	FanOutAgain
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Touch: within a partition, a transaction that gives a holder a copy also writes the source, under its ETag.
-	Touch
-	// Required: within a partition, a holder whose source does not exist is not written.
-	Required
-	// SourceFirst: within a partition, a change of a source reads the source before the holder.
-	SourceFirst
+	Intent      models.Rules = 1 << iota // the message is put before the holder is written
+	Named                                // the message names the source that the holder's writer chose, even if that source did not name the holder then
+	SourceAgain                          // the source is read again after the holder is written
+	IndexFirst                           // the row by which a source finds the holder is written before the source is read again
+	RoundAgain                           // after a process has written the copy for a holder's message, it starts over
+	Condition                            // the copy is written under the ETag with which the holder was read
+	FanOutAgain                          // a process that handles a source's message reads the source again after the holder
+	Lease                                // no request arrives after another process has got the message for which it was sent
+	Touch                                // within a partition, a transaction that gives a holder a copy also writes the source, under its ETag
+	Required                             // within a partition, a holder whose source does not exist is not written
+	SourceFirst                          // within a partition, a change of a source reads the source before the holder
 )
 
 // Special contents of a source. All others are positive.
@@ -90,7 +79,7 @@ type write struct {
 
 // World is the initial state and the parameters of a model.
 type World struct {
-	Name    string
+	models.Case
 	naming  bool // the source names its holder; otherwise the holder names its source
 	index   bool // a change of a source finds the holder by an index
 	inside  bool // the holder is in its sources' partition
@@ -98,12 +87,7 @@ type World struct {
 	exists  bool // the holder exists at first, with a copy of source 1
 	crashes int8
 	actors  []actor
-	// Shows are the rules without which the walk finds a violation in this world.
-	Shows []models.Rules
-	drop  models.Rules // rules that the walk drops
 }
-
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
 
 func (c *World) first() world {
 	var w world

@@ -1,14 +1,14 @@
 package lists
 
-import "math/bits"
+import (
+	"math/bits"
 
-// step is the next request of an actor.
-type step int8
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+)
 
+// The steps of an actor, in the order of the protocol.
 const (
-	done step = iota
-	idle
-	reads
+	reads messages.Step = messages.First + iota
 	puts
 	commit
 	handles
@@ -18,83 +18,21 @@ const (
 	forgets
 )
 
-var (
-	who   = [...]string{"writer 1", "writer 2", "writer 3", "the worker"}
-	whats = [...]string{"", "gets a message", "reads", "puts its message", "commits", "reads a member", "reads a row", "writes rows", "reads a member again", "ends its message"}
-)
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
 
 type act struct {
 	*World
-	from world
-	i    int
-	emit func(to world, who, what string)
-}
-
-func (a *act) does(f func(*world, *actor)) {
-	to := a.from
-	at := to.actors[a.i].at
-	f(&to, &to.actors[a.i])
-	a.emit(to, who[a.i], whats[at])
-}
-
-// sends emits the states that does emits, for a write. It also emits the state in which the request gets no answer: before
-// the transaction the writer gives up, and a holder reads the list again, and does not delete the message at
-// the end.
-func (a *act) sends(q request, f func(w *world, p *actor, ok bool)) {
-	q.change = a.from.actors[a.i].change
-	a.does(func(w *world, p *actor) { f(w, p, w.service(a.World, &q)) })
-	if a.from.lates > 0 && !a.from.waits {
-		to := a.from
-		to.lates--
-		to.late, to.waits = q, true
-		if p := &to.actors[a.i]; p.at == commit {
-			to.stops(a.i)
-		} else {
-			p.unsure = true
-			p.look()
-		}
-		a.emit(to, who[a.i], "gets no answer")
-	}
-}
-
-// stops ends an actor that has crashed or gives up. Its message becomes visible.
-func (w *world) stops(i int) {
-	p := &w.actors[i]
-	if m := &w.messages[p.change]; p.at > puts && m.state == 1 {
-		m.state = 2
-	}
-	w.ends(i)
-}
-
-func (w *world) ends(i int) {
-	w.actors[i] = actor{}
-	if i == worker {
-		w.actors[i].at = idle
-	}
+	*base
 }
 
 // service applies a request, and reports whether the conditions of all its rows were met.
-func (w *world) service(c *World, q *request) bool {
+func (c *World) service(w *world, q *request) bool {
 	if q.commits {
-		ch := &c.changes[q.change]
-		for e := range w.entities {
-			if ch.members&(1<<e) != 0 && w.entities[e].version != q.versions[e] {
-				return false
-			}
-		}
-		for e := range w.entities {
-			if ch.members&(1<<e) != 0 {
-				w.entities[e].version++
-				if ch.to[e] != keep {
-					w.entities[e].list = ch.to[e]
-				}
-			}
-		}
-		return true
+		return w.entities.Commit(&c.changes[q.change], q.versions)
 	}
 	for r := range q.to {
 		inserts := q.inserts&(1<<r) != 0
-		if q.write&(1<<r) != 0 && (inserts && c.keeps(Fresh) && w.lists[q.list][r] != 0 || !inserts && c.keeps(ETags) && q.same&(1<<r) == 0) {
+		if q.write&(1<<r) != 0 && (inserts && c.Keeps(Fresh) && w.lists[q.list][r] != 0 || !inserts && c.Keeps(ETags) && q.same&(1<<r) == 0) {
 			return false
 		}
 	}
@@ -103,163 +41,116 @@ func (w *world) service(c *World, q *request) bool {
 			continue
 		}
 		w.lists[q.list][r] = q.to[r]
-		for i := range w.actors {
-			if p := &w.actors[i]; p.list == q.list {
+		for i := range w.Actors {
+			if p := &w.Actors[i]; p.list == q.list {
 				p.same &^= 1 << r
 			}
 		}
-		if w.waits && w.late.list == q.list {
-			w.late.same &^= 1 << r
+		if w.Waits && w.Late.list == q.list {
+			w.Late.same &^= 1 << r
 		}
 	}
 	return true
 }
 
-// next emits every state that one step can reach.
-func (c *World) next(w world, emit func(to world, who, what string)) {
-	for i := range w.actors {
-		a := act{c, w, i, emit}
-		a.step()
-	}
-	if w.waits {
-		to := w
-		to.late, to.waits = request{}, false
-		emit(to, "a late request", "never arrives")
-		q := w.late
-		to.service(c, &q)
-		emit(to, "a late request", "arrives")
-	}
-}
-
-func (a *act) step() {
-	p := &a.from.actors[a.i]
-	if a.from.crashes > 0 && p.at > reads {
-		to := a.from
-		to.crashes--
-		to.stops(a.i)
-		a.emit(to, who[a.i], "dies")
-	}
-	ch := &a.changes[min(int(p.change), len(a.changes)-1)]
-	switch p.at {
-	case idle:
-		for m := range a.from.messages {
-			if a.from.messages[m].state == 2 && (!a.from.waits || int(a.from.late.change) != m || !a.keeps(Lease)) {
-				a.does(func(w *world, p *actor) {
-					w.messages[m].state = 1
-					*p = actor{at: handles, change: int8(m), members: w.messages[m].members, lists: w.messages[m].lists}
-				})
-			}
-		}
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	p := a.Actor()
+	switch p.At {
 	case reads:
-		a.does(func(w *world, p *actor) {
-			p.members, p.at = ch.members, puts
-			for e, to := range ch.to {
-				if ch.members&(1<<e) == 0 {
-					continue
-				}
-				p.seen[e] = w.entities[e]
-				for _, l := range []int8{p.seen[e].list, to} {
-					if l >= 0 {
-						p.lists |= 1 << l
-					}
-				}
-			}
+		a.Does("reads", func(w *world, p *actor) {
+			p.Plan(&w.entities, &a.changes[p.Change])
+			p.At = puts
 		})
 	case puts:
-		a.does(func(w *world, p *actor) { w.messages[p.change], p.at = message{1, p.members, p.lists}, commit })
-	case commit:
-		q := request{commits: true}
-		for e := range p.seen {
-			q.versions[e] = p.seen[e].version
-		}
-		a.sends(q, func(w *world, p *actor, ok bool) {
-			if p.at, p.seen = handles, [3]entity{}; !ok {
-				w.messages[p.change] = message{}
-				w.ends(a.i)
-			}
+		a.Does("puts its message", func(w *world, p *actor) {
+			w.Put(a.I)
+			p.At = commit
 		})
-	case handles, again, looks, acts, forgets:
+	case commit: // without an answer, the writer gives up
+		q := request{commits: true, change: p.Change, versions: p.Seen.Versions()}
+		a.Sends("commits", q, func(w *world, p *actor, ok bool) {
+			if p.To(handles); !ok {
+				w.Finish(a.I)
+			}
+		}, nil)
+	default:
 		a.holder(p)
 	}
 }
 
 // holder makes the next request of a process that handles a message.
 func (a *act) holder(p *actor) {
-	switch p.at {
-	case handles, again:
-		e := p.n
-		for p.members&(1<<e) == 0 {
-			e++
-		}
-		a.does(func(w *world, p *actor) { a.readsMember(w, p, e) })
+	switch p.At {
+	case handles:
+		a.Does("reads a member", func(w *world, p *actor) {
+			if _, _, last := p.Read(&w.entities); last {
+				p.N, p.list, p.leaving = 0, -1, !a.Keeps(Enter)
+				a.next(p)
+			}
+		})
 	case looks:
-		a.does(func(w *world, p *actor) {
-			p.rows[p.n] = w.lists[p.list][p.n]
-			p.same |= 1 << p.n
-			if p.n++; int(p.n) == len(p.rows) {
-				p.n = 0
+		a.Does("reads a row", func(w *world, p *actor) {
+			p.rows[p.N] = w.lists[p.list][p.N]
+			p.same |= 1 << p.N
+			if p.N++; int(p.N) == len(p.rows) {
+				p.N = 0
 				a.decided(p)
 			}
 		})
 	case acts:
-		to, write := a.edited(p)
-		together := bits.OnesCount8(p.members) > 1 && !p.alone
-		if !together {
-			write &= -write // the first row
-		}
-		q := request{list: p.list, write: write, same: p.same & write, to: to}
-		for r := range to {
-			if write&(1<<r) == 0 {
-				q.to[r] = 0
-			} else if p.rows[r] == 0 {
-				q.inserts |= 1 << r
-			}
-		}
-		a.sends(q, func(_ *world, p *actor, ok bool) {
-			switch {
-			case together && (ok || !a.keeps(OneByOne)):
-				a.next(p)
-			case together:
-				p.alone = true
-				p.look()
-			default:
-				p.look()
+		a.writes(p)
+	case again:
+		a.Does("reads a member again", func(w *world, p *actor) {
+			switch was, is, last := p.Read(&w.entities); {
+			case was != is && a.Keeps(Again):
+				p.To(handles)
+			case last || !a.Keeps(All):
+				p.To(forgets)
 			}
 		})
 	case forgets:
-		a.does(func(w *world, p *actor) {
-			m := &w.messages[p.change]
-			if m.state = 2; !(p.unsure && a.keeps(Unsure)) {
-				*m = message{}
+		a.Does("ends its message", func(w *world, p *actor) {
+			if p.Unsure && a.Keeps(Unsure) {
+				w.Stop(a.I)
+			} else {
+				w.Finish(a.I)
 			}
-			w.ends(a.i)
 		})
 	}
 }
 
-func (a *act) readsMember(w *world, p *actor, e int8) {
-	if p.at == again && w.entities[e] != p.seen[e] && a.keeps(Again) {
-		p.at, p.n, p.seen = handles, 0, [3]entity{}
-		return
+// writes writes the rows of the list that differ: all in one transaction if there are several members, unless the service has
+// refused that; else the first row. Without an answer, the holder reads the list again.
+func (a *act) writes(p *actor) {
+	to, write := a.edited(p)
+	together := bits.OnesCount8(p.Members) > 1 && !p.alone
+	if !together {
+		write &= -write
 	}
-	first := p.at == handles
-	if first {
-		p.seen[e] = w.entities[e]
+	q := request{list: p.list, write: write, same: p.same & write, to: to}
+	for r := range to {
+		if write&(1<<r) == 0 {
+			q.to[r] = 0
+		} else if p.rows[r] == 0 {
+			q.inserts |= 1 << r
+		}
 	}
-	if p.n = e + 1; p.members>>p.n != 0 && (first || a.keeps(All)) {
-		return
-	}
-	p.n = 0
-	if !first {
-		p.at, p.seen = forgets, [3]entity{}
-		return
-	}
-	p.list, p.leaving = -1, !a.keeps(Enter)
-	a.next(p)
+	a.Sends("writes rows", q, func(_ *world, p *actor, ok bool) {
+		if together && (ok || !a.Keeps(OneByOne)) {
+			a.next(p)
+			return
+		}
+		p.alone = p.alone || together
+		p.look()
+	}, func(_ *world, p *actor) {
+		p.Unsure = true
+		p.look()
+	})
 }
 
 // look makes the actor read its list.
-func (p *actor) look() { p.at, p.n, p.rows, p.same = looks, 0, list{}, 0 }
+func (p *actor) look() { p.At, p.N, p.rows, p.same = looks, 0, list{}, 0 }
 
 // next makes the actor continue with the next list: first the lists that members enter, then the lists that
 // they leave.
@@ -267,13 +158,13 @@ func (a *act) next(p *actor) {
 	p.alone = false
 	for p.list++; p.list < 2; p.list++ {
 		in, out := p.split(p.list)
-		if p.lists&(1<<p.list) != 0 && (p.leaving && out != 0 || !p.leaving && in != 0 || !a.keeps(Enter) && in != 0) {
+		if p.Keys&(1<<p.list) != 0 && (p.leaving && out != 0 || !p.leaving && in != 0 || !a.Keeps(Enter) && in != 0) {
 			p.look()
 			return
 		}
 	}
 	if p.leaving {
-		p.at, p.n, p.rows, p.same, p.list, p.leaving = again, 0, list{}, 0, 0, false
+		p.At, p.N, p.rows, p.same, p.list, p.leaving = again, 0, list{}, 0, 0, false
 		return
 	}
 	p.leaving, p.list = true, -1
@@ -282,9 +173,9 @@ func (a *act) next(p *actor) {
 
 // split returns the actor's members that belong to a list, and the others.
 func (p *actor) split(l int8) (in, out uint8) {
-	for e := range p.seen {
-		if p.members&(1<<e) != 0 {
-			if p.seen[e].list == l {
+	for e := range p.Seen {
+		if p.Members&(1<<e) != 0 {
+			if p.Seen[e].Key == l {
 				in |= 1 << e
 			} else {
 				out |= 1 << e
@@ -298,21 +189,21 @@ func (p *actor) split(l int8) (in, out uint8) {
 func (a *act) edited(p *actor) (to list, write uint8) {
 	in, out := p.split(p.list)
 	if !p.leaving { // do not remove members that enter another list: they leave this list later
-		for e := range p.seen {
-			if p.seen[e].list >= 0 {
+		for e := range p.Seen {
+			if p.Seen[e].Key >= 0 {
 				out &^= 1 << e
 			}
 		}
 	}
 	to = p.rows
-	for e := range p.seen {
+	for e := range p.Seen {
 		switch bit := row(1 << e); {
 		case in&(1<<e) != 0:
 			to.enter(bit)
 		case out&(1<<e) != 0:
 			for r := range to {
 				had := to[r]&bit != 0
-				if to[r] &^= bit; had && !a.keeps(Everywhere) {
+				if to[r] &^= bit; had && !a.Keeps(Everywhere) {
 					break
 				}
 			}
@@ -350,5 +241,5 @@ func (a *act) decided(p *actor) {
 		a.next(p)
 		return
 	}
-	p.at = acts
+	p.At = acts
 }

@@ -29,43 +29,40 @@
 // read.
 package mover
 
-// Case is the size of a model, and the rules that it drops.
-type Case struct {
-	Messages, SourceChanges, CopyChanges, Lates, Requeues byte
-	Replace                                               bool // the mover replaces another entity at the destination
-	Drop                                                  Rules
-}
-
-// Rules are the rules of the protocol. A rule that is true is dropped; the walk must then find a violation.
-type Rules struct {
-	Mark              bool // there is no mark: a redelivery overwrites its copy, or inserts it again
-	MarkInTransaction bool // M is written after D, in a request of its own
-	SameWrite         bool // a copy is replaced although a user has changed it
-	CopyETag          bool // the copy is replaced without its ETag
-	SourceETag        bool // S is deleted without its ETag
-	MarkBeforeSource  bool // recheck reads S before M
-	Trace             bool // there is no T: if S is gone and M exists, X counts as moved
-	TraceWithdraws    bool // there is no T: if S is gone and M exists, X counts as deleted by a user
-	TraceWrite        bool // T does not keep w: if there are a T and an M, X counts as moved even if M has another write id
-	MarkBeforeTrace   bool // T is deleted before M
-	MarkAgain         bool // poison does not read M again
-	PoisonFirst       bool // poison deletes M before it puts the entry on the poison queue
-	Incarnation       bool // the incarnation of S is not compared
-	Lease             bool // a message reappears while a request of its holder is under way
-	CleanUp           bool // M and T are not deleted
-}
-
-const (
-	none  byte = iota
-	x          // at S: X; at D: a copy of X
-	other      // at S: another incarnation; at D: another entity
+import (
+	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+	"github.com/tablepatterns/tablepatterns/internal/models/moves"
 )
+
+// The rules of the protocol, each with what a walk that drops it does instead.
+const (
+	Mark              models.Rules = 1 << iota // there is no mark: a redelivery overwrites its copy, or inserts it again
+	MarkInTransaction                          // M is written after D, in a request of its own
+	SameWrite                                  // a copy is replaced although a user has changed it
+	CopyETag                                   // the copy is replaced without its ETag
+	SourceETag                                 // S is deleted without its ETag
+	MarkBeforeSource                           // recheck reads S before M
+	Trace                                      // there is no T: if S is gone and M exists, X counts as moved
+	TraceWithdraws                             // there is no T: if S is gone and M exists, X counts as deleted by a user
+	TraceWrite                                 // T does not keep w: if there are a T and an M, X counts as moved even if M has another write id
+	MarkBeforeTrace                            // T is deleted before M
+	MarkAgain                                  // poison does not read M again
+	PoisonFirst                                // poison deletes M before it puts the entry on the poison queue
+	Incarnation                                // the incarnation of S is not compared
+	Lease                                      // a message reappears while a request of its holder is under way
+	CleanUp                                    // M and T are not deleted
+)
+
+var names = []string{"Mark", "MarkInTransaction", "SameWrite", "CopyETag", "SourceETag", "MarkBeforeSource", "Trace", "TraceWithdraws",
+	"TraceWrite", "MarkBeforeTrace", "MarkAgain", "PoisonFirst", "Incarnation", "Lease", "CleanUp"}
+
+var who = []string{"worker 1", "worker 2"}
 
 // worker is a worker that handles a message. It stores its reads as flags that say whether the rows are still
 // unchanged.
 type worker struct {
-	at       byte
-	msg      byte
+	messages.Actor
 	content  byte // the updates in S as read
 	sSame    bool // S has not changed since it was read
 	mSame    bool // M has not changed since it was read
@@ -79,121 +76,110 @@ type worker struct {
 	gone     bool // the worker is in step gone, not in recheck
 }
 
-// request is a request under way whose sender has given up.
+// request is a write, with the part of what its sender has read that is its content or condition.
 type request struct {
-	what                     byte
-	msg                      byte
-	content                  byte
-	sSame, mSame, mOf, dSame bool
+	what kind
+	from worker
 }
 
-const (
-	noRequest byte = iota
-	sendsCopy
-	sendsOver
-	sendsFirstOver
-	sendsCommit
-	sendsDropMark
-	sendsDropTrace
-	sendsWithdraw
-)
+type kind byte
 
 const (
-	invisible byte = 1
-	visible   byte = 2
+	copyX kind = iota + 1
+	over
+	firstOver
+	commit
+	dropMark
+	dropTrace
+	withdraw
 )
 
 type world struct {
-	s, d                        byte
-	sContent, dContent          byte
-	m, mOf, mW                  bool // M exists; was made of the current S; has the same w as D
-	t, tW                       bool // T exists; its w is the one in M
-	msg                         [2]byte
-	entry                       [2]bool // the message is on the poison queue
-	p                           [2]worker
-	late                        request
-	sOps, dOps, lates, requeues byte
-
-	// The changes that users were told have succeeded.
-	updates, seen  byte // all updates of X; the updates in the entities that users deleted
-	sDel, dDel     bool // users deleted X; users deleted its copy
-	sWrote, dWrote bool // users wrote at S; at D
-	dOther         bool // users inserted another entity at D
-	poison         bool
+	messages.World[worker, [2]worker, request, *worker]
+	moves.Ends
+	m, mOf, mW bool // M exists; was made of the current S; has the same w as D
+	t, tW      bool // T exists; its w is the one in M
+	sWrote     bool // users wrote at S
+	dOther     bool // users inserted another entity at D
 }
 
 func (w *world) each(f func(*worker)) {
-	for i := range w.p {
-		f(&w.p[i])
+	for i := range w.Actors {
+		f(&w.Actors[i])
 	}
+	f(&w.Late.from)
 }
 
 func (w *world) wroteS() {
 	w.each(func(p *worker) { p.sSame, p.mOf = false, false })
-	w.late.sSame, w.late.mOf, w.mOf = false, false, false
+	w.mOf = false
 }
 
 func (w *world) wroteD() {
 	w.each(func(p *worker) { p.dSame, p.mW = false, false })
-	w.late.dSame, w.mW = false, false
+	w.mW = false
 }
 
 // wroteM records a change of M, whose new w no worker has read and T does not have.
 func (w *world) wroteM() {
 	w.each(func(p *worker) { p.mSame = false })
-	w.late.mSame, w.tW = false, false
+	w.tW = false
 }
 
 // putCopy writes D and its mark in one transaction.
-func (c *Case) putCopy(w *world, content byte, ofS bool) {
+func (c *World) putCopy(w *world, q worker) {
 	w.wroteD()
-	w.d, w.dContent = x, content
-	if !c.Drop.MarkInTransaction && !c.Drop.Mark {
+	w.D, w.DContent = moves.X, q.content
+	if !c.Drops(MarkInTransaction) && !c.Drops(Mark) {
 		w.wroteM()
-		w.m, w.mOf, w.mW = true, ofS, true
+		w.m, w.mOf, w.mW = true, q.sSame, true
 	}
 }
 
-func (c *Case) copy(w *world, content byte, ofS bool) bool {
-	if w.d != none || w.m {
-		return false
-	}
-	c.putCopy(w, content, ofS)
-	return true
-}
-
-// firstOver replaces another entity at D.
-func (c *Case) firstOver(w *world, content byte, ofS, dSame bool) bool {
-	if w.m || !dSame {
-		return false
-	}
-	c.putCopy(w, content, ofS)
-	return true
-}
-
-// over replaces an earlier copy.
-func (c *Case) over(w *world, content byte, ofS, dSame, mSame bool) bool {
-	if !(dSame || c.Drop.CopyETag && w.d != none) || !mSame && !c.Drop.Mark {
-		return false
-	}
-	w.wroteD()
-	w.d, w.dContent = x, content
-	if !c.Drop.Mark {
-		w.wroteM()
-		w.mOf, w.mW = ofS, true
-	}
-	return true
-}
-
-// commit deletes S and writes T. isMark says that the w in T is the one in M.
-func (c *Case) commit(w *world, sSame, isMark bool) bool {
-	if !sSame && !(c.Drop.SourceETag && w.s != none) {
-		return false
-	}
-	w.s, w.sContent = none, 0
-	w.wroteS()
-	if !c.Drop.Mark && !c.Drop.Trace && !c.Drop.TraceWithdraws {
-		w.t, w.tW = true, w.m && isMark
+// service applies a write, and reports whether its conditions were met.
+func (c *World) service(w *world, r *request) bool {
+	q := r.from
+	switch r.what {
+	case copyX:
+		if w.D != moves.None || w.m {
+			return false
+		}
+		c.putCopy(w, q)
+	case firstOver: // replaces another entity at D
+		if w.m || !q.dSame {
+			return false
+		}
+		c.putCopy(w, q)
+	case over: // replaces an earlier copy
+		if !(q.dSame || c.Drops(CopyETag) && w.D != moves.None) || !q.mSame && !c.Drops(Mark) {
+			return false
+		}
+		w.wroteD()
+		w.D, w.DContent = moves.X, q.content
+		if !c.Drops(Mark) {
+			w.wroteM()
+			w.mOf, w.mW = q.sSame, true
+		}
+	case commit: // deletes S and writes T; M as read says whether the w in T is the one in M
+		if !q.sSame && !(c.Drops(SourceETag) && w.S != moves.None) {
+			return false
+		}
+		w.S, w.SContent = moves.None, 0
+		w.wroteS()
+		if !c.Drops(Mark) && !c.Drops(Trace) && !c.Drops(TraceWithdraws) {
+			w.t, w.tW = true, w.m && q.mSame
+		}
+	case dropMark:
+		return w.dropMark(q.mSame)
+	case dropTrace: // needs no condition: T has the name of the move, and a move is committed only once
+		w.t, w.tW = false, false
+	case withdraw:
+		if !q.dSame || !q.mSame || !w.m {
+			return false
+		}
+		w.wroteD()
+		w.D, w.DContent = moves.None, 0
+		return w.dropMark(true)
 	}
 	return true
 }
@@ -205,38 +191,4 @@ func (w *world) dropMark(mSame bool) bool {
 	w.wroteM()
 	w.m, w.mOf, w.mW = false, false, false
 	return true
-}
-
-// dropTrace deletes T. It needs no condition: T has the name of the move, and a move is committed only once.
-func (w *world) dropTrace() { w.t, w.tW = false, false }
-
-func (w *world) withdraw(dSame, mSame bool) bool {
-	if !dSame || !mSame || !w.m {
-		return false
-	}
-	w.wroteD()
-	w.d, w.dContent = none, 0
-	return w.dropMark(true)
-}
-
-// arrives carries out a late request.
-func (c *Case) arrives(w *world) {
-	f := w.late
-	w.late = request{}
-	switch f.what {
-	case sendsCopy:
-		c.copy(w, f.content, f.sSame)
-	case sendsFirstOver:
-		c.firstOver(w, f.content, f.sSame, f.dSame)
-	case sendsOver:
-		c.over(w, f.content, f.sSame, f.dSame, f.mSame)
-	case sendsCommit:
-		c.commit(w, f.sSame, f.mSame)
-	case sendsDropMark:
-		w.dropMark(f.mSame)
-	case sendsDropTrace:
-		w.dropTrace()
-	case sendsWithdraw:
-		w.withdraw(f.dSame, f.mSame)
-	}
 }

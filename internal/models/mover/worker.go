@@ -1,9 +1,13 @@
 package mover
 
-// The states of a worker.
+import (
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+	"github.com/tablepatterns/tablepatterns/internal/models/moves"
+)
+
+// The steps of a worker.
 const (
-	idle byte = iota
-	readsSource
+	readsSource messages.Step = messages.First + iota
 	copies
 	marks // used only if the rule MarkInTransaction is dropped
 	commits
@@ -27,90 +31,67 @@ const (
 	withdraws
 )
 
-// act describes one step of a worker.
+type base = messages.Act[world, worker, [2]worker, request, *world, *worker]
+
 type act struct {
-	*Case
-	from world
-	n    int
-	emit func(to world, who, what string)
+	*World
+	*base
 }
 
-// step emits the next steps of a worker.
-func (c *Case) step(w world, n int, emit func(to world, who, what string)) {
-	a := act{c, w, n, emit}
-	switch p := w.p[n]; {
-	case p.at == idle:
-		for m := range w.msg {
-			if w.msg[m] == visible {
-				a.does("gets a message", func(y *world, q *worker) {
-					y.msg[m] = invisible
-					*q = worker{at: readsSource, msg: byte(m)}
-				})
-			}
-		}
-	case p.at <= finishes:
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	switch p := a.Actor(); {
+	case p.At <= finishes:
 		a.moves(p)
-	case p.at <= firstOverwrites:
+	case p.At <= firstOverwrites:
 		a.rechecks(p)
 	default:
-		a.isGone()
+		a.isGone(p)
 	}
 }
 
-// does emits the state after a change whose response arrives.
-func (a act) does(what string, f func(*world, *worker)) {
-	y := a.from
-	f(&y, &y.p[a.n])
-	a.emit(y, [...]string{"worker 1", "worker 2"}[a.n], what)
-}
-
-// sends emits the states that does emits, for a request that changes something. It also emits the state in which the
-// request arrives late.
-func (a act) sends(kind byte, what string, f func(*world, *worker)) {
-	a.does(what, f)
-	if a.from.lates > 0 && a.from.late.what == noRequest {
-		y := a.from
-		q := &y.p[a.n]
-		y.lates--
-		y.late = request{what: kind, msg: q.msg, content: q.content, sSame: q.sSame, mSame: q.mSame, dSame: q.dSame}
-		*q = worker{}
-		a.emit(y, [...]string{"worker 1, which gets no answer and gives up,", "worker 2, which gets no answer and gives up,"}[a.n], what)
-	}
+// sends emits the states that a write leads to. If no answer comes, the worker gives up.
+func (a *act) sends(kind kind, what string, f func(w *world, q *worker, ok bool)) {
+	p := a.Actor()
+	q := request{kind, worker{content: p.content, sSame: p.sSame, mSame: p.mSame, dSame: p.dSame}}
+	a.Sends(what, q, f, func(w *world, _ *worker) { w.End(a.I) })
 }
 
 // to sets the next step and discards everything that the worker has read.
-func (q *worker) to(at byte) { *q = worker{at: at, msg: q.msg} }
+func (q *worker) to(at messages.Step) {
+	*q = worker{Actor: messages.Actor{At: at, Message: q.Message, Worker: true}}
+}
 
-func (c *Case) isX(s byte) bool { return s == x || c.Drop.Incarnation && s == other }
+func (c *World) isX(w *world) bool { return w.IsX(c.Keeps(Incarnation)) }
 
 // moves emits the steps of a move that no request interferes with.
-func (a act) moves(p worker) {
-	switch p.at {
+func (a *act) moves(p *worker) {
+	switch p.At {
 	case readsSource:
-		a.does("reads S", func(y *world, q *worker) {
-			if !a.isX(y.s) {
+		a.Does("reads S", func(y *world, q *worker) {
+			if !a.isX(y) {
 				q.to(goneTrace)
 				return
 			}
-			q.content, q.sSame, q.at = y.sContent, true, copies
+			q.content, q.sSame, q.At = y.SContent, true, copies
 		})
 	case copies:
-		a.sends(sendsCopy, "inserts D and M", func(y *world, q *worker) {
-			content, same := q.content, q.sSame
-			if a.copy(y, content, same) {
-				q.copied(a.Case)
+		a.sends(copyX, "inserts D and M", func(_ *world, q *worker, ok bool) {
+			if ok {
+				a.copied(q)
 				return
 			}
+			content, same := q.content, q.sSame
 			q.to(rechecksMark)
-			if a.Drop.MarkBeforeSource {
+			if a.Drops(MarkBeforeSource) {
 				q.content, q.sSame, q.readOnce = content, same, true
 			}
-			if a.Drop.Mark {
-				q.at = rechecksSource
+			if a.Drops(Mark) {
+				q.At = rechecksSource
 			}
 		})
 	case marks:
-		a.does("inserts M", func(y *world, q *worker) {
+		a.Does("inserts M", func(y *world, q *worker) {
 			if y.m {
 				q.to(rechecksMark)
 				return
@@ -118,25 +99,25 @@ func (a act) moves(p worker) {
 			same := q.mW
 			y.wroteM()
 			y.m, y.mOf, y.mW = true, q.sSame, same
-			q.hasMark, q.mSame, q.at = true, true, commits
+			q.hasMark, q.mSame, q.At = true, true, commits
 		})
 	case commits:
-		a.sends(sendsCommit, "deletes S and inserts T", func(y *world, q *worker) {
-			if !a.commit(y, q.sSame, q.mSame) {
+		a.sends(commit, "deletes S and inserts T", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksMark)
-				if a.Drop.Mark {
-					q.at = readsSource
+				if a.Drops(Mark) {
+					q.At = readsSource
 				}
 				return
 			}
 			q.sSame = false
 			switch {
-			case a.Drop.Mark || a.Drop.CleanUp:
+			case a.Drops(Mark) || a.Drops(CleanUp):
 				q.to(finishes)
-			case a.Drop.MarkBeforeTrace:
-				q.at = dropsTrace
+			case a.Drops(MarkBeforeTrace):
+				q.At = dropsTrace
 			default:
-				q.at = dropsMark
+				q.At = dropsMark
 			}
 		})
 	default:
@@ -144,94 +125,92 @@ func (a act) moves(p worker) {
 	}
 }
 
-// copied sets the worker's state after it has written the copy.
-func (q *worker) copied(c *Case) {
-	q.content, q.dSame, q.at = 0, false, commits
-	q.hasMark, q.mSame = true, true
-	switch {
-	case c.Drop.Mark:
-		q.hasMark, q.mSame = false, false
-	case c.Drop.MarkInTransaction:
-		q.at, q.hasMark, q.mSame, q.mW = marks, false, false, true
+// copied sets the worker's state after it has written the copy, with its mark.
+func (q *worker) copied(mark bool) {
+	q.content, q.dSame, q.At = 0, false, commits
+	q.hasMark, q.mSame = mark, mark
+}
+
+// copied sets the worker's state after it has written the first copy.
+func (a *act) copied(q *worker) {
+	if q.copied(!a.Drops(Mark)); !a.Drops(Mark) && a.Drops(MarkInTransaction) {
+		q.At, q.hasMark, q.mSame, q.mW = marks, false, false, true
 	}
 }
 
 // cleansUp deletes M, T and the message.
-func (a act) cleansUp(p worker) {
-	switch p.at {
+func (a *act) cleansUp(p *worker) {
+	switch p.At {
 	case dropsMark:
-		a.sends(sendsDropMark, "deletes M", func(y *world, q *worker) {
-			y.dropMark(q.mSame)
+		a.sends(dropMark, "deletes M", func(_ *world, q *worker, _ bool) {
 			q.to(dropsTrace)
-			if a.Drop.MarkBeforeTrace {
+			if a.Drops(MarkBeforeTrace) {
 				q.to(finishes)
 			}
 		})
 	case dropsTrace:
-		a.sends(sendsDropTrace, "deletes T", func(y *world, q *worker) {
-			y.dropTrace()
-			if a.Drop.MarkBeforeTrace && q.mSame {
-				q.at = dropsMark
+		a.sends(dropTrace, "deletes T", func(_ *world, q *worker, _ bool) {
+			if a.Drops(MarkBeforeTrace) && q.mSame {
+				q.At = dropsMark
 				return
 			}
 			q.to(finishes)
 		})
 	case finishes:
-		a.does("deletes its message", func(y *world, q *worker) {
-			y.msg[q.msg] = none
-			*q = worker{}
+		a.Does("deletes its message", func(y *world, _ *worker) {
+			y.Finish(a.I)
 		})
 	}
 }
 
 // rechecks emits the steps of a worker after a refusal.
-func (a act) rechecks(p worker) {
-	switch p.at {
+func (a *act) rechecks(p *worker) {
+	switch p.At {
 	case rechecksMark:
-		a.does("reads M", func(y *world, q *worker) {
+		a.Does("reads M", func(y *world, q *worker) {
 			if !y.m {
 				q.to(unmarkedCopy)
 				return
 			}
-			q.mSame, q.mOf, q.mW, q.hasMark, q.at = true, y.mOf, y.mW, true, rechecksSource
+			q.mSame, q.mOf, q.mW, q.hasMark, q.At = true, y.mOf, y.mW, true, rechecksSource
 			if q.readOnce {
 				q.readOnce = false
 				q.decides(q.sSame && y.mOf)
 			}
 		})
 	case rechecksSource:
-		a.does("reads S again", func(y *world, q *worker) {
-			if !a.isX(y.s) {
+		a.Does("reads S again", func(y *world, q *worker) {
+			if !a.isX(y) {
 				q.to(goneTrace)
 				return
 			}
-			q.content, q.sSame = y.sContent, true
-			if a.Drop.Mark { // an earlier version of the mover had no mark
-				q.at = copies
-				if y.d == x {
-					q.at, q.dSame = overwrites, true
+			q.content, q.sSame = y.SContent, true
+			if a.Drops(Mark) { // an earlier version of the mover had no mark
+				q.At = copies
+				if y.D == moves.X {
+					q.At, q.dSame = overwrites, true
 				}
 				return
 			}
 			q.decides(q.mOf)
 		})
 	case rechecksCopy:
-		a.does("reads D", func(y *world, q *worker) {
-			q.at = bothChanged
-			if y.d == x && (q.mW || a.Drop.SameWrite) {
-				q.dSame, q.at = true, overwrites
+		a.Does("reads D", func(y *world, q *worker) {
+			q.At = bothChanged
+			if y.D == moves.X && (q.mW || a.Drops(SameWrite)) {
+				q.dSame, q.At = true, overwrites
 			}
 		})
 	case overwrites:
-		a.sends(sendsOver, "replaces D and M", func(y *world, q *worker) {
-			if !a.over(y, q.content, q.sSame, q.dSame, q.mSame) {
+		a.sends(over, "replaces D and M", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksMark)
-				if a.Drop.Mark {
-					q.at = rechecksSource
+				if a.Drops(Mark) {
+					q.At = rechecksSource
 				}
 				return
 			}
-			q.copied(&Case{Drop: Rules{Mark: a.Drop.Mark}})
+			q.copied(!a.Drops(Mark))
 		})
 	default:
 		a.refuses(p)
@@ -240,22 +219,22 @@ func (a act) rechecks(p worker) {
 
 // decides sets the next step, which depends on whether M was made of the current S.
 func (q *worker) decides(madeOfS bool) {
-	q.at = rechecksCopy
+	q.At = rechecksCopy
 	if madeOfS {
-		q.at = commits
+		q.At = commits
 	}
 }
 
 // refuses emits the steps that lead to poison, or to the replacement of another entity.
-func (a act) refuses(p worker) {
-	switch p.at {
+func (a *act) refuses(p *worker) {
+	switch p.At {
 	case bothChanged:
-		a.does("reads M again, before it poisons", func(y *world, q *worker) {
+		a.Does("reads M again, before it poisons", func(y *world, q *worker) {
 			switch {
-			case a.Drop.PoisonFirst && y.dropMark(q.mSame):
-				q.at, q.mSame = poisons, false
-			case q.mSame || a.Drop.MarkAgain:
-				q.at = poisons
+			case a.Drops(PoisonFirst) && y.dropMark(q.mSame):
+				q.At, q.mSame = poisons, false
+			case q.mSame || a.Drops(MarkAgain):
+				q.At = poisons
 			case q.gone:
 				q.to(goneTrace)
 			default:
@@ -263,20 +242,19 @@ func (a act) refuses(p worker) {
 			}
 		})
 	case poisons:
-		a.does("puts an entry on the poison queue", func(y *world, q *worker) {
-			y.poison, y.entry[q.msg] = true, true
-			q.at = dropsMarkAfter
+		a.Does("puts an entry on the poison queue", func(y *world, q *worker) {
+			y.Poison, y.Entry[q.Message] = true, true
+			q.At = dropsMarkAfter
 			if !q.mSame {
 				q.to(finishes)
 			}
 		})
 	case dropsMarkAfter:
-		a.sends(sendsDropMark, "deletes M, having poisoned", func(y *world, q *worker) {
-			y.dropMark(q.mSame)
+		a.sends(dropMark, "deletes M, having poisoned", func(_ *world, q *worker, _ bool) {
 			saw := q.tSaw
 			q.to(finishes)
 			if saw {
-				q.at = dropsTrace
+				q.At = dropsTrace
 			}
 		})
 	default:
@@ -285,77 +263,77 @@ func (a act) refuses(p worker) {
 }
 
 // unmarked emits the steps for an entity at D that has no mark.
-func (a act) unmarked(p worker) {
-	switch p.at {
+func (a *act) unmarked(p *worker) {
+	switch p.At {
 	case unmarkedCopy:
-		a.does("reads D, which has no M", func(y *world, q *worker) {
-			q.foreign, q.dSame, q.at = y.d == other, true, unmarkedSource
-			if y.d == none {
+		a.Does("reads D, which has no M", func(y *world, q *worker) {
+			q.foreign, q.dSame, q.At = y.D == moves.Other, true, unmarkedSource
+			if y.D == moves.None {
 				q.to(readsSource)
 			}
 		})
 	case unmarkedSource:
-		a.does("reads S again", func(y *world, q *worker) {
+		a.Does("reads S again", func(y *world, q *worker) {
 			switch {
-			case !a.isX(y.s):
+			case !a.isX(y):
 				q.to(goneTrace)
 			case a.Replace && q.foreign:
-				q.content, q.sSame, q.at = y.sContent, true, firstOverwrites
+				q.content, q.sSame, q.At = y.SContent, true, firstOverwrites
 			default:
 				q.to(poisons)
 			}
 		})
 	case firstOverwrites:
-		a.sends(sendsFirstOver, "replaces another entity at D and inserts M", func(y *world, q *worker) {
-			if !a.firstOver(y, q.content, q.sSame, q.dSame) {
+		a.sends(firstOver, "replaces another entity at D and inserts M", func(_ *world, q *worker, ok bool) {
+			if !ok {
 				q.to(rechecksMark)
 				return
 			}
 			q.foreign = false
-			q.copied(a.Case)
+			a.copied(q)
 		})
 	}
 }
 
 // isGone emits the steps of a worker after S is gone.
-func (a act) isGone() {
-	switch a.from.p[a.n].at {
+func (a *act) isGone(p *worker) {
+	switch p.At {
 	case goneTrace:
-		a.does("reads T", func(y *world, q *worker) {
-			if a.Drop.Mark {
+		a.Does("reads T", func(y *world, q *worker) {
+			if a.Drops(Mark) {
 				q.to(finishes)
 				return
 			}
-			q.tSaw, q.at = y.t, goneMark
+			q.tSaw, q.At = y.t, goneMark
 		})
 	case goneMark:
-		a.does("reads M", func(y *world, q *worker) {
+		a.Does("reads M", func(y *world, q *worker) {
 			switch {
 			case !y.m && q.tSaw:
 				q.to(dropsTrace)
 			case !y.m:
 				q.to(finishes)
-			case a.Drop.Trace, q.tSaw && (y.tW || a.Drop.TraceWrite):
-				q.mSame, q.hasMark, q.at = true, true, dropsMark
+			case a.Drops(Trace), q.tSaw && (y.tW || a.Drops(TraceWrite)):
+				q.mSame, q.hasMark, q.At = true, true, dropsMark
 			default:
-				q.mSame, q.hasMark, q.mW, q.at = true, true, y.mW, goneCopy
+				q.mSame, q.hasMark, q.mW, q.At = true, true, y.mW, goneCopy
 			}
 		})
 	case goneCopy:
-		a.does("reads D", func(y *world, q *worker) {
+		a.Does("reads D", func(y *world, q *worker) {
 			switch {
-			case y.d == x && q.mW:
-				q.dSame, q.at = true, withdraws
-			case y.d == x:
-				q.at, q.gone = bothChanged, true
+			case y.D == moves.X && q.mW:
+				q.dSame, q.At = true, withdraws
+			case y.D == moves.X:
+				q.At, q.gone = bothChanged, true
 			default:
-				q.at = goneDrops
+				q.At = goneDrops
 			}
 		})
 	case goneDrops:
-		a.sends(sendsDropMark, "deletes M", func(y *world, q *worker) { q.withdrew(y.dropMark(q.mSame)) })
+		a.sends(dropMark, "deletes M", func(_ *world, q *worker, ok bool) { q.withdrew(ok) })
 	case withdraws:
-		a.sends(sendsWithdraw, "withdraws D and M", func(y *world, q *worker) { q.withdrew(y.withdraw(q.dSame, q.mSame)) })
+		a.sends(withdraw, "withdraws D and M", func(_ *world, q *worker, ok bool) { q.withdrew(ok) })
 	}
 }
 

@@ -54,140 +54,91 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
 )
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Put: the message is put before the commit.
-	Put models.Rules = 1 << iota
-	// Refused: a writer whose commit was refused does not call the handler.
-	Refused
-	// Was: a worker does not call the handler if the entity has the write ID that it had before the change.
-	Was
-	// Absent: an entity that does not exist has no write ID, so it proves nothing.
-	Absent
-	// Unsure: a writer whose commit is unanswered leaves the message.
-	Unsure
-	// Again: the entity is read again after the call.
-	Again
-	// Lease: no process gets a message while a request for it is on its way.
-	Lease
-	// Turn: a holder calls the handler under the entity's lock.
-	Turn
-	// Mine: a lock belongs to a change, so only the next holder of its message takes it over.
-	Mine
-	// Fresh: the entity is read under the lock.
-	Fresh
+	Put     models.Rules = 1 << iota // the message is put before the commit
+	Refused                          // a writer whose commit was refused does not call the handler
+	Was                              // a worker does not call the handler if the entity has the write ID that it had before the change
+	Absent                           // an entity that does not exist has no write ID, so it proves nothing
+	Unsure                           // a writer whose commit is unanswered leaves the message
+	Again                            // the entity is read again after the call
+	Lease                            // no process gets a message while a request for it is on its way
+	Turn                             // a holder calls the handler under the entity's lock
+	Mine                             // a lock belongs to a change, so only the next holder of its message takes it over
+	Fresh                            // the entity is read under the lock
 )
 
 var names = []string{"Put", "Refused", "Was", "Absent", "Unsure", "Again", "Lease", "Turn", "Mine", "Fresh"}
 
-// World is a small world: two writers change one entity, and a worker handles the messages that they leave.
-type World struct {
-	models.Case
-	absent   bool    // the entity does not exist at first
-	removes  [2]bool // the writer deletes the entity, else it inserts or replaces it
-	ordered  bool
-	crashes  int8
-	lates    int8
-	thorough bool
-	drop     models.Rules
-}
+var who = []string{"writer 1", "writer 2", "the worker"}
 
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
+const (
+	worker = 2
+	none   = int8(-1)
+)
 
 // entity is an entity's version, which the service does not show, and its write ID: the writer's number, 0
 // for the first; none if the entity does not exist.
 type entity struct{ version, write int8 }
 
-const none = int8(-1)
-
-type step int8
-
-const (
-	done step = iota
-	idle
-	reads
-	puts
-	commits
-	handles
-	locks
-	rereads
-	calls
-	unlocks
-	again
-	forgets
-)
-
-var (
-	who   = [...]string{"writer 1", "writer 2", "the worker"}
-	whats = [...]string{"", "gets a message", "reads", "puts its message", "commits", "reads the entity", "inserts the lock", "reads under the lock",
-		"calls the handler", "deletes the lock", "reads again", "ends its message"}
-)
-
-const worker = 2
-
 type actor struct {
-	at      step
-	change  int8
+	messages.Actor
 	seen    entity
 	refused bool // the writer's commit was refused
 }
 
-type message struct {
-	state int8 // 0: does not exist, 1: held, 2: visible
-	was   int8 // the write ID before the change, none if unknown
-}
-
-// request is a request that got no answer: a commit of a writer, or a call of the handler.
+// request is a commit of a writer, or a call of the handler.
 type request struct {
-	of     int8 // change, none for no request
+	change int8
 	commit bool
 	seen   entity
 }
 
 type world struct {
-	entity         entity
-	committed      [2]int8 // by change: the version that it committed, 0 if it was not committed
-	called         [2]bool // by change: the handler was called after the commit
-	there          int8    // the version of the entity that the destination holds
-	content        int8    // the version that a call wrote last; 0 if the entity did not exist
-	lock           int8    // the change that has the lock, none for nobody
-	messages       [2]message
-	actors         [3]actor
-	late           request
+	messages.World[actor, [3]actor, request, *actor]
+	entity    entity
+	was       [2]int8 // by message: the write ID before the change, none if unknown
+	committed [2]int8 // by change: the version that it committed, 0 if it was not committed
+	called    [2]bool // by change: the handler was called after the commit
+	there     int8    // the version of the entity that the destination holds
+	content   int8    // the version that a call wrote last; 0 if the entity did not exist
+	lock      int8    // the change that has the lock, none for nobody
+	wrong     string
+}
+
+// World is a small world: two writers change one entity, and a worker handles the messages that they leave.
+type World struct {
+	models.Case
+	absent         bool    // the entity does not exist at first
+	removes        [2]bool // the writer deletes the entity, else it inserts or replaces it
+	ordered        bool
 	crashes, lates int8
-	wrong          string
 }
 
 // Walk explores the world without some of the rules.
 func (c World) Walk(drop models.Rules) models.Result {
-	c.drop = drop
-	w := world{entity: entity{1, 0}, there: 1, content: 1, lock: none, late: request{of: none}, crashes: c.crashes, lates: c.lates}
-	if c.absent {
+	c.Drop = drop
+	w := world{entity: entity{1, 0}, there: 1, content: 1, lock: none}
+	if w.Crashes, w.Lates = c.crashes, c.lates; c.absent {
 		w.entity.write, w.content = none, 0
 	}
 	for i := range worker {
-		w.actors[i] = actor{at: reads, change: int8(i)}
+		w.Begin(i, reads, i)
 	}
-	w.actors[worker].at = idle
-	show := func(w world) string {
+	w.Work(worker)
+	m := messages.New(who, reads, handles, c.step, c.service)
+	m.Lease, m.Wrong = c.Keeps(Lease), wrong
+	m.Show = func(w world) string {
 		return fmt.Sprintf("%v committed %v called %v destination %d lock %d", w.entity, w.committed, w.called, w.there, w.lock)
 	}
-	return models.Model[world]{Start: w, Next: c.next, Wrong: wrong, Quiet: quiet, Show: show, MaxStates: 5_000_000}.Walk()
-}
-
-func quiet(w world) bool {
-	for _, a := range w.actors {
-		if a.at > idle {
-			return false
-		}
-	}
-	return w.late.of == none && w.messages[0].state == 0 && w.messages[1].state == 0
+	return m.Walk(w)
 }
 
 func wrong(w world) string {
-	if w.wrong != "" || !quiet(w) {
+	if w.wrong != "" || !w.Quiet() {
 		return w.wrong
 	}
 	for i, version := range w.committed {
@@ -233,176 +184,174 @@ func (c *World) commit(w *world, change int8, seen entity) bool {
 	return true
 }
 
-func (c *World) next(w world, emit func(to world, who, what string)) {
-	for i := range w.actors {
-		c.steps(w, i, emit)
+// service applies a request.
+func (c *World) service(w *world, q *request) bool {
+	if q.commit {
+		return c.commit(w, q.change, q.seen)
 	}
-	if q := w.late; q.of != none {
-		x := w
-		x.late = request{of: none}
-		emit(x, "a late request", "never arrives")
-		if q.commit {
-			c.commit(&x, q.of, q.seen)
-		} else {
-			c.arrives(&x, q.of, q.seen)
-		}
-		emit(x, "a late request", "arrives")
+	c.arrives(w, q.change, q.seen)
+	return true
+}
+
+// The steps of an actor, in the order of the protocol.
+const (
+	reads messages.Step = messages.First + iota
+	puts
+	commits
+	handles
+	locks
+	rereads
+	calls
+	unlocks
+	again
+	forgets
+)
+
+type base = messages.Act[world, actor, [3]actor, request, *world, *actor]
+
+type act struct {
+	*World
+	*base
+}
+
+// finish deletes an actor's message.
+func (a *act) finish(w *world, p *actor) {
+	w.was[p.Message] = 0
+	w.Finish(a.I)
+}
+
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	if p := a.Actor(); p.At < handles {
+		a.writer(p)
+	} else {
+		a.handles(p)
 	}
 }
 
-// ends ends an actor, and leaves its message in a state.
-func (w *world) ends(i int, state int8) {
-	p := &w.actors[i]
-	if m := &w.messages[p.change]; m.state == 1 {
-		if m.state = state; state == 0 {
-			m.was = 0
-		}
+// call returns the step that comes before a call of the handler, or the call.
+func (a *act) call() messages.Step {
+	if a.ordered && a.Keeps(Turn) {
+		return locks
 	}
-	if *p = (actor{}); i == worker {
-		p.at = idle
-	}
+	return calls
 }
 
-// steps emits the possible next steps of an actor.
-func (c *World) steps(w world, i int, emit func(to world, who, what string)) {
-	p := w.actors[i]
-	does := func(what string, f func(*world, *actor)) {
-		x := w
-		f(&x, &x.actors[i])
-		emit(x, who[i], what)
-	}
-	if w.crashes > 0 && p.at > reads {
-		does("dies", func(x *world, _ *actor) { x.crashes--; x.ends(i, 2) })
-	}
-	switch p.at {
-	case done:
-	case idle:
-		for m := range w.messages {
-			if w.messages[m].state == 2 && (w.late.of != int8(m) || !c.keeps(Lease)) {
-				does(whats[idle], func(x *world, q *actor) {
-					x.messages[m].state = 1
-					*q = actor{at: handles, change: int8(m)}
-				})
+// writer makes the next request of a writer up to its commit. If that gets no answer, the writer gives up.
+func (a *act) writer(p *actor) {
+	first := a.Keeps(Put)
+	switch p.At {
+	case reads:
+		a.Does("reads", func(w *world, p *actor) {
+			if p.seen, p.At = w.entity, puts; !first {
+				p.At = commits
 			}
+		})
+	case puts:
+		a.Does("puts its message", func(w *world, p *actor) {
+			w.Put(a.I)
+			if w.was[p.Message] = p.seen.write; p.seen.write == none && a.Keeps(Absent) {
+				w.was[p.Message] = -2 // a value that no write ID equals
+			}
+			if p.At = commits; !first {
+				p.At = a.call()
+			}
+		})
+	case commits:
+		lost := a.finish
+		if a.Keeps(Unsure) {
+			lost = nil
 		}
+		a.Sends("commits", request{p.Change, true, p.seen}, func(w *world, p *actor, ok bool) {
+			if !ok && a.Keeps(Refused) {
+				a.finish(w, p)
+				return
+			}
+			p.refused = !ok
+			if p.seen, p.At = w.entity, a.call(); !first {
+				p.At = puts
+			}
+		}, lost)
+	}
+}
+
+// handles makes the next request of a process that handles a message. If a call gets no answer, the process gives up.
+func (a *act) handles(p *actor) {
+	switch p.At {
+	case handles:
+		a.Does("reads the entity", func(w *world, p *actor) {
+			p.seen, p.At = w.entity, a.call()
+			if a.Keeps(Was) && w.was[p.Message] == p.seen.write {
+				p.At = again
+			}
+		})
 	case locks:
-		does(whats[locks], func(x *world, q *actor) { c.acquires(x, q, i) })
-	default:
-		does(whats[p.at], func(x *world, q *actor) { c.does(x, q, i) })
-		if (p.at == commits || p.at == calls) && w.lates > 0 && w.late.of == none {
-			does(whats[p.at]+", gets no answer and gives up", func(x *world, _ *actor) {
-				x.lates--
-				x.late = request{p.change, p.at == commits, p.seen}
-				state := int8(2)
-				if p.at == commits && !c.keeps(Unsure) {
-					state = 0
-				}
-				x.ends(i, state)
-			})
-		}
+		a.Does("inserts the lock", a.acquires)
+	case rereads:
+		a.Does("reads under the lock", func(w *world, p *actor) {
+			if p.At = calls; a.Keeps(Fresh) {
+				p.seen = w.entity
+			}
+		})
+	case calls:
+		a.Sends("calls the handler", request{p.Change, false, p.seen}, func(w *world, p *actor, _ bool) {
+			if bad := a.forbidden(p); bad != "" {
+				w.wrong = bad
+			}
+			if p.At = again; a.call() == locks {
+				p.At = unlocks
+			}
+		}, nil)
+	case unlocks:
+		a.Does("deletes the lock", func(w *world, p *actor) { w.lock, p.At = none, again })
+	case again:
+		a.Does("reads again", func(w *world, p *actor) {
+			if p.At = forgets; w.entity.write != p.seen.write && a.Keeps(Again) {
+				p.seen, p.At = w.entity, a.call()
+			}
+		})
+	case forgets:
+		a.Does("ends its message", a.finish)
 	}
 }
 
 // acquires inserts the lock, unless the message's change has it already.
-func (c *World) acquires(x *world, q *actor, i int) {
-	dead := func(change int8) bool { // reports whether no process holds the message of the change
-		return x.messages[change].state != 1
-	}
-	if x.lock != none && x.lock != q.change && (c.keeps(Mine) || !dead(x.lock)) {
-		x.ends(i, 2)
+func (a *act) acquires(w *world, p *actor) {
+	held := func(change int8) bool { return w.Messages[change].State == messages.Held }
+	if w.lock != none && w.lock != p.Change && (a.Keeps(Mine) || held(w.lock)) {
+		w.Stop(a.I)
 		return
 	}
-	x.lock, q.at = q.change, rereads
+	w.lock, p.At = p.Change, rereads
 }
 
-// does makes the steps that always succeed.
-func (c *World) does(x *world, q *actor, i int) {
-	call := calls
-	if c.ordered && c.keeps(Turn) {
-		call = locks
+// forbidden returns why the protocol forbids a call of the handler, or "".
+func (a *act) forbidden(p *actor) string {
+	committed := &a.From.committed
+	switch others := committed[1-p.Change] != 0; {
+	case committed[p.Change] != 0:
+		return ""
+	case a.I != worker && p.refused:
+		return fmt.Sprintf("the writer of change %d, which was refused, calls the handler", p.Change+1)
+	case !others && p.seen.write != none:
+		return fmt.Sprintf("the handler is called for change %d, which was not committed, and nothing has changed", p.Change+1)
 	}
-	switch q.at {
-	case reads:
-		q.seen, q.at = x.entity, puts
-		if !c.keeps(Put) {
-			q.at = commits
-		}
-	case puts:
-		if x.messages[q.change] = (message{1, q.seen.write}); x.messages[q.change].was == none && c.keeps(Absent) {
-			x.messages[q.change].was = -2 // a value that no write ID equals
-		}
-		if q.at = commits; !c.keeps(Put) {
-			q.at = call
-		}
-	case commits:
-		if !c.commit(x, q.change, q.seen) {
-			if c.keeps(Refused) {
-				x.ends(i, 0)
-				return
-			}
-			q.refused = true
-		}
-		q.seen, q.at = x.entity, call
-		if !c.keeps(Put) {
-			q.at = puts
-		}
-	case handles:
-		q.seen, q.at = x.entity, call
-		if c.keeps(Was) && x.messages[q.change].was == q.seen.write {
-			q.at = again
-		}
-	case rereads:
-		if q.at = calls; c.keeps(Fresh) {
-			q.seen = x.entity
-		}
-	case calls:
-		c.calling(x, q, i)
-		if q.at = again; c.ordered && c.keeps(Turn) {
-			q.at = unlocks
-		}
-	case unlocks:
-		x.lock, q.at = none, again
-	case again:
-		if q.at = forgets; x.entity.write != q.seen.write && c.keeps(Again) {
-			q.seen, q.at = x.entity, call
-		}
-	case forgets:
-		x.ends(i, 0)
-	}
+	return ""
 }
 
-// calling calls the handler, and records a call that the protocol forbids.
-func (c *World) calling(x *world, q *actor, i int) {
-	if x.committed[q.change] == 0 && x.wrong == "" {
-		switch others := x.committed[1-q.change] != 0; {
-		case i != worker && q.refused:
-			x.wrong = fmt.Sprintf("the writer of change %d, which was refused, calls the handler", q.change+1)
-		case !others && q.seen.write != none:
-			x.wrong = fmt.Sprintf("the handler is called for change %d, which was not committed, and nothing has changed", q.change+1)
-		}
-	}
-	c.arrives(x, q.change, q.seen)
-}
-
-// Cases returns the worlds to walk through, the large ones only if thorough. For each rule there is a world that needs it.
-func Cases(thorough bool) (all []models.Case) {
-	at := func(name string, shows ...models.Rules) models.Case { return models.Case{Name: name, Shows: shows} }
-	for _, c := range []World{
+// worlds returns the worlds to walk through. For each rule there is a world that needs it.
+func worlds() []World {
+	at, large := models.At, models.Thorough
+	deletes, inserts := [2]bool{false, true}, [2]bool{true, false} // the second change
+	return []World{
 		{Case: at("replaced twice", Put, Refused, Was, Again), crashes: 1},
 		{Case: at("unanswered", Unsure, Lease), crashes: 1, lates: 1},
-		{Case: at("inserted and deleted", Absent), absent: true, removes: [2]bool{false, true}, crashes: 2},
-		{Case: at("deleted and inserted", Again), removes: [2]bool{true, false}, crashes: 1, lates: 1},
+		{Case: at("inserted and deleted", Absent), absent: true, removes: deletes, crashes: 2},
+		{Case: at("deleted and inserted", Again), removes: inserts, crashes: 1, lates: 1},
 		{Case: at("in order", Turn, Mine, Fresh, Lease), ordered: true, crashes: 1, lates: 1},
-		{Case: at("in order, deleted"), ordered: true, removes: [2]bool{true, false}, crashes: 1, lates: 1},
-		{Case: at("thorough: unanswered"), thorough: true, crashes: 3, lates: 2},
-		{Case: at("thorough: in order"), thorough: true, ordered: true, crashes: 3, lates: 2},
-		{Case: at("thorough: inserted and deleted, in order"), thorough: true, ordered: true, absent: true, removes: [2]bool{false, true}, crashes: 3, lates: 2},
-	} {
-		if c.thorough && !thorough {
-			continue
-		}
-		c.Case.Walk = c.Walk
-		all = append(all, c.Case)
+		{Case: at("in order, deleted"), ordered: true, removes: inserts, crashes: 1, lates: 1},
+		{Case: large("unanswered"), crashes: 3, lates: 2},
+		{Case: large("in order"), ordered: true, crashes: 3, lates: 2},
+		{Case: large("inserted and deleted, in order"), ordered: true, absent: true, removes: deletes, crashes: 3, lates: 2},
 	}
-	return all
 }

@@ -9,4 +9,4 @@ import (
 
 // TestWalk walks through every order of steps, crashes and late requests: the handler was called for each committed change, and for no
 // other without need, and without any rule of the protocol one of the walks finds a violation.
-func TestWalk(t *testing.T) { models.Check(t, Cases(harness.Thorough()), names) }
+func TestWalk(t *testing.T) { models.Check(t, worlds(), names, harness.Thorough()) }

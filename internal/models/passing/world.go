@@ -1,121 +1,60 @@
 package passing
 
-import "github.com/tablepatterns/tablepatterns/internal/models"
+import (
+	"fmt"
+
+	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/keys"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
+)
 
 // The rules of the protocol. A walk can drop some of them.
 const (
-	// Mark: the set marks a passing key before its transaction. If dropped, the set takes the key over from
-	// the old owner's plain claim.
-	Mark models.Rules = 1 << iota
-	// OnlyOwn: only a message of the set's change writes a marked copy.
-	OnlyOwn
-	// Transfer: a marked key moves in one transaction. If dropped, it is released and then taken.
-	Transfer
-	// GiveBack: a set that was refused after a mark handles its message. If dropped, it deletes the message.
-	GiveBack
-	// Again: a holder reads the members again before it deletes the message.
-	Again
-	// Has: a holder reads the owner again before it deletes a plain copy.
-	Has
-	// Lease: no request arrives after another process has got the message for which it was sent.
-	Lease
-	// Deadline: the writer sends no transaction after the deadline of its marks, and Repair leaves them alone until then.
-	Deadline
-	// Taker: the mark names the member that gets the key, and Repair's intent names both.
-	Taker
+	Mark     models.Rules = 1 << iota // the set marks a passing key before its transaction. If dropped, the set takes the key over from the old owner's plain claim.
+	OnlyOwn                           // only a message of the set's change writes a marked copy
+	Transfer                          // a marked key moves in one transaction. If dropped, it is released and then taken.
+	GiveBack                          // a set that was refused after a mark handles its message. If dropped, it deletes the message.
+	Again                             // a holder reads the members again before it deletes the message
+	Has                               // a holder reads the owner again before it deletes a plain copy
+	Lease                             // no request arrives after another process has got the message for which it was sent
+	Deadline                          // the writer sends no transaction after the deadline of its marks, and Repair leaves them alone until then
+	Taker                             // the mark names the member that gets the key, and Repair's intent names both
 )
 
 var names = []string{"Mark", "OnlyOwn", "Transfer", "GiveBack", "Again", "Has", "Lease", "Deadline", "Taker"}
 
-// The entities, and keys that an entity can have.
-const (
-	x, y, z = 0, 1, 2
-	keyA    = 0
-	keyB    = 1
-	noKey   = -1
-	keep    = -2 // in a change: the member keeps its key
-	nobody  = -1
-)
-
-// entity is an entity's own row: its ETag, and its unique key.
-type entity struct{ version, key int8 }
-
-// row is the copy under a key, with its claim: both are written in one transaction.
-type row struct {
-	owner, version   int8 // owner is nobody if the row does not exist
-	reserved, passes int8 // the change that the claim names, nobody for a plain claim
-}
-
-var free = row{owner: nobody, reserved: nobody, passes: nobody}
-
-// change is a change that a writer makes. A message of the change has its number.
-type change struct {
-	members uint8
-	to      [3]int8
-}
+var who = []string{"writer 1", "writer 2", "writer 3", "worker 1", "worker 2"}
 
 const (
+	x, keyA   = 0, 0
+	writers   = 3
 	old       = 3 // the number of an old message, whose change was made long ago
-	repairing = 4 // the slot of Repair's intent
+	repairing = 4 // the number of the message that is Repair's intent
 )
 
-type message struct {
-	state         int8 // 0: does not exist, 1: held, 2: visible
-	change        int8
-	members, keys uint8
-}
-
-// actor is a writer, or a worker. It has a message from step prepare on.
 type actor struct {
-	at             step
-	slot           int8
-	change         int8
-	members, keys  uint8
-	seen           [3]entity
-	n              int8  // position among members or keys
-	marks, takes   uint8 // keys to mark and to reserve
-	there          row   // the row as it was read
-	same           bool  // the row has not been written since it was read
-	taken, prepare bool
+	keys.Holder
+	marks, takes uint8 // keys to mark and to reserve
+	prepared     bool  // the writer has marked or reserved a key
 }
 
-const (
-	writers = 3
-	actors  = 5
-)
-
-// request is a write.
+// request is a write of a row, or commits a set.
 type request struct {
-	kind     kind
-	slot     int8
+	commits  bool
+	marks    bool // only adds the mark to the row
 	change   int8
-	entity   int8
 	key      int8
-	from, to row
+	from, to keys.Row
 	etag     bool // under the ETag of the row as read, instead of its claim
 	same     bool // the row has not been written since it was read
 	versions [3]int8
 }
 
-type kind int8
-
-const (
-	noRequest kind = iota
-	marks
-	reserves
-	commits
-	writes
-)
-
 type world struct {
-	entities [3]entity
-	rows     [2]row
-	messages [5]message
-	actors   [actors]actor
-	late     request
+	messages.World[actor, [5]actor, request, *actor]
+	entities keys.Entities
+	rows     keys.Rows
 	over     uint8 // changes whose deadline has passed
-	lates    int8
-	crashes  int8
 	poisons  int8
 	repairs  int8
 }
@@ -123,87 +62,65 @@ type world struct {
 // World is an initial state and the parameters of a model.
 type World struct {
 	models.Case
-	keys     [3]int8
-	changes  []change
-	workers  int
-	old      bool // an old message names a for x
-	lates    int8
-	crashes  int8
-	poisons  int8 // number of messages that can be lost while their change has a marked key
-	repairs  int8
-	thorough bool
-	drop     models.Rules
+	keys           [3]int8
+	changes        []keys.Change
+	workers        int
+	old            bool // an old message names a for x
+	crashes, lates int8
+	poisons        int8 // number of messages that can be lost while their change has a marked key
+	repairs        int8
 }
 
-func (c *World) keeps(r models.Rules) bool { return c.drop&r == 0 }
-
-func (c *World) first() world {
-	w := world{rows: [2]row{free, free}, lates: c.lates, crashes: c.crashes, poisons: c.poisons, repairs: c.repairs}
-	for e, k := range c.keys {
-		w.entities[e] = entity{1, k}
-		if k != noKey {
-			w.rows[k] = row{int8(e), 1, nobody, nobody}
-		}
-	}
+// Walk explores the world without some of the rules.
+func (c World) Walk(drop models.Rules) models.Result {
+	c.Drop = drop
+	w := world{entities: keys.New(c.keys), poisons: c.poisons, repairs: c.repairs}
+	w.rows, w.Crashes, w.Lates = w.entities.Copies(), c.crashes, c.lates
 	if c.old { // x was written since the old change, but its copy was not
-		w.messages[old] = message{2, old, 1 << x, 1 << keyA}
-		w.entities[x].version++
+		w.Messages[old] = messages.Message{State: messages.Visible, Intent: messages.Intent{Change: old, Members: 1 << x, Keys: 1 << keyA}}
+		w.entities[x].Version++
 	}
-	for i := range w.actors {
-		switch {
-		case i < len(c.changes):
-			w.actors[i] = actor{at: reads, slot: int8(i), change: int8(i)}
-		case i >= writers && i < writers+c.workers:
-			w.actors[i] = actor{at: idle}
-		}
+	for i := range c.changes {
+		w.Begin(i, reads, i)
 	}
-	return w
+	for i := range c.workers {
+		w.Work(writers + i)
+	}
+	m := messages.New(who, messages.Idle, handles, c.step, c.service)
+	m.After, m.Lease, m.Quiet = c.others, c.Keeps(Lease), c.quiet
+	m.Wrong = func(w world) string { return w.rows.Wrong(&w.entities, c.quiet(w)) }
+	m.Show = func(w world) string { return fmt.Sprintf("entities %v rows %v", w.entities, w.rows[:2]) }
+	return m.Walk(w)
 }
 
-// quiet reports whether a state is final: no process works, no message or request is left, and Repair has nothing to do.
+// quiet reports whether a state is final and Repair has nothing to do.
 func (c *World) quiet(w world) bool {
-	for i := range w.actors {
-		if w.actors[i].at > idle {
-			return false
-		}
-	}
-	for i := range w.messages {
-		if w.messages[i].state != 0 {
-			return false
-		}
-	}
 	for _, r := range w.rows {
-		if c.repairs > 0 && max(r.reserved, r.passes) != nobody {
+		if c.repairs > 0 && max(r.Reserved, r.Passes) != keys.Nobody {
 			return false
 		}
 	}
-	return w.late.kind == noRequest
+	return w.Quiet()
 }
 
-// wrong returns the violation in a state, or "". In any state no two entities have one key. In a final state
-// the row of a key is the copy of the entity that has it.
-func (c *World) wrong(w world) string {
-	for k := range w.rows {
-		r, has := w.rows[k], int8(nobody)
-		for e := range w.entities {
-			if int(w.entities[e].key) != k {
-				continue
-			}
-			if has != nobody {
-				return "two entities have one unique key"
-			}
-			has = int8(e)
-		}
-		if !c.quiet(w) {
-			continue
-		}
-		want := free
-		if has != nobody {
-			want = row{has, w.entities[has].version, nobody, nobody}
-		}
-		if r != want {
-			return "the row of a key is not the copy of the entity that has the key"
-		}
+// worlds returns the worlds to walk through. For each rule there is a world that needs it.
+func worlds() []World {
+	const keyB, none, keep, out = 1, keys.NoKey, keys.Keep, keys.Out
+	at, set := models.At, keys.Set
+	pass, back, swap, take := set(none, keyA), set(keyA, none), set(keyB, keyA), set(out, out, keyA)
+	editX, editY, releaseX, releaseY := set(keep), set(out, keep), set(none), set(out, none)
+	a, swapped := [3]int8{keyA, none, none}, [3]int8{keyA, keyB, none}
+	return []World{
+		{Case: at("passes while an old message names it", Again), keys: a, changes: []keys.Change{pass, editX}, workers: 1, old: true, crashes: 1},
+		{Case: at("passes while another entity wants it", GiveBack, Lease), keys: a, changes: []keys.Change{pass, take, editY}, workers: 1, lates: 1},
+		{Case: at("passes while an old message names it and another entity wants it", Mark), keys: a, changes: []keys.Change{pass, take}, workers: 1, old: true, lates: 1},
+		{Case: at("given up meanwhile", OnlyOwn, Lease), keys: a, changes: []keys.Change{pass, releaseX, take}, workers: 1, crashes: 1, lates: 1},
+		{Case: at("passes and back", Has), keys: a, changes: []keys.Change{pass, back, take}, workers: 1, crashes: 1, lates: 1},
+		{Case: at("two keys swap", Transfer), keys: swapped, changes: []keys.Change{swap, editY, take}, workers: 1, crashes: 1, lates: 1},
+		{Case: at("its message is lost", Deadline, Taker), keys: a, changes: []keys.Change{pass, take}, workers: 1, crashes: 1, poisons: 1, repairs: 1},
+		{Case: models.Thorough("its message is lost"), keys: a, changes: []keys.Change{pass, releaseY, take}, workers: 2, crashes: 1, lates: 1, poisons: 1, repairs: 1},
+		{Case: models.Thorough("passes while another entity wants it"), keys: a, changes: []keys.Change{pass, take, editY}, workers: 1, old: true, crashes: 1, lates: 1},
+		{Case: models.Thorough("two workers"), keys: a, changes: []keys.Change{pass, editX, take}, workers: 2, old: true, crashes: 1, lates: 1},
+		{Case: models.Thorough("swaps and back"), keys: swapped, changes: []keys.Change{swap, swap, take}, workers: 2, crashes: 1, lates: 1},
 	}
-	return ""
 }

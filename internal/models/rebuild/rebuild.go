@@ -19,6 +19,7 @@ import (
 	"fmt"
 
 	"github.com/tablepatterns/tablepatterns/internal/models"
+	"github.com/tablepatterns/tablepatterns/internal/models/messages"
 )
 
 // The rules of the protocol. A walk can drop some of them.
@@ -30,86 +31,56 @@ const (
 
 var names = []string{"Intent", "Again", "Lease"}
 
-type step int8
+var who = []string{"writer 1", "writer 2", "Rebuild", "the worker"}
 
-const (
-	done step = iota
-	idle
-	reads
-	puts
-	commits
-	handles
-	writes
-	again
-	forgets
-)
-
-// Actors: two writers, Rebuild, a worker.
 const (
 	rebuilder = 2
 	worker    = 3
 )
 
-var (
-	who   = [...]string{"writer 1", "writer 2", "Rebuild", "the worker"}
-	whats = [...]string{"", "gets a message", "reads", "puts its message", "commits", "reads the entity", "writes a copy", "reads it again", "ends its message"}
-)
-
 type entity struct{ version, key int8 }
 
 type actor struct {
-	at      step
-	message int8
-	keys    uint8
-	seen    entity
-	n       int8
+	messages.Actor
+	seen entity
+	n    int8
 }
 
-type message struct {
-	state int8 // 0: does not exist, 1: held, 2: visible
-	keys  uint8
-}
+// request writes the copy under a key.
+type request struct{ key, version int8 }
 
 type world struct {
-	entity         entity
-	copies         [3]int8 // the version under a key, 0 for none
-	messages       [3]message
-	actors         [4]actor
-	late, lateTo   int8 // the key of a late write, -1 for none; the version that it writes
-	lateOf         int8 // the message of the late write
-	crashes, lates int8
-	rebuilt        bool
+	messages.World[actor, [4]actor, request, *actor]
+	entity  entity
+	copies  [3]int8 // the version under a key, 0 for none
+	rebuilt bool
 }
 
-// walk explores the world in which the two writers give the entity the keys in to.
-func walk(to [2]int8, drop models.Rules) models.Result {
-	keeps := func(r models.Rules) bool { return drop&r == 0 }
-	w := world{entity: entity{1, 0}, copies: [3]int8{0, 9, 0}, late: -1, crashes: 1, lates: 1}
+// World is a world in which two writers give the entity the keys in to.
+type World struct {
+	models.Case
+	to [2]int8
+}
+
+// Walk explores the world without some of the rules.
+func (c World) Walk(drop models.Rules) models.Result {
+	c.Drop = drop
+	w := world{entity: entity{1, 0}, copies: [3]int8{0, 9, 0}}
+	w.Crashes, w.Lates = 1, 1
 	for i := range rebuilder + 1 {
-		w.actors[i].at, w.actors[i].message = reads, int8(i)
+		w.Begin(i, reads, i)
 	}
-	w.actors[worker].at = idle
-	next := func(w world, emit func(world, string, string)) {
-		for i := range w.actors {
-			steps(w, i, to, keeps, emit)
-		}
-		if w.late >= 0 {
-			x := w
-			x.copies[w.late], x.late, x.lateTo, x.lateOf = w.lateTo, -1, 0, 0
-			emit(x, "a late write", "arrives")
-		}
-	}
-	show := func(w world) string { return fmt.Sprintf("%v copies %v", w.entity, w.copies) }
-	return models.Model[world]{Start: w, Next: next, Wrong: wrong, Quiet: quiet, Show: show, MaxStates: 5_000_000}.Walk()
+	w.Work(worker)
+	m := messages.New(who, reads, handles, c.step, service)
+	m.Certain, m.Lease, m.Wrong = true, c.Keeps(Lease), wrong
+	m.Show = func(w world) string { return fmt.Sprintf("%v copies %v", w.entity, w.copies) }
+	return m.Walk(w)
 }
 
-func quiet(w world) bool {
-	for _, a := range w.actors {
-		if a.at > idle {
-			return false
-		}
-	}
-	return w.late < 0 && w.messages == [3]message{}
+// service writes a copy, without a condition.
+func service(w *world, q *request) bool {
+	w.copies[q.key] = q.version
+	return true
 }
 
 func wrong(w world) string {
@@ -118,117 +89,108 @@ func wrong(w world) string {
 		if int(w.entity.key) == k {
 			want = w.entity.version
 		}
-		if quiet(w) && w.rebuilt && v != want {
+		if w.Quiet() && w.rebuilt && v != want {
 			return fmt.Sprintf("the copy under key %d is of version %d, not %d", k, v, want)
 		}
 	}
 	return ""
 }
 
-func ends(w *world, i int, state int8) {
-	p := &w.actors[i]
-	if m := &w.messages[p.message]; p.at > puts && m.state == 1 {
-		if m.state = state; state == 0 {
-			m.keys = 0
-		}
-	}
-	if *p = (actor{}); i == worker {
-		p.at = idle
-	}
+// The steps of an actor, in the order of the protocol.
+const (
+	reads messages.Step = messages.First + iota
+	puts
+	commits
+	handles
+	writes
+	again
+	forgets
+)
+
+type base = messages.Act[world, actor, [4]actor, request, *world, *actor]
+
+type act struct {
+	*World
+	*base
 }
 
-// steps emits the possible next steps of an actor.
-func steps(w world, i int, to [2]int8, keeps func(models.Rules) bool, emit func(world, string, string)) {
-	p := w.actors[i]
-	does := func(what string, f func(*world, *actor)) {
-		x := w
-		f(&x, &x.actors[i])
-		emit(x, who[i], what)
-	}
-	if w.crashes > 0 && p.at > reads {
-		does("dies", func(x *world, _ *actor) { x.crashes--; ends(x, i, 2) })
-	}
-	switch p.at {
-	case idle:
-		for m := range w.messages {
-			if w.messages[m].state == 2 && (w.late < 0 || int(w.lateOf) != m || !keeps(Lease)) {
-				does(whats[idle], func(x *world, q *actor) {
-					x.messages[m].state = 1
-					*q = actor{at: handles, message: int8(m), keys: x.messages[m].keys}
-				})
+func (c *World) step(b *base) {
+	a := &act{c, b}
+	p := a.Actor()
+	switch p.At {
+	case reads:
+		a.Does("reads", a.reads)
+	case puts:
+		a.Does("puts its message", func(w *world, p *actor) {
+			p.At = commits
+			if a.I == rebuilder {
+				p.At, w.rebuilt = handles, true
 			}
-		}
-	case writes:
-		for p.n < 3 && p.keys&(1<<p.n) == 0 {
-			p.n++
-		}
-		version := int8(0)
-		if p.seen.key == p.n {
-			version = p.seen.version
-		}
-		does(whats[writes], func(x *world, q *actor) {
-			x.copies[p.n] = version
-			if q.n = p.n + 1; q.keys>>q.n == 0 {
-				q.at, q.n = again, 0
+			if a.I != rebuilder || a.Keeps(Intent) {
+				w.Put(a.I)
 			}
 		})
-		if w.lates > 0 && w.late < 0 {
-			does("writes a copy, gets no answer and gives up", func(x *world, _ *actor) {
-				x.lates--
-				x.late, x.lateTo, x.lateOf = p.n, version, p.message
-				ends(x, i, 2)
-			})
-		}
-	case done:
-	default:
-		does(whats[p.at], func(x *world, q *actor) { reading(x, q, i, to, keeps) })
-	}
-}
-
-// reading makes the steps that are not writes of copies.
-func reading(x *world, q *actor, i int, to [2]int8, keeps func(models.Rules) bool) {
-	switch q.at {
-	case reads:
-		q.seen, q.at, q.keys = x.entity, puts, 1<<x.entity.key
-		if i < rebuilder {
-			q.keys |= 1 << to[i]
-			return
-		}
-		for k, v := range x.copies {
-			if v != 0 {
-				q.keys |= 1 << k
-			}
-		}
-	case puts:
-		q.at = commits
-		if i == rebuilder {
-			q.at, x.rebuilt = handles, true
-		}
-		if i != rebuilder || keeps(Intent) {
-			x.messages[q.message] = message{1, q.keys}
-		}
 	case commits:
-		if x.entity != q.seen {
-			ends(x, i, 0)
-			return
-		}
-		x.entity = entity{x.entity.version + 1, to[i]}
-		q.seen, q.at, q.n = x.entity, writes, 0
+		a.Does("commits", func(w *world, p *actor) {
+			if w.entity != p.seen {
+				w.Finish(a.I)
+				return
+			}
+			w.entity = entity{w.entity.version + 1, a.to[a.I]}
+			p.reconciles(w)
+		})
 	case handles:
-		q.seen, q.at, q.n = x.entity, writes, 0
+		a.Does("reads the entity", func(w *world, p *actor) { p.reconciles(w) })
+	case writes:
+		a.writes(p)
 	case again:
-		if q.at = forgets; x.entity != q.seen && keeps(Again) {
-			q.seen, q.at, q.n = x.entity, writes, 0
-		}
+		a.Does("reads it again", func(w *world, p *actor) {
+			if p.At = forgets; w.entity != p.seen && a.Keeps(Again) {
+				p.reconciles(w)
+			}
+		})
 	case forgets:
-		ends(x, i, 0)
+		a.Does("ends its message", func(w *world, _ *actor) { w.Finish(a.I) })
 	}
 }
 
-// Cases returns the worlds to walk through. For each rule there is a world that needs it.
-func Cases() []models.Case {
-	at := func(name string, a, b int8, shows ...models.Rules) models.Case {
-		return models.Case{Name: name, Shows: shows, Walk: func(drop models.Rules) models.Result { return walk([2]int8{a, b}, drop) }}
+// reads names the keys that the entity has and gets; Rebuild also names those of the listed copies.
+func (a *act) reads(w *world, p *actor) {
+	p.seen, p.At, p.Keys = w.entity, puts, 1<<w.entity.key
+	if a.I < rebuilder {
+		p.Keys |= 1 << a.to[a.I]
+		return
 	}
-	return []models.Case{at("contents", 0, 0, Intent, Again, Lease), at("moved away and back", 2, 0, Again, Lease)}
+	for k, v := range w.copies {
+		if v != 0 {
+			p.Keys |= 1 << k
+		}
+	}
+}
+
+// reconciles begins to write the copies of the entity as it is.
+func (p *actor) reconciles(w *world) { p.seen, p.At, p.n = w.entity, writes, 0 }
+
+// writes writes the next copy. If no answer comes, the actor gives up.
+func (a *act) writes(p *actor) {
+	q := request{key: p.n}
+	for p.Keys&(1<<q.key) == 0 {
+		q.key++
+	}
+	if p.seen.key == q.key {
+		q.version = p.seen.version
+	}
+	a.Sends("writes a copy", q, func(_ *world, p *actor, _ bool) {
+		if p.n = q.key + 1; p.Keys>>p.n == 0 {
+			p.At, p.n = again, 0
+		}
+	}, nil)
+}
+
+// worlds returns the worlds to walk through. For each rule there is a world that needs it.
+func worlds() []World {
+	return []World{
+		{models.At("contents", Intent, Again, Lease), [2]int8{0, 0}},
+		{models.At("moved away and back", Again, Lease), [2]int8{2, 0}},
+	}
 }

@@ -3,9 +3,10 @@ package rebuild
 import (
 	"testing"
 
+	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/internal/models"
 )
 
 // TestWalk walks through every order of steps, crashes and late requests: once Rebuild has put its intent, each final state has the right
 // copies, and without any rule of the protocol one of the walks finds a violation.
-func TestWalk(t *testing.T) { models.Check(t, Cases(), names) }
+func TestWalk(t *testing.T) { models.Check(t, worlds(), names, harness.Thorough()) }
