@@ -285,24 +285,9 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 
 var errUnstoredKeys = errors.New("the pattern returns other keys for the entity as it will be read back; compute keys from stored properties only")
 
-// updateMeta updates the Meta of the written value.
-func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
-	if v == nil {
-		return
-	}
-	meta := r.Codec.Meta(v)
-	if kind == driver.ChangeDelete {
-		meta.ETag = ""
-		*tables.StateOf(pass, meta) = nil
-		return
-	}
-	meta.ETag = etag
-	*tables.StateOf(pass, meta) = next
-}
-
-// MemberOf returns the member of an intent for a change: it names every key outside of the partition that the
+// memberOf returns the member of an intent for a change: it names every key outside of the partition that the
 // change can touch.
-func (r *Engine) MemberOf(ctx context.Context, w *Work) (intents.Member, error) {
+func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &m); err != nil {
 		return m, err

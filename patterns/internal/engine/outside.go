@@ -110,7 +110,8 @@ func (r *Engine) preflightOutside(w *Work) error {
 		}
 		for i := range copies {
 			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, rowwriter.AnyWriteID, anyETag)
-			if err := o.check(); err != nil {
+			write := o.write()
+			if _, err := write.Check(); err != nil {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
 		}

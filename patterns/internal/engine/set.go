@@ -121,18 +121,22 @@ func (s *Set) runOnce(ctx context.Context) error {
 // Complete calls the patterns' Complete for the entities, and adds companions, for the first time.
 func (s *Set) Complete(ctx context.Context) error {
 	for _, w := range s.own {
-		if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
+		if err := w.complete(ctx); err != nil {
 			return w.located(err)
 		}
 	}
 	return s.accompany(ctx)
 }
 
-// completeAgain repeats Complete for changes that are planned again, since the entities that patterns have
-// read may have changed.
+// completeAgain repeats Complete for a set that is planned again. It does so only for entities with a pattern that also
+// adds companions: the companions, which the pattern reads to complete the entity, may have changed.
 func (s *Set) completeAgain(ctx context.Context) error {
 	for _, w := range s.own {
-		if err := w.engine.completeAgain(ctx, w); err != nil {
+		if !slices.ContainsFunc(w.engine.completers, func(p *Pattern) bool { return p.Companions != nil }) {
+			continue
+		}
+		w.Change.Stored, w.merged = nil, nil
+		if err := w.complete(ctx); err != nil {
 			return w.located(err)
 		}
 	}
@@ -152,7 +156,7 @@ func (s *Set) reachesOut() bool {
 func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	intent := intents.Intent{ID: s.own[0].Change.ID}
 	for _, w := range s.members {
-		m, err := w.engine.MemberOf(ctx, w)
+		m, err := w.engine.memberOf(ctx, w)
 		if err != nil {
 			return intent, w.located(err)
 		}
@@ -204,9 +208,12 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	}
 	named, failed := s.members, false
 	err = runner.Run(ctx, intent, func(ctx context.Context) error {
-		ctx, done := s.withinTerm(ctx)
+		keys, err := s.keysToReserve()
+		ctx, done := withinTerm(ctx, keys)
 		defer done()
-		err := s.reserve(ctx, &intent)
+		if err == nil {
+			err = s.reserve(ctx, intent.ID, keys)
+		}
 		if err == nil {
 			err = s.commit(ctx, &intent)
 		}
@@ -278,10 +285,14 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give the entity's blob the same name as the blob that this plan has written
 		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
-	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) || !s.reservesAll() {
+	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
 	}
-	return nil
+	keys, err := s.keysToReserve()
+	if slices.ContainsFunc(keys, func(k newKey) bool { return !s.reserved[k.id] }) {
+		return errReplanned
+	}
+	return err
 }
 
 // Finish updates the values of the caller and of the patterns after the commit: their Meta and completed
@@ -293,8 +304,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 		p := &d.parts[i]
 		w, etag := p.member, etags[p.first]
 		p.next.WriteID = writeID
-		w.engine.updateMeta(w.Entity, w.Change.Kind, p.next, etag)
-		w.engine.handBack(w)
+		w.handBack(p.next, etag)
 		w.after = snapshotAfter(w, p.next, etag)
 		if w.written != nil {
 			w.written()
@@ -336,13 +346,10 @@ func (s *Set) locate(d *draft, err error) error {
 	if !ok || s.own[0].number == 0 {
 		return s.own[0].located(err)
 	}
-	row := e.Change - 1
-	if len(d.Writes) == 1 {
-		row = 0
-	}
+	row := d.refused(e)
 	return tables.Amend(pass, err, func(e *tables.Error) {
 		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
-		if row >= 0 && row < len(d.Writes) {
+		if row >= 0 {
 			e.Change = d.of[row].number
 		}
 	})
@@ -355,15 +362,11 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
 	}
-	moved := sets.Lost(err)
-	failed := e.Change - 1
-	if len(d.Writes) == 1 {
-		failed = 0
-	}
-	if failed < 0 || failed >= len(d.Writes) {
+	failed := d.refused(e)
+	if failed < 0 {
 		return false, false
 	}
-	w := d.of[failed].member
+	moved, w := sets.Lost(err), d.of[failed].member
 	switch m := MeaningOf(&d.Writes[failed]); m.role {
 	case roleShared:
 		return moved, false
