@@ -124,7 +124,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 		}
 		w.engine, w.number = c.engine, c.number
 		if err := s.admit(w); err != nil {
-			return nil, w.located(tables.Invalid("", err))
+			return nil, w.Located(tables.Invalid("", err))
 		}
 		s.own = append(s.own, w)
 	}
@@ -139,7 +139,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	return s, nil
 }
 
-// admit rejects a member that cannot be in one transaction with the others.
+// admit rejects a member of another partition than the others, and a second change of one entity.
 func (s *Set) admit(w *Work) error {
 	for _, o := range s.own {
 		switch {
@@ -198,7 +198,7 @@ func (s *Set) accompany(ctx context.Context) error {
 	}
 	for _, w := range s.own {
 		if err := s.accompanyOne(ctx, w); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	return nil

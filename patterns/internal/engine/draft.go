@@ -87,10 +87,10 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	d := &draft{set: s}
 	for _, w := range s.members {
 		if err := w.engine.store(ctx, w); err != nil {
-			return nil, w.located(err)
+			return nil, w.Located(err)
 		}
 		if err := w.engine.plan(w, d); err != nil {
-			return nil, w.located(err)
+			return nil, w.Located(err)
 		}
 	}
 	d.addRemovals()
@@ -108,7 +108,7 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	if w := s.own[0]; w.Change.beside != nil {
 		writes, err := w.Change.beside.Writes(pass)
 		if err != nil {
-			return nil, w.located(err)
+			return nil, w.Located(err)
 		}
 		for _, write := range writes {
 			d.addShared(write, Meaning{role: roleBeside}, w)
@@ -173,12 +173,12 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 		for _, p := range r.rows {
 			rows, err := p.Rows(ctx, changes)
 			if err != nil {
-				return w.located(PatternError(p, err, tables.ErrInvalid))
+				return w.Located(PatternError(p, err, tables.ErrInvalid))
 			}
 			for i := range rows {
 				write, err := driver.WriteOf(pass, &rows[i], p.Name)
 				if err != nil {
-					return w.located(PatternError(p, err, tables.ErrInvalid))
+					return w.Located(PatternError(p, err, tables.ErrInvalid))
 				}
 				d.addShared(write, Meaning{Pattern: p.Name, role: roleShared}, w)
 			}

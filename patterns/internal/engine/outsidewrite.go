@@ -16,7 +16,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -252,8 +251,8 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 
 // batchRow is one copy of a member, as it is written with others.
 type batchRow struct {
-	target     *target // of a copy to write
-	name       string  // of a copy to write, its HeldName; of a key to reserve, newKey.id
+	target     *target // of a copy to write; nil for a key to reserve
+	name       string  // the HeldName of a copy to write, or the newKey.id of a key to reserve
 	key        tables.Key
 	operations []Operation
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
@@ -325,7 +324,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		e, at := AsError(err), 0
 		return slices.IndexFunc(rows, func(row batchRow) bool {
 			at += len(row.operations)
-			return e != nil && e.Change > 0 && e.Change <= at && sets.Lost(err)
+			return e != nil && e.Change > 0 && e.Change <= at && Lost(err)
 		})
 	}
 	write := func(rows []batchRow) error {
@@ -334,7 +333,11 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			operations = append(operations, row.operations...)
 		}
 		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
-			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), sets.Code(err))
+			code := ""
+			if e := AsError(err); e != nil {
+				code = e.Code
+			}
+			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), code)
 			return err
 		}
 		for _, row := range rows {
@@ -352,7 +355,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		Refused: refused,
 		Write:   func(rows []batchRow) error { return division.Alternately(rows, write, refused, swap) },
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 		},
 	}
 	for _, partition := range order {
@@ -464,25 +467,13 @@ func (r *Engine) readTargets(ctx context.Context, targets []*target) {
 	}
 	rows, err := r.FetchOwnAll(ctx, opReconcile, keys)
 	for i, t := range targets {
-		if err != nil {
-			t.err = err
-			continue
+		if t.err = err; err == nil {
+			t.now, t.err = r.snapshotOf(ctx, opReconcile, t.Key, rows[i], t.seen)
 		}
-		row := rows[i]
-		if t.seen != nil && t.seen.shows(row) {
-			t.now = t.seen
-			continue
-		}
-		if t.err = r.refuseUnowned(opReconcile, t.Key, row); t.err != nil {
-			continue
-		}
-		v, row, err := r.LoadOwn(ctx, opReconcile, t.Key, row)
-		t.now, t.err = &snapshot{v, row, keptCopiesOf(v)}, err
 	}
 }
 
-// expectation says what the holder of an intent expects to find stored under the key of a copy, before it
-// writes the copy.
+// expectation is what the holder of an intent expects under the key of a copy, before it writes the copy.
 type expectation uint8
 
 const (

@@ -318,18 +318,28 @@ func (r *Engine) noteFailure(t *target, p *Pattern, err error) {
 	}
 }
 
-// refresh reads the current version of an entity. seen is its last snapshot, nil for none: if the entity is unchanged, refresh returns
-// seen itself and decodes nothing.
+// refresh reads the current version of an entity. seen is its last snapshot, nil for none.
 func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, err
 	}
+	return r.snapshotOf(ctx, op, key, row, seen)
+}
+
+// snapshotOf makes a snapshot of an entity's own row, which is nil if the entity does not exist. If the row still has
+// the version of seen, the entity's last snapshot, snapshotOf returns seen itself and decodes nothing.
+//
+// It returns an error for a row of another type: if such a row counted as a deleted entity, its copies in other
+// partitions would be removed. An intent names such a row if the schema of the build that wrote it has other Rows, Mine
+// or Where.
+func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
-	if err := r.refuseUnowned(op, key, row); err != nil {
-		return nil, err
+	if row != nil && !r.Owns(row) {
+		return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
+			Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 	}
 	v, row, err := r.LoadOwn(ctx, op, key, row)
 	if err != nil {
@@ -359,17 +369,6 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 		return nil, nil
 	}
 	return row, nil
-}
-
-// refuseUnowned returns an error for a row of another type: if such a row counted as a deleted entity, its
-// copies in other partitions would be removed. An intent names such a row if the schema of the build that
-// wrote it has other Rows, Mine or Where.
-func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error {
-	if row == nil || r.Owns(row) {
-		return nil
-	}
-	return &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
-		Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 }
 
 // LoadOwn makes an entity of its own row. It returns nil if row is nil or does not belong to the repository.

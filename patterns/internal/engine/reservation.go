@@ -39,12 +39,12 @@ type newKey struct {
 	member  *Work
 	pattern *Pattern
 	key     tables.Key
-	id      string // its name in Set.reserved, which stays the same if the set is planned again
+	id      string // the key's name in Set.reserved, which stays the same if the set is planned again
 }
 
-// keysToReserve returns the new keys that the present plan has to reserve, in the order of the requests. Call it after
+// KeysToReserve returns the new keys that the present plan has to reserve, in the order of the requests. Call it after
 // Intent, which finds out which keys are new.
-func (s *Set) keysToReserve() ([]newKey, error) {
+func (s *Set) KeysToReserve() ([]newKey, error) {
 	var all []newKey
 	for _, w := range s.members {
 		for _, p := range w.engine.Outside {
@@ -53,7 +53,7 @@ func (s *Set) keysToReserve() ([]newKey, error) {
 			}
 			copies, err := w.Change.Copies().Outside(p)
 			if err != nil {
-				return nil, w.located(PatternError(p, err, tables.ErrInvalid))
+				return nil, w.Located(PatternError(p, err, tables.ErrInvalid))
 			}
 			for i := range copies {
 				name := HeldName(p, driver.JoinKey(copies[i].Key))
@@ -100,11 +100,11 @@ func (s *Set) reserve(ctx context.Context, change string, keys []newKey) error {
 		o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change, own: []string{driver.JoinKey(k.key)}} // the intent names the key, as commit requires: memberOf has put it there
 		err := o.reserve(ctx, p, k.key)
 		if errors.Is(err, errOwnCopy) {
-			return w.located(w.engine.ownKeyTaken(ctx, w, p, k.key))
+			return w.Located(w.engine.ownKeyTaken(ctx, w, p, k.key))
 		}
 		s.prepared = true
 		if err != nil {
-			return w.located(PatternError(p, err, tables.ErrInvalid))
+			return w.Located(PatternError(p, err, tables.ErrInvalid))
 		}
 		s.reserved[k.id] = true
 	}

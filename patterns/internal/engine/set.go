@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -65,7 +64,7 @@ func (s *Set) Run(ctx context.Context) error {
 	for _, w := range s.own {
 		w.Begin()
 		if err := w.engine.rebase(ctx, w); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	err = backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
@@ -122,7 +121,7 @@ func (s *Set) runOnce(ctx context.Context) error {
 func (s *Set) Complete(ctx context.Context) error {
 	for _, w := range s.own {
 		if err := w.complete(ctx); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	return s.accompany(ctx)
@@ -137,7 +136,7 @@ func (s *Set) completeAgain(ctx context.Context) error {
 		}
 		w.Change.Stored, w.merged = nil, nil
 		if err := w.complete(ctx); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	return s.accompany(ctx)
@@ -158,7 +157,7 @@ func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	for _, w := range s.members {
 		m, err := w.engine.memberOf(ctx, w)
 		if err != nil {
-			return intent, w.located(err)
+			return intent, w.Located(err)
 		}
 		if len(m.Outside) > 0 {
 			intent.Members = append(intent.Members, m)
@@ -193,7 +192,7 @@ func (s *Set) runner() (intents.Runner, error) {
 		case first == nil:
 			first = r
 		case r.Schema.Intents != first.Schema.Intents:
-			return nil, w.located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
+			return nil, w.Located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
 		}
 	}
 	return first.Schema.Intents, nil
@@ -208,7 +207,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	}
 	named, failed := s.members, false
 	err = runner.Run(ctx, intent, func(ctx context.Context) error {
-		keys, err := s.keysToReserve()
+		keys, err := s.KeysToReserve()
 		ctx, done := withinTerm(ctx, keys)
 		defer done()
 		if err == nil {
@@ -288,7 +287,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
 	}
-	keys, err := s.keysToReserve()
+	keys, err := s.KeysToReserve()
 	if slices.ContainsFunc(keys, func(k newKey) bool { return !s.reserved[k.id] }) {
 		return errReplanned
 	}
@@ -321,13 +320,10 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	}
 }
 
-// located adds the operation, the key and the number of the change to the library's own errors.
-func (w *Work) located(err error) error { return w.engine.Located(w, err) }
-
 // located adds the operation to an error that concerns the whole set.
 func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
-		return s.own[0].located(err)
+		return s.own[0].Located(err)
 	}
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
@@ -338,13 +334,13 @@ func (s *Set) located(err error) error {
 // causes ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
 	err = tables.Amend(pass, err, func(e *tables.Error) {
-		if e.Pattern != "" && sets.Lost(e) {
+		if e.Pattern != "" && Lost(e) {
 			e.Kind = tables.ErrConflict
 		}
 	})
 	e, ok := err.(*tables.Error)
 	if !ok || s.own[0].number == 0 {
-		return s.own[0].located(err)
+		return s.own[0].Located(err)
 	}
 	row := d.refused(e)
 	return tables.Amend(pass, err, func(e *tables.Error) {
@@ -366,7 +362,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	if failed < 0 {
 		return false, false
 	}
-	moved, w := sets.Lost(err), d.of[failed].member
+	moved, w := Lost(err), d.of[failed].member
 	switch m := MeaningOf(&d.Writes[failed]); m.role {
 	case roleShared:
 		return moved, false
