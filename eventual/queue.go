@@ -370,11 +370,11 @@ func tooLargef(op, queue, format string, args ...any) error {
 
 // failure makes a tables.Error of a failed request, which must be a read or a write whose outcome does not
 // matter.
-func failure(op, resource string, err error) error {
+func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := tables.ServiceError(op, resource, err)
+	e := tables.ServiceError(op, name, err)
 	switch e.Code {
 	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
 		e.Kind = tables.ErrExists
@@ -389,11 +389,11 @@ func failure(op, resource string, err error) error {
 }
 
 // writeFailure converts the error of a write as failure does, but with the kind ErrUnknownOutcome if an attempt may have been applied.
-func writeFailure(op, resource string, err error, ex *wire.Exchange) error {
+func writeFailure(op, name string, err error, ex *wire.Exchange) error {
 	if err == nil {
 		return nil
 	}
-	e := failure(op, resource, err)
+	e := failure(op, name, err)
 	if ex.Lost() || ex.EarlierUnknown() {
 		e.(*tables.Error).Kind = tables.ErrUnknownOutcome
 	}

@@ -333,11 +333,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			operations = append(operations, row.operations...)
 		}
 		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
-			code := ""
-			if e := AsError(err); e != nil {
-				code = e.Code
-			}
-			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), code)
+			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), codeOf(err))
 			return err
 		}
 		for _, row := range rows {
