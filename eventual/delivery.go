@@ -41,12 +41,12 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	d.holding = hold(handling, s.queue.shards[shard], raw.id, raw.receipt, raw.text, since, s.queue.visibility)
 	defer d.holding.stop()
 	if s.ctx.Err() != nil {
-		d.release(0)
+		d.release(0, "")
 		process.End(unknownType, verdict.Release.String(), false, time.Time{}, nil)
 		return
 	}
 	d.holding.keep()
-	ctx := d.holding.context()
+	ctx := d.holding.work
 	// Deferred, since a handler may call runtime.Goexit.
 	defer func() {
 		outcome := d.acknowledge()
@@ -163,12 +163,12 @@ func (d *delivery) acknowledge() string {
 	case d.err == nil && d.verdict.Action == verdict.Finish:
 		return d.finish()
 	case d.err == nil && d.verdict.Action == verdict.Release:
-		d.release(d.verdict.Delay)
+		d.release(d.verdict.Delay, "")
 		return verdict.Release.String()
 	case d.err == nil:
 		return verdict.Leave.String() // the deferred stop leaves it hidden
 	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
-		d.release(0) // the worker is stopping, which made the handler fail
+		d.release(0, "") // the worker is stopping, which made the handler fail
 		return verdict.Release.String()
 	}
 	if line, ok := d.postponable(); ok {
@@ -212,12 +212,15 @@ func (d *delivery) poison() string {
 		stack = p.stack
 	}
 	var hidden time.Duration
-	if d.holding.unsure() {
+	if d.holding.lease.Unsure() {
 		hidden = d.queue.visibility
 	}
 	err := d.queue.putPoison(d.holding.own, d.poisonEntry(reason, stack), hidden)
 	if err == nil {
-		if err = d.afterPoison(); err == nil {
+		if d.verdict.Poisoned != nil {
+			err = d.verdict.Poisoned(d.holding.work) // the handler's clean-up
+		}
+		if err == nil {
 			err = d.holding.finish()
 		} else {
 			defer d.retry()
@@ -235,14 +238,6 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
-// afterPoison runs the handler's clean-up after the entry was put on the poison queue.
-func (d *delivery) afterPoison() error {
-	if d.verdict.Poisoned == nil {
-		return nil
-	}
-	return d.verdict.Poisoned(d.holding.context())
-}
-
 // retryDelay calls Options.RetryDelay, which may panic.
 func (d *delivery) retryDelay() (delay time.Duration) {
 	defer func() {
@@ -258,23 +253,20 @@ func (d *delivery) retryDelay() (delay time.Duration) {
 }
 
 func (d *delivery) retry() {
-	delay := d.retryDelay()
-	delay = max(delay, d.verdict.Delay)
-	if err := d.holding.release(delay); err != nil {
+	delay := max(d.retryDelay(), d.verdict.Delay)
+	if err := d.holding.release(delay, ""); err != nil {
 		d.logged(d.holding.own, telemetry.LineMessageHidden, d.about(d.signals.Error(err))...)
 	}
 }
 
-func (d *delivery) release(delay time.Duration) { d.releaseWith(delay, "") }
-
-// releaseWith is release that also sets the message's text, unless text is empty.
-func (d *delivery) releaseWith(delay time.Duration, text string) {
+// release makes the message visible to other workers after delay, and sets its text unless text is empty.
+func (d *delivery) release(delay time.Duration, text string) {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
 	if !ok {
 		delay = 0
 	}
-	if err := d.holding.releaseWith(delay, text); err != nil {
+	if err := d.holding.release(delay, text); err != nil {
 		d.logged(d.holding.own, telemetry.LineMessageHidden, d.about(d.signals.Error(err))...)
 	}
 }
@@ -340,12 +332,17 @@ func (d *delivery) attempts() int {
 	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
 }
 
-// postponable reports whether the delivery must be postponed, and returns the log line for it.
+// postponable reports whether the delivery must be postponed, and returns the log line for it. It must be if the message
+// is an intent with names that this build does not know, or of an entity that changes all the time, and not older than
+// DeploymentTimeout.
 func (d *delivery) postponable() (line telemetry.Line, ok bool) {
-	if d.awaitsNewerBuild() {
+	if d.message == nil || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
+		return line, false
+	}
+	if d.message.Type == intentType && (errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)) {
 		return telemetry.LinePostponed, true
 	}
-	return telemetry.LineIntentBusy, d.verdict.Postpone && time.Since(d.message.Sent) < d.options.DeploymentTimeout
+	return telemetry.LineIntentBusy, d.verdict.Postpone
 }
 
 // changing reports whether the only failure is that entities have changed during every attempt.
@@ -356,15 +353,6 @@ func changing(err error) bool {
 		}
 	}
 	return errors.Is(err, intents.ErrChanging)
-}
-
-// awaitsNewerBuild reports whether the message is an intent with names that this build does not know, and a
-// deployment may still be under way.
-func (d *delivery) awaitsNewerBuild() bool {
-	if d.message == nil || d.message.Type != intentType || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
-		return false
-	}
-	return errors.Is(d.err, errUnknownRepository) || errors.Is(d.err, driver.ErrUnknownPattern)
 }
 
 // postpone releases the intent, and records in it that this delivery does not count.
@@ -378,7 +366,7 @@ func (d *delivery) postpone(line telemetry.Line) {
 	}
 	d.logged(d.holding.own, line,
 		d.about(d.signals.Error(d.err), "delay", delay, "until", d.message.Sent.Add(d.options.DeploymentTimeout))...)
-	d.releaseWith(delay, text)
+	d.release(delay, text)
 }
 
 // postponement returns the delay, which starts at the visibility timeout and doubles. Jitter shortens it, so that the

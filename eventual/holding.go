@@ -26,7 +26,7 @@ type holding struct {
 	visibility time.Duration
 	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
-	work       context.Context // for the work on the message
+	work       context.Context // for all requests of the work on the message: ends with the lease, and with the context given to hold
 	envelope   *envelope       // of a message that this process has sent, to delete the blob of its body
 	own        context.Context // for requests about the message itself: outlives the caller's context, but not the lease
 
@@ -52,17 +52,11 @@ func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text str
 	return h
 }
 
-// context is the context of all requests of the message's work. It ends with the lease, and with the context given to
-// hold.
-func (h *holding) context() context.Context { return h.work }
-
-// unsure reports whether a request that the handler of the message sent may still be on its way.
-func (h *holding) unsure() bool { return h.lease.Unsure() }
-
-// keep renews the message's invisibility each time half of it has passed, until stop or the loss of the lease.
+// keep renews the message's invisibility whenever half of the visibility timeout has passed, until stop or until the
+// lease is lost.
 func (h *holding) keep() {
 	h.renewed = make(chan struct{})
-	// Half of it, counted from before the request that hid the message, since that may have been slow.
+	// The half is counted from before the request that hid the message, since that request may have been slow.
 	h.renewal = time.AfterFunc(max(0, h.visibility/2-time.Since(h.since)), func() {
 		defer close(h.renewed)
 		h.renewAlways()
@@ -127,7 +121,8 @@ func (h *holding) update(ctx context.Context, text string) error {
 	return nil
 }
 
-// isNotHeld reports whether the service says that a receipt is not, or no longer, the message's.
+// isNotHeld reports whether the service has refused a pop receipt because another process holds the message, or because
+// the message no longer exists.
 func isNotHeld(err error) bool {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
@@ -151,16 +146,13 @@ func (h *holding) finish() error {
 	return err
 }
 
-// release makes the message visible to others after delay, in whole seconds. No request can be sent for the message
-// afterwards. If a request may still be on its way, release instead leaves the message hidden until its visibility
-// timeout is over.
-func (h *holding) release(delay time.Duration) error { return h.releaseWith(delay, "") }
-
-// releaseWith is release that also sets the message's text, unless text is empty.
-func (h *holding) releaseWith(delay time.Duration, text string) error {
+// release makes the message visible to others after delay, in whole seconds, and sets its text unless text is empty. No
+// request can be sent for the message afterwards. If a request may still be on its way, release instead leaves the
+// message hidden until its visibility timeout is over.
+func (h *holding) release(delay time.Duration, text string) error {
 	<-h.lock
 	defer h.stopAndUnlock()
-	if h.unsure() || h.lease.Check() != nil {
+	if h.lease.Unsure() || h.lease.Check() != nil {
 		return nil
 	}
 	text = cmp.Or(text, h.text)

@@ -149,27 +149,27 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 	// closed, and so for itself.
 	nested := lease.From(ctx) != nil
 	if !nested {
-		err = r.open.wait(h.context(), &intent)
+		err = r.open.wait(h.work, &intent)
 	}
 	if err == nil {
-		err = commit(h.context())
+		err = commit(h.work)
 	}
 	switch {
 	case err == nil:
-		rest, failure := apply(h.context())
+		rest, failure := apply(h.work)
 		// Close in the background only if the message is renewed; a message that may exist twice is not
 		// renewed. Do not do so within a handler, whose requests are sent only while its own message is held.
 		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
 		if !deferred {
-			r.closeNow(h.context(), h, &intent, true, rest, failure)
+			r.closeNow(h.work, h, &intent, true, rest, failure)
 		}
-	case lease.Lost(h.context(), nil) && ctx.Err() == nil:
-		return fmt.Errorf("%w: %w", context.Cause(h.context()), err) // the caller has not cancelled ctx
-	case !errors.Is(err, tables.ErrUnknownOutcome) && h.context().Err() == nil:
-		rest, failure := apply(h.context())
-		r.closeNow(h.context(), h, &intent, false, rest, failure)
+	case lease.Lost(h.work, nil) && ctx.Err() == nil:
+		return fmt.Errorf("%w: %w", context.Cause(h.work), err) // the caller has not cancelled ctx
+	case !errors.Is(err, tables.ErrUnknownOutcome) && h.work.Err() == nil:
+		rest, failure := apply(h.work)
+		r.closeNow(h.work, h, &intent, false, rest, failure)
 	}
 	return err
 }
@@ -205,10 +205,13 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 		q.logEffect(ctx, intent, committed, failure)
 	}
 	if failure != nil || rest.Workers {
-		q.releaseToWorkers(h, intent)
+		if err := h.release(0, ""); err != nil {
+			q.logMessage(h.own, intent, telemetry.LineIntentHidden, err) // the message becomes visible when its visibility timeout is over
+		}
+		q.wake.all()
 		return
 	}
-	if h.unsure() {
+	if h.lease.Unsure() {
 		return
 	}
 	err := q.removeClaim(h.own, h.envelope)
@@ -218,15 +221,6 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 	if err != nil {
 		q.logMessage(ctx, intent, telemetry.LineIntentNotDeleted, err)
 	}
-}
-
-// releaseToWorkers makes the message visible to the workers. If that fails, it becomes visible when its visibility
-// timeout is over.
-func (q *Queue) releaseToWorkers(h *holding, intent *intents.Intent) {
-	if err := h.release(0); err != nil {
-		q.logMessage(h.own, intent, telemetry.LineIntentHidden, err)
-	}
-	q.wake.all()
 }
 
 // putIntent stores an intent. A failure means that the change was not made, even if the message was stored:
@@ -265,28 +259,20 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 		q.signals().Log(ctx, telemetry.LineIntentOld, q.name, append(aboutIntent(q, &intent), slog.Duration("age", age.Round(time.Second)), slog.Int("dequeues", m.Dequeues))...)
 	}
 	err := q.reconcileAll(ctx, body.intent())
-	if errors.Is(err, errUnknownRepository) {
-		return verdict.Verdict{Delay: q.visibility}, err
-	}
-	if changing(err) {
+	switch {
+	case err == nil && m.holding.lease.Unsure():
+		return verdict.Verdict{Action: verdict.Leave}, nil
+	case changing(err):
 		return verdict.Verdict{Postpone: true}, err
 	}
-	if errors.Is(err, errTurn) {
-		return verdict.Verdict{Delay: q.visibility}, err
+	// The owner of a duplicate key may be releasing it in a change whose writer has died. The message of that change is
+	// hidden for at most one visibility timeout, so this message waits as long and is not poisoned before.
+	for _, patient := range []error{errUnknownRepository, driver.ErrUnknownPattern, errTurn, tables.ErrDuplicate, tables.ErrInvalid, tables.ErrWiring} {
+		if errors.Is(err, patient) {
+			return verdict.Verdict{Delay: q.visibility}, err
+		}
 	}
-	if errors.Is(err, tables.ErrDuplicate) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || errors.Is(err, driver.ErrUnknownPattern) {
-		// The owner of the key may be releasing it in a change whose writer has died. The message of that
-		// change is hidden for at most one visibility timeout, so this message waits as long and is not
-		// poisoned before.
-		return verdict.Verdict{Delay: q.visibility}, err
-	}
-	if err != nil {
-		return verdict.Verdict{}, err
-	}
-	if m.holding.unsure() {
-		return verdict.Verdict{Action: verdict.Leave}, nil
-	}
-	return verdict.Verdict{}, nil
+	return verdict.Verdict{}, err
 }
 
 // reconcileAll reconciles the members of an intent, repository by repository. It begins only if all
@@ -312,7 +298,7 @@ func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 }
 
 // openIntents are intents that are closed in the background: their changes have returned, and their effects
-// are applied. It remains to read the entities again and to delete the message.
+// are applied. Closing an intent means to read the entities again and to delete the message.
 //
 // A crash in between leaves the message, and a worker closes the intent. Until the intent is closed, this
 // process may find that the entity has changed, and write its rows in other partitions once more. So the next
@@ -349,17 +335,15 @@ func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
 	x := &openIntent{members: intent.Members, done: make(chan struct{})}
 	o.open = append(o.open, x)
 	go func() {
-		defer o.end(x)
+		defer func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.open = slices.DeleteFunc(o.open, func(other *openIntent) bool { return other == x })
+			close(x.done)
+		}()
 		closeIntent()
 	}()
 	return true
-}
-
-func (o *openIntents) end(x *openIntent) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.open = slices.DeleteFunc(o.open, func(other *openIntent) bool { return other == x })
-	close(x.done)
 }
 
 // wait waits until no open intent shares an entity with the given one.

@@ -213,7 +213,7 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 		if shard < 0 || shard >= len(p.queue.shards) || entry.Queue != p.queue.name {
 			shard = p.queue.Shard(entry.ID)
 		}
-		return p.queue.putAgain(h.context(), shard, entry)
+		return p.queue.putAgain(h.work, shard, entry)
 	})
 }
 
@@ -261,7 +261,7 @@ func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMess
 	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
 	defer func() {
 		for _, h := range r.kept {
-			err = errors.Join(err, failure(op, p.Name(), h.release(0)))
+			err = errors.Join(err, failure(op, p.Name(), h.release(0, "")))
 		}
 	}()
 	for repeated := 0; repeated <= len(r.seen); {
@@ -330,7 +330,7 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 
 // one handles an entry. It finishes or keeps its holding, unless it returns an error.
 func (r *round) one(h *holding, raw dequeued) error {
-	entry, own, err := r.queue.readPoison(h.context(), raw)
+	entry, own, err := r.queue.readPoison(h.work, raw)
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (r *round) one(h *holding, raw dequeued) error {
 		// Remove the blob before the entry: in the other order a crash would leave a blob without an entry.
 		// The blob of an entry that cannot be read may belong to another message, so it is left to
 		// SweepClaims.
-		if err := r.queue.removeClaim(h.context(), own); err != nil {
+		if err := r.queue.removeClaim(h.work, own); err != nil {
 			return err
 		}
 	}

@@ -6,17 +6,21 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/verdict"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -311,4 +315,87 @@ func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
 		}})
 	}
 	return all
+}
+
+// HandleOwn makes all workers of this Queue handle messages of a type that begins with "tablepatterns." with h. It is
+// for the packages of this module that send such messages; programs cannot call it, since its first argument is of an
+// internal type. Programs give handlers to NewWorker. Errors name the operation op.
+func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
+	if err := checkType(messageType); err != nil {
+		return tables.Wiringf(op, q.name, "%w", err)
+	}
+	if !strings.HasPrefix(messageType, ownTypes) {
+		return tables.Wiringf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.internal[messageType] != nil {
+		return tables.Wiringf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
+	}
+	q.internal[messageType] = h
+	return nil
+}
+
+// SendOwn puts a message whose type begins with "tablepatterns." on the queue, for the packages of this
+// module. Programs call Queue.Send, which makes the same number of requests.
+func SendOwn(ctx context.Context, _ rows.Pass, q *Queue, op, messageType string, body any) error {
+	e, err := q.newEnvelope(op, messageType, body)
+	if err != nil {
+		return err
+	}
+	if _, err := q.send(ctx, op, e, q.Shard(e.ID), 0); err != nil {
+		return err
+	}
+	q.wake.all()
+	return nil
+}
+
+// OpenRepositories sets the function that makes a repository, for package patterns. The queue calls it if a
+// message names a repository that the program has not made yet. Call it before the queue has workers.
+func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
+	q.repositories.open = open
+}
+
+// RunnerOf returns the queue as the runner of intents for repositories, for package patterns. mostOpen limits
+// how many changes may have returned before their intents are closed; with 0, each change closes its intent
+// before it returns.
+func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
+	q.runner.open.limit(mostOpen)
+	return q.runner
+}
+
+func tooLargef(op, queue, format string, args ...any) error {
+	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
+}
+
+// failure makes a tables.Error of a failed request, which must be a read or a write whose outcome does not
+// matter.
+func failure(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := tables.ServiceError(op, name, err)
+	switch e.Code {
+	case "QueueAlreadyExists", "ContainerAlreadyExists", "BlobAlreadyExists":
+		e.Kind = tables.ErrExists
+	case "MessageTooLarge", "RequestBodyTooLarge":
+		e.Kind = tables.ErrTooLarge
+	default:
+		if wire.IsStatus(err, http.StatusPreconditionFailed) {
+			e.Kind = nil // only the caller knows which condition failed
+		}
+	}
+	return e
+}
+
+// writeFailure converts the error of a write as failure does, but with the kind ErrUnknownOutcome if an attempt may have been applied.
+func writeFailure(op, name string, err error, ex *wire.Exchange) error {
+	if err == nil {
+		return nil
+	}
+	e := failure(op, name, err)
+	if ex.Lost() || ex.EarlierUnknown() {
+		e.(*tables.Error).Kind = tables.ErrUnknownOutcome
+	}
+	return e
 }

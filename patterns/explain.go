@@ -3,6 +3,7 @@ package patterns
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -11,7 +12,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/explaining"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -68,24 +68,57 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	x.Outside = explaining.Lines(intent)
+	reserved, err := set.KeysToReserve()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range intent.Members {
+		for pattern, keys := range m.Outside {
+			for _, key := range keys {
+				x.Outside = append(x.Outside, pattern+": "+key)
+			}
+		}
+	}
+	slices.Sort(x.Outside)
 	d, err := set.Draft(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if e := tables.CheckWrites(pass, d.Writes); e != nil {
-		return nil, r.Located(w, e)
+		return nil, w.Located(e)
 	}
 	body, marked, e := engine.Raw(r.Table).Measure(d.Writes)
 	if e != nil {
-		return nil, r.Located(w, e)
+		return nil, w.Located(e)
 	}
 	x.Body = body
 	for i := range d.Writes {
 		x.Rows = append(x.Rows, explainRow(&d.Writes[i], marked[i]))
 	}
-	x.Requests = explaining.Requests(int(reads.Load()), len(d.Writes), x.Outside, explaining.Reserved(r, w))
+	x.Requests = explainRequests(int(reads.Load()), len(d.Writes), len(x.Outside), len(reserved))
 	return x, nil
+}
+
+// explainRequests lists the requests of a change in the order in which they are sent.
+func explainRequests(reads, rows, outside, reserved int) []string {
+	write := "1 entity group transaction"
+	if rows == 1 {
+		write = "1 single write"
+	}
+	var requests []string
+	if outside > 0 {
+		requests = append(requests, "1 intent put")
+	}
+	if reserved > 0 {
+		requests = append(requests, fmt.Sprintf("%d outside keys reserved", reserved))
+	}
+	if reads > 0 {
+		requests = append(requests, fmt.Sprintf("reads to plan: %d", reads))
+	}
+	if requests = append(requests, write); outside == 0 {
+		return requests
+	}
+	return append(requests, fmt.Sprintf("%d outside keys reconciled", outside), "1 read again", "1 intent deleted")
 }
 
 // explainRow explains a row. marked says that the write ID, which is not among its properties yet, is written with it.

@@ -18,7 +18,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/readiness"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -140,8 +139,8 @@ func (b *rebuild) run(ctx context.Context) error {
 	return cmp.Or(err, told)
 }
 
-// pages takes the pages in order and adds them to the report. The scan's readers, several at once, have by then written what the
-// patterns lack for the entities of the page. told is the error that the caller's Found returned; it ends the run.
+// pages adds the pages to the report, in order. Before a page arrives here, one of the scan's readers has written what
+// the patterns lack for its entities. told is the error that the caller's Found returned; it ends the run.
 func (b *rebuild) pages(ctx context.Context) (told, err error) {
 	ranges := b.ranges()
 	for page, err := range b.scan(ranges).Pages(ctx, b.state.Scan) {
@@ -237,7 +236,7 @@ func (b *rebuildPage) add(count func(*rebuildCounts)) {
 // fill writes the rows and facts of one entity that the patterns lack.
 func (b *rebuildPage) fill(ctx context.Context, x *rebuilt) error {
 	for attempt := 0; ; attempt++ {
-		err := b.fillAlone(ctx, x)
+		err := b.locked(ctx, b.r.SharedBy(x.row.Key, x.value), func() error { return b.fillOnce(ctx, x) })
 		if !pagejob.Retryable(ctx, err) || attempt+1 >= b.r.Schema.MaxAttempts {
 			return b.giveUp(ctx, x, err)
 		}
@@ -253,16 +252,6 @@ func (b *rebuildPage) fill(ctx context.Context, x *rebuilt) error {
 	}
 }
 
-// fillAlone runs fillOnce while no other worker of the run writes a row that the entity shares with others.
-func (b *rebuildPage) fillAlone(ctx context.Context, x *rebuilt) error {
-	release, err := b.locks.Acquire(ctx, b.r.SharedBy(x.row.Key, x.value))
-	if err != nil {
-		return err
-	}
-	defer release()
-	return b.fillOnce(ctx, x)
-}
-
 // giveUp records why an entity could not be filled, unless the error concerns the whole run.
 func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	if err == nil {
@@ -271,7 +260,7 @@ func (b *rebuildPage) giveUp(ctx context.Context, x *rebuilt, err error) error {
 	kind := Undecodable
 	e := engine.AsError(err)
 	switch {
-	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), sets.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, tables.ErrDuplicate), errors.Is(err, tables.ErrMissingReference), engine.Lost(err), e != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
 		kind = Missing
 	case e == nil || ctx.Err() != nil || !errors.Is(err, tables.ErrInvalid) && !errors.Is(err, tables.ErrWiring) && !errors.Is(err, tables.ErrTooLarge) && !errors.Is(err, tables.ErrGarbled):
 		return err

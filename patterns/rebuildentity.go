@@ -9,7 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -85,7 +84,7 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 // one.
 func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks, err := b.lacking(ctx, page)
-	if err == nil || ctx.Err() != nil || sets.Ends(err) {
+	if err == nil || ctx.Err() != nil || engine.Ends(err) {
 		return lacks, err
 	}
 	lacks = lacks[:0]
@@ -228,11 +227,22 @@ func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	}
 	run := func(all [][]*lack, write func(context.Context, []*lack) (failed []*lack, err error)) error {
 		return eachSlot(ctx, b.slots, all, func(ctx context.Context, set []*lack) error {
-			refused, err := b.fillSet(ctx, set, func(ctx context.Context, set []*lack) error {
-				failed, err := write(ctx, set)
-				leave(failed)
-				return err
-			})
+			// If the service refuses a set, it is divided, so that an entity that concurrent writers change all the time, or one
+			// that is too large, delays only itself.
+			refused, err := division.Divided[*lack]{
+				Write: func(set []*lack) error {
+					var names []string
+					for _, l := range set {
+						names = append(names, b.r.SharedBy(l.x.row.Key, l.x.value)...)
+					}
+					return b.locked(ctx, names, func() error {
+						failed, err := write(ctx, set)
+						leave(failed)
+						return err
+					})
+				},
+				Ends: func(err error) bool { return ctx.Err() != nil || engine.Ends(err) },
+			}.Run(set)
 			leave(refused)
 			return err
 		})
@@ -289,30 +299,6 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 		}
 	}
 	return again, outside, alone
-}
-
-// fillSet writes the entities of a set. If the service refuses a set, it is divided, so that an entity that
-// concurrent writers change all the time, or one that is too large, delays only itself. It returns the
-// entities that the caller must write one by one.
-func (b *rebuildPage) fillSet(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) (refused []*lack, err error) {
-	return division.Divided[*lack]{
-		Write: func(set []*lack) error { return b.locked(ctx, set, write) },
-		Ends:  func(err error) bool { return ctx.Err() != nil || sets.Ends(err) },
-	}.Run(set)
-}
-
-// locked writes a set while no other worker of the run writes a row that its entities share with others.
-func (b *rebuildPage) locked(ctx context.Context, set []*lack, write func(context.Context, []*lack) error) error {
-	var names []string
-	for _, l := range set {
-		names = append(names, b.r.SharedBy(l.x.row.Key, l.x.value)...)
-	}
-	release, err := b.locks.Acquire(ctx, names)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return write(ctx, set)
 }
 
 // writeSet writes the entities of a set again in one transaction, each under its own ETag, and reconciles the

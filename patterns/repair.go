@@ -12,10 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/division"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/claims"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -39,7 +37,7 @@ func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 		if err == nil {
 			alone := slices.DeleteFunc(slices.Clone(group), func(f *finding) bool { return f.Repaired })
 			err = pagejob.Each(ctx, v.options.Concurrency, alone, func(ctx context.Context, f *finding) error {
-				err := v.repairAlone(ctx, f)
+				err := v.locked(ctx, v.shared(f), func() error { return v.repairFinding(ctx, f) })
 				f.Repaired, f.NotRepaired = err == nil, err
 				return fatal(ctx, err)
 			})
@@ -69,21 +67,29 @@ func fatal(ctx context.Context, err error) error {
 	return nil
 }
 
-// repairAlone runs repairFinding while no other worker of the run writes a row that the finding's entity shares with others.
-func (v *verifier) repairAlone(ctx context.Context, f *finding) error {
-	names := v.r.SharedBy(f.Entity, nil)
-	if a := v.areas[f.site.area].auditor; a != nil {
-		names = append(names, engine.HeldName(a, f.Location))
-	}
+// locked calls write while no other worker of the run writes a row that bears one of these names, which
+// Engine.SharedBy and engine.HeldName return.
+func (v *verifier) locked(ctx context.Context, names []string, write func() error) error {
 	release, err := v.locks.Acquire(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return v.repairFinding(ctx, f)
+	return write()
 }
 
-// repairFinding repairs one finding.
+// shared names the rows that the repair of findings writes and other repairs may write, too.
+func (v *verifier) shared(findings ...*finding) []string {
+	var names []string
+	for _, f := range findings {
+		names = append(names, v.r.SharedBy(f.Entity, nil)...)
+		if a := v.areas[f.site.area].auditor; a != nil {
+			names = append(names, engine.HeldName(a, f.Location))
+		}
+	}
+	return names
+}
+
 func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	a := &v.areas[f.site.area]
 	removes, intends := a.auditor != nil && a.auditor.Audit.Remove != nil, a.auditor != nil && a.auditor.OutsideKeys != nil
@@ -91,7 +97,14 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 	case f.Kind == Spurious && a.auditor == nil:
 		return v.removeSpurious(ctx, f)
 	case f.Kind == Spurious && removes:
-		return v.removeHeld(ctx, a.auditor, f)
+		return a.auditor.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
+			e, err := v.readEntity(ctx, f.Entity)
+			if err != nil {
+				return false, err
+			}
+			wanted, refused := wantedHeld(a.auditor, e, f.Location)
+			return wanted != nil || refused || !e.known(), nil // if unknown, the fact stays
+		})
 	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
 	case a.auditor == nil:
@@ -150,18 +163,6 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	return err
 }
 
-// removeHeld makes a pattern with an Audit remove a fact that no entity requires.
-func (v *verifier) removeHeld(ctx context.Context, p *engine.Pattern, f *finding) error {
-	return p.Audit.Remove(ctx, f.Location, f.Entity, func(ctx context.Context) (bool, error) {
-		e, err := v.readEntity(ctx, f.Entity)
-		if err != nil {
-			return false, err
-		}
-		wanted, refused := wantedHeld(p, e, f.Location)
-		return wanted != nil || refused || !e.known(), nil // if unknown, the fact stays
-	})
-}
-
 // rewrite writes the entity of a finding again with all its rows, unless the discrepancy has disappeared.
 func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 	return backoff.Retry(ctx, v.r.Schema.MaxAttempts, func() (again bool, err error) {
@@ -173,7 +174,7 @@ func (v *verifier) rewrite(ctx context.Context, f *finding) error {
 			return false, v.repairFinding(ctx, is) // the entity was deleted or changed meanwhile
 		}
 		err = v.r.RewriteNow(ctx, v.op, f.Entity)
-		return sets.Lost(err), err
+		return engine.Lost(err), err
 	})
 }
 
@@ -246,7 +247,6 @@ func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow)
 
 // repairSet holds findings that are repaired together in the same way.
 type repairSet struct {
-	v      *verifier
 	repair func(ctx context.Context, findings []*finding) error // all or none; it marks those that it has repaired
 	most   int
 	all    []*finding
@@ -276,11 +276,13 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 		}
 		for chunk := range slices.Chunk(s.all, s.most) {
 			if len(chunk) >= fewestTogether {
-				chunks = append(chunks, &repairSet{v: v, repair: s.repair, all: chunk})
+				chunks = append(chunks, &repairSet{repair: s.repair, all: chunk})
 			}
 		}
 	}
-	return pagejob.Each(ctx, v.options.Concurrency, chunks, func(ctx context.Context, s *repairSet) error { return s.run(ctx) })
+	return pagejob.Each(ctx, v.options.Concurrency, chunks, func(ctx context.Context, s *repairSet) error {
+		return v.locked(ctx, v.shared(s.all...), func() error { return s.run(ctx) })
+	})
 }
 
 // setOf returns how a finding is repaired together with others, and the name of its group; nil if the finding must be repaired alone.
@@ -303,22 +305,10 @@ func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 	return "", nil
 }
 
-// run repairs the set while no other worker of the run writes a row that its entities share with others. If the service refuses the set,
-// run divides it, so that a finding that cannot be repaired delays only itself.
+// run repairs the set. If the service refuses the set, run divides it, so that a finding that cannot be repaired delays
+// only itself.
 func (s *repairSet) run(ctx context.Context) error {
-	var names []string
-	for _, f := range s.all {
-		names = append(names, s.v.r.SharedBy(f.Entity, nil)...)
-		if a := s.v.areas[f.site.area].auditor; a != nil {
-			names = append(names, engine.HeldName(a, f.Location))
-		}
-	}
-	release, err := s.v.locks.Acquire(ctx, names)
-	if err != nil {
-		return err
-	}
-	defer release()
-	_, err = division.Divided[*finding]{
+	_, err := division.Divided[*finding]{
 		Write: func(all []*finding) error {
 			all = slices.DeleteFunc(slices.Clone(all), func(f *finding) bool { return f.Repaired })
 			if len(all) == 0 {
@@ -327,7 +317,7 @@ func (s *repairSet) run(ctx context.Context) error {
 			return s.repair(ctx, all)
 		},
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 		},
 	}.Run(s.all)
 	if err != nil && ctx.Err() == nil {
@@ -477,7 +467,7 @@ func (v *verifier) reconcileTogether(ctx context.Context, all []*finding) error 
 
 // rowVersionOf returns the version of a row that was read.
 func rowVersionOf(r *engine.StoredRow) rowVersion {
-	return rowVersion{r.Key, string(r.ETag), claims.IsMisplaced(r)}
+	return rowVersion{r.Key, string(r.ETag), r.IsMisplaced()}
 }
 
 // removeMisplaced removes a claim whose content does not match its row key. If a copy needs a claim under this key, it
@@ -486,7 +476,7 @@ func rowVersionOf(r *engine.StoredRow) rowVersion {
 // of the index's partition.
 func (v *verifier) removeMisplaced(ctx context.Context, table *tables.Table, e rowVersion) error {
 	o := engine.Operation{Verb: wire.VerbDelete, Key: e.key}
-	copied, err := claims.CopyNamedBy(ctx, table, e.key)
+	copied, err := engine.CopyNamedBy(ctx, table, e.key)
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,11 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 	}
 	for _, p := range r.Patterns {
 		if p.Audit != nil && v.chosen(p.Name) {
-			v.areas = append(v.areas, area{auditor: p, lag: v.lagOf(p)})
+			a := area{auditor: p, lag: v.options.Lag}
+			if p.Audit.Remove != nil {
+				a.lag = 0 // the facts are written in the entity's own transaction
+			}
+			v.areas = append(v.areas, a)
 		}
 	}
 	return v, nil
@@ -190,15 +194,6 @@ func (v *verifier) addOutside(p *engine.Pattern) {
 		}
 	}
 	v.areas = append(v.areas, area{table: table, outside: []*engine.Pattern{p}, lag: v.options.Lag})
-}
-
-// lagOf returns how long a difference in an auditor's facts must persist: 0 for facts that are written in the entity's
-// own transaction.
-func (v *verifier) lagOf(p *engine.Pattern) time.Duration {
-	if p.Audit.Remove != nil {
-		return 0
-	}
-	return v.options.Lag
 }
 
 // chosen reports whether a pattern is verified. For a finding without a pattern it returns true.
@@ -287,7 +282,7 @@ type noted struct {
 // enter records the partition of the next row.
 func (pg *page) enter(partition string) {
 	pg.rows++
-	pg.hash.nextRow()
+	pg.hash.same = nil // a reader of rows reuses the memory of the last row
 	if n := len(pg.stretch); n == 0 || pg.stretch[n-1].partition != partition {
 		pg.stretch = append(pg.stretch, stretch{partition, len(pg.facts)})
 	}

@@ -196,7 +196,8 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 			wanted = &rows[i]
 		}
 		d.Pattern = prefixOf(d.Location, v.r.Copies)
-		if wanted == nil && refusedBy(refusals, d.Pattern) {
+		refused := slices.ContainsFunc(refusals, func(e *tables.Error) bool { return d.Pattern == "" || e.Pattern == d.Pattern })
+		if wanted == nil && refused {
 			return false // the pattern may have written the row before it began to reject the entity
 		}
 	}

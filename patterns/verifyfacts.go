@@ -3,7 +3,6 @@ package patterns
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -22,7 +21,10 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 		}
 	case row.Shared:
 	case row.IsCopy:
-		pg.visitCopy(row)
+		owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
+		if pg.nearby && pg.mine(owner) {
+			pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
+		}
 	default:
 		return pg.visitEntity(ctx, row)
 	}
@@ -38,15 +40,6 @@ func (pg *page) unreadable(table *tables.Table, row *engine.StoredRow) {
 	if row.Shared || pg.mine(owner) {
 		pg.fail(Finding{Kind: Undecodable, Table: table.Name(), Location: row.Key.Row, Entity: owner, Err: row.Problem})
 	}
-}
-
-// visitCopy records that a further row of an entity is stored.
-func (pg *page) visitCopy(row *engine.StoredRow) {
-	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
-	if !pg.nearby || !pg.mine(owner) {
-		return
-	}
-	pg.count(&fact{site: site{nearArea, row.Key.Row, owner}, digest: pg.hash.row(row.Properties, nearMark(row.Layout, row.WriteID, row.Incarnation))}, false)
 }
 
 // visitOutside records that a copy or a claim is stored.
@@ -293,9 +286,4 @@ func (pg *page) visitHeld(at int, held *driver.Fact) {
 	if pg.outside && pg.mine(held.Entity) {
 		pg.count(&fact{site: site{at, held.Place, held.Entity}, digest: held.Digest}, false)
 	}
-}
-
-// refusedBy reports whether a pattern rejects an entity, so that its required rows are unknown.
-func refusedBy(refusals []*tables.Error, pattern string) bool {
-	return pattern == "" && len(refusals) > 0 || slices.ContainsFunc(refusals, func(e *tables.Error) bool { return e.Pattern == pattern })
 }

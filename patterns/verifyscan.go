@@ -37,8 +37,8 @@ const runFacts = 50_000
 // openFacts is the approximate number of facts compared at once, which limits the memory.
 const openFacts = 100_000
 
-// partitionRun is a set of whole partitions whose rows are compared together. Readers are in several partitions at once, so two runs
-// can be open: a partition belongs to the one that was current when its first row was counted.
+// partitionRun is a set of whole partitions whose rows are compared together. Readers read several partitions at once,
+// so two runs can be open. A partition belongs to the run that was current when its first row was counted.
 type partitionRun struct {
 	Spans rangescan.Union
 	Group int // next group of buckets with unequal sums; earlier groups were compared already
@@ -128,8 +128,8 @@ func (v *verifier) runOf(partition string) *partitionRun {
 	return s.Near
 }
 
-// closeRun ends the current run unless the previous one has not been compared yet. The ended run is compared when its last partition was
-// read to the end.
+// closeRun ends the current run, unless the previous run still waits to be compared. The ended run is compared once all
+// its partitions have been read to their ends.
 func (v *verifier) closeRun() {
 	s := &v.state
 	if s.Near.sums.Facts == 0 || s.Closing != nil {
@@ -201,7 +201,10 @@ func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, c
 	unequal := s.Unequal()
 	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))
 	for from := *group * size; from < len(unequal); from = *group * size {
-		c := newCollector(unequal[from:min(from+size, len(unequal))])
+		c := &collector{open: map[site]*openSite{}}
+		for _, bucket := range unequal[from:min(from+size, len(unequal))] {
+			c.chosen[bucket] = true
+		}
 		if err := collect(c); err != nil {
 			return err
 		}
@@ -369,14 +372,6 @@ type openSite struct {
 	extraClaims []string
 }
 
-func newCollector(chosen []uint16) *collector {
-	c := &collector{open: map[site]*openSite{}}
-	for _, b := range chosen {
-		c.chosen[b] = true
-	}
-	return c
-}
-
 func (c *collector) count(value tally.Sum, f *fact, wanted bool) {
 	s := c.open[f.site]
 	if s == nil {
@@ -471,9 +466,6 @@ func (h *hasher) properties(p tables.Properties) [16]byte {
 	}
 	return d
 }
-
-// nextRow discards the cached digest, since a reader of rows reuses the memory of the last row.
-func (h *hasher) nextRow() { h.same = nil }
 
 // claim digests the claim of a copy, whose row key contains all of its content.
 func (h *hasher) claim(row string) [16]byte {

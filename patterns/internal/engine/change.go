@@ -24,7 +24,7 @@ func (s *Set) preflight(ctx context.Context) error {
 	d := &draft{set: s}
 	for _, w := range s.members {
 		if err := w.engine.preflight(ctx, w, d); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	d.addRemovals()
@@ -79,10 +79,10 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	return r.preflightOutside(w)
 }
 
-// Located adds the operation and key of the change to the library's own errors.
-func (r *Engine) Located(w *Work, err error) error {
+// Located adds the operation, the key and the number of the change to the library's own errors.
+func (w *Work) Located(err error) error {
 	return tables.Amend(pass, err, func(e *tables.Error) {
-		e.Op, e.Table = w.Op, r.Table.Name()
+		e.Op, e.Table = w.Op, w.engine.Table.Name()
 		if w.number > 0 {
 			e.Change = w.number
 		}
@@ -280,29 +280,25 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
 		}
 	}
-	return r.checkOutsideMirror(c.Copies(), CopiesOf(mirror))
+	mirrored := CopiesOf(mirror)
+	for _, x := range r.Outside {
+		given, err := c.Copies().Outside(x)
+		if err != nil {
+			return PatternError(x, err, tables.ErrInvalid)
+		}
+		read, err := mirrored.Outside(x)
+		if err != nil || !slices.EqualFunc(given, read, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
+			return PatternError(x, errUnstoredKeys, tables.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 var errUnstoredKeys = errors.New("the pattern returns other keys for the entity as it will be read back; compute keys from stored properties only")
 
-// updateMeta updates the Meta of the written value.
-func (r *Engine) updateMeta(v any, kind driver.ChangeKind, next *tables.State, etag azcore.ETag) {
-	if v == nil {
-		return
-	}
-	meta := r.Codec.Meta(v)
-	if kind == driver.ChangeDelete {
-		meta.ETag = ""
-		*tables.StateOf(pass, meta) = nil
-		return
-	}
-	meta.ETag = etag
-	*tables.StateOf(pass, meta) = next
-}
-
-// MemberOf returns the member of an intent for a change: it names every key outside of the partition that the
+// memberOf returns the member of an intent for a change: it names every key outside of the partition that the
 // change can touch.
-func (r *Engine) MemberOf(ctx context.Context, w *Work) (intents.Member, error) {
+func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &m); err != nil {
 		return m, err

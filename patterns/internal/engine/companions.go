@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -13,21 +12,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// completeAgain completes an entity whose change is planned again, since the entities that patterns have read may have
-// changed.
-func (r *Engine) completeAgain(ctx context.Context, w *Work) error {
-	beside := slices.DeleteFunc(slices.Clone(r.completers), func(p *Pattern) bool { return p.Companions == nil })
-	if len(beside) > 0 {
-		w.Change.Stored, w.merged = nil, nil
-	}
-	if len(beside) == 0 {
-		return nil
-	}
-	return r.completeBy(ctx, w, r.completers) // call all patterns again, since each must get the entity as the caller gave it
-}
-
-func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern) error {
-	if w.Change.Kind == driver.ChangeDelete || len(completers) == 0 {
+// complete calls the patterns' Complete for an entity. A later call begins with the entity as the caller gave it.
+func (w *Work) complete(ctx context.Context) error {
+	r := w.engine
+	if w.Change.Kind == driver.ChangeDelete || len(r.completers) == 0 {
 		return nil
 	}
 	if w.given == nil {
@@ -43,7 +31,7 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 			return err
 		}
 	}
-	for _, p := range completers {
+	for _, p := range r.completers {
 		if err := p.Complete(ctx, &w.Change); err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
@@ -54,10 +42,19 @@ func (r *Engine) completeBy(ctx context.Context, w *Work, completers []*Pattern)
 	return r.mergeCompleted(w, v, before)
 }
 
-// handBack copies the properties that patterns have set, and the written Meta, to the caller's value.
-func (r *Engine) handBack(w *Work) {
+// handBack updates the Meta of the written value after the commit, and copies the value, with the properties that
+// patterns have set, to the caller's.
+func (w *Work) handBack(next *tables.State, etag azcore.ETag) {
+	if w.Entity != nil {
+		meta := w.engine.Codec.Meta(w.Entity)
+		if w.Change.Kind == driver.ChangeDelete {
+			next, etag = nil, ""
+		}
+		meta.ETag = etag
+		*tables.StateOf(pass, meta) = next
+	}
 	if w.given != nil {
-		r.Codec.Assign(w.given, w.Entity)
+		w.engine.Codec.Assign(w.given, w.Entity)
 	}
 }
 
@@ -127,7 +124,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 		}
 		w.engine, w.number = c.engine, c.number
 		if err := s.admit(w); err != nil {
-			return nil, w.located(tables.Invalid("", err))
+			return nil, w.Located(tables.Invalid("", err))
 		}
 		s.own = append(s.own, w)
 	}
@@ -142,7 +139,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	return s, nil
 }
 
-// admit rejects a member that cannot be in one transaction with the others.
+// admit rejects a member of another partition than the others, and a second change of one entity.
 func (s *Set) admit(w *Work) error {
 	for _, o := range s.own {
 		switch {
@@ -201,7 +198,7 @@ func (s *Set) accompany(ctx context.Context) error {
 	}
 	for _, w := range s.own {
 		if err := s.accompanyOne(ctx, w); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	return nil
@@ -271,7 +268,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 	if err := w.engine.rebase(ctx, w); err != nil {
 		return err
 	}
-	if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
+	if err := w.complete(ctx); err != nil {
 		return err
 	}
 	s.members = append(s.members, w)

@@ -87,10 +87,10 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	d := &draft{set: s}
 	for _, w := range s.members {
 		if err := w.engine.store(ctx, w); err != nil {
-			return nil, w.located(err)
+			return nil, w.Located(err)
 		}
 		if err := w.engine.plan(w, d); err != nil {
-			return nil, w.located(err)
+			return nil, w.Located(err)
 		}
 	}
 	d.addRemovals()
@@ -105,7 +105,27 @@ func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	for i := range s.rows {
 		d.add(s.rows[i], rowOf{number: s.numbers[i]})
 	}
-	return d, s.addBeside(d)
+	if w := s.own[0]; w.Change.beside != nil {
+		writes, err := w.Change.beside.Writes(pass)
+		if err != nil {
+			return nil, w.Located(err)
+		}
+		for _, write := range writes {
+			d.addShared(write, Meaning{role: roleBeside}, w)
+		}
+	}
+	return d, nil
+}
+
+// refused returns the index of the row that the service refused with e, -1 if e does not name one.
+func (d *draft) refused(e *tables.Error) int {
+	switch {
+	case len(d.Writes) == 1:
+		return 0
+	case e.Change > len(d.Writes):
+		return -1
+	}
+	return e.Change - 1
 }
 
 // plan turns a change into the rows of its entity.
@@ -153,31 +173,18 @@ func (s *Set) addRows(ctx context.Context, d *draft) error {
 		for _, p := range r.rows {
 			rows, err := p.Rows(ctx, changes)
 			if err != nil {
-				return w.located(PatternError(p, err, tables.ErrInvalid))
+				return w.Located(PatternError(p, err, tables.ErrInvalid))
 			}
 			for i := range rows {
 				write, err := driver.WriteOf(pass, &rows[i], p.Name)
 				if err != nil {
-					return w.located(PatternError(p, err, tables.ErrInvalid))
+					return w.Located(PatternError(p, err, tables.ErrInvalid))
 				}
 				d.addShared(write, Meaning{Pattern: p.Name, role: roleShared}, w)
 			}
 		}
 	}
 	return nil
-}
-
-// addBeside plans the rows of Apply's caller.
-func (s *Set) addBeside(d *draft) error {
-	w := s.own[0]
-	if w.Change.beside == nil {
-		return nil
-	}
-	writes, err := w.Change.beside.Writes(pass)
-	for _, write := range writes {
-		d.addShared(write, Meaning{role: roleBeside}, w)
-	}
-	return w.located(err)
 }
 
 // addShared adds a row that belongs to several entities, or to none.
@@ -224,8 +231,8 @@ func (r *Engine) planRows(c *Change, p *part, merged tables.Properties) error {
 	if err != nil {
 		return err
 	}
-	known, err := r.rememberPlanned(v, c.Stored, rows)
-	if err != nil {
+	known := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)} // none of these rows can be an orphaned copy
+	if err := r.rememberPatterns(known, v.entity, c.Stored); err != nil {
 		return err
 	}
 	p.next.Prior, p.next.Kept = known, p.next.Copies != "" || known.several()
@@ -402,16 +409,6 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
-// rememberPlanned does what Remember does, for an entity whose rows were just planned: none of them can be an
-// orphaned copy.
-func (r *Engine) rememberPlanned(v EntityCopies, stored tables.Properties, rows []PlannedRow) (*prior, error) {
-	if len(r.Patterns) == 0 {
-		return &prior{}, nil
-	}
-	p := &prior{rows: note(nil, rows[1:]), outside: r.rememberOutside(v)}
-	return p, r.rememberPatterns(p, v.entity, stored)
-}
-
 // rememberPatterns adds the results of the patterns' Prior.
 func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
@@ -509,25 +506,11 @@ func (o *Operation) system() (all tables.Properties) {
 	return o.outside.append(all)
 }
 
-// check returns an error for a row that the service would not store.
-func (o *Operation) check() error {
-	w := o.write()
-	if _, e := w.Check(); e != nil {
-		return e
-	}
-	return nil
-}
-
-// writesOf converts operations into the writes to send.
-func writesOf(operations []Operation) []tables.RawWrite {
+// Commit writes rows in one transaction.
+func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
 	writes := make([]tables.RawWrite, len(operations))
 	for i := range operations {
 		writes[i] = operations[i].write()
 	}
-	return writes
-}
-
-// Commit writes rows in one transaction.
-func Commit(ctx context.Context, t *tables.Table, op string, operations ...Operation) ([]azcore.ETag, error) {
-	return Raw(t).Commit(ctx, op, writesOf(operations), rowwriter.NewWriteID())
+	return Raw(t).Commit(ctx, op, writes, rowwriter.NewWriteID())
 }

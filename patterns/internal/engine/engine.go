@@ -83,8 +83,8 @@ func (r *Engine) Compose() (err error) {
 			return err
 		}
 	}
-	if name, out := r.firstOutside(); out && r.Schema.Intents == nil {
-		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", name)
+	if out := slices.Concat(r.Outside, r.intents); len(out) > 0 && r.Schema.Intents == nil {
+		return fmt.Errorf("pattern %s has effects outside of the partition, whose intents need a queue; open the table with Store.Table, of an account with a queue endpoint", out[0].Name)
 	}
 	stage := func(p *Pattern) int {
 		switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
@@ -200,6 +201,17 @@ func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) e
 	return err
 }
 
+// Ends reports whether every smaller set would fail with the same error, so that a job must end.
+func Ends(err error) bool {
+	return errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource)
+}
+
+// Lost reports whether a write was not applied because a concurrent writer came first: a row has changed, appeared or
+// disappeared.
+func Lost(err error) bool {
+	return slices.Contains([]error{tables.ErrConflict, tables.ErrExists, tables.ErrNotFound}, tables.KindOf(err))
+}
+
 // InSets reports whether patterns add more to a change than rows of the entity, so that a bulk write must write change sets.
 func (r *Engine) InSets() bool {
 	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
@@ -230,7 +242,7 @@ func (r *Engine) Preflight(ctx context.Context, w *Work) ([]tables.RawWrite, err
 	w.Change.DryRun = true
 	d := &draft{set: r.NewSet(w)}
 	if err := r.preflight(ctx, w, d); err != nil {
-		return nil, w.located(err)
+		return nil, w.Located(err)
 	}
 	d.addRemovals()
 	return d.Writes, nil

@@ -57,6 +57,30 @@ func ClaimKey(copied, entity tables.Key, reserved string) tables.Key {
 	return tables.Key{Partition: copied.Partition, Row: ClaimPrefix + rows.Hash(copied.Row, entity.Partition, entity.Row, reserved)}
 }
 
+// IsMisplaced reports whether a row is a claim whose row key does not match its content. The library writes no such
+// claim: another program changed it, or swapped two claims.
+func (r *StoredRow) IsMisplaced() bool {
+	if !r.Outside.IsClaim {
+		return false
+	}
+	copied := tables.Key{Partition: r.Key.Partition, Row: r.Outside.Claim}
+	return r.Key != ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
+}
+
+// CopyNamedBy returns the copy, or reserved key, whose claim has this row key, or nil if there is none. Requests: 1 for
+// each page of the copies' partition.
+func CopyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*StoredRow, error) {
+	for row, err := range StoredRows(Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix)).All(ctx)) {
+		if err != nil {
+			return nil, err
+		}
+		if row.Outside.Is && !row.Outside.IsClaim && ClaimKey(row.Key, tables.Key{Partition: row.Outside.Partition, Row: row.Primary}, row.Outside.Reserved) == claim {
+			return row, nil
+		}
+	}
+	return nil, nil
+}
+
 // rememberOutside lists the keys of an entity's outside copies. For a pattern whose key function rejects the
 // entity it lists none, since the pattern has written none.
 func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
@@ -110,7 +134,8 @@ func (r *Engine) preflightOutside(w *Work) error {
 		}
 		for i := range copies {
 			o := r.copyOperation(p, w.Change.Key, &copies[i], w.Change.Stored, rowwriter.AnyWriteID, anyETag)
-			if err := o.check(); err != nil {
+			write := o.write()
+			if _, err := write.Check(); err != nil {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
 		}
@@ -120,21 +145,6 @@ func (r *Engine) preflightOutside(w *Work) error {
 
 // anyETag is as long as the service's ETags, to compute the size of rows that will contain one.
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
-
-// checkOutsideMirror does for outside copies what checkMirror does for the entity's own keys.
-func (r *Engine) checkOutsideMirror(given, mirror EntityCopies) error {
-	for _, p := range r.Outside {
-		a, err := given.Outside(p)
-		if err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
-		}
-		b, err := mirror.Outside(p)
-		if err != nil || !slices.EqualFunc(a, b, func(a, b driver.OutsideCopy) bool { return a.Key == b.Key }) {
-			return PatternError(p, errUnstoredKeys, tables.ErrInvalid)
-		}
-	}
-	return nil
-}
 
 // OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities.
 func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {

@@ -16,7 +16,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -35,7 +34,7 @@ func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations .
 	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the intent's message does not name this key, so no row may be written under it")
 	}
-	_, err := Commit(ctx, o.Table, "Reconcile", operations...)
+	_, err := Commit(ctx, o.Table, opReconcile, operations...)
 	return err
 }
 
@@ -93,23 +92,19 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 		if !Reserves(p) {
 			err = o.remove(ctx, key)
 		} else {
-			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) { return r.hasCopy(ctx, p, t.Key, key, seen) })
+			err = o.removeReserved(ctx, key, func(ctx context.Context) (bool, error) {
+				now, err := r.refresh(ctx, opReconcile, t.Key, seen)
+				if err != nil {
+					return false, err
+				}
+				return now.copies.has(p, key)
+			})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return taken
-}
-
-// hasCopy reads the entity again and reports whether it requires an outside copy under a key. seen is the
-// entity's last snapshot.
-func (r *Engine) hasCopy(ctx context.Context, p *Pattern, entity, key tables.Key, seen *snapshot) (bool, error) {
-	now, err := r.refresh(ctx, "Reconcile", entity, seen)
-	if err != nil {
-		return false, err
-	}
-	return now.copies.has(p, key)
 }
 
 // place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a reservation, or claims a
@@ -196,11 +191,15 @@ func OwnerOf(row *StoredRow) error {
 	return fmt.Errorf("entity (%q, %q) owns this key", row.Outside.Partition, row.Primary)
 }
 
-// remove deletes the copy under a key if it belongs to the entity.
+// remove deletes the copy under a key, with its claim, if it belongs to the entity.
 func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
-	err := o.removeClaimed(ctx, key, "")
+	claim := o.Claim(wire.VerbDelete, key, "")
+	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
+	if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
+		err = o.commit(ctx, key, claim) // another process removed only the copy
+	}
 	if errors.Is(err, tables.ErrNotFound) {
-		return nil // the copy does not, or no longer, belong to the entity
+		return nil // the claim does not exist: the copy does not, or no longer, belong to the entity
 	}
 	return err
 }
@@ -209,7 +208,8 @@ func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 // it again later; a delayed removal must not delete the later copy, or another entity could take the key. So
 // removeReserved reads the copy's ETag, then the entity, and deletes the copy under that ETag only if the
 // entity does not have the key. A later change that takes the key again waits until the old copy is deleted,
-// so its copy has another ETag. Requests: 1 if there is nothing to remove, else 3, or 2 for a reservation.
+// so its copy has another ETag. has reads the entity again. Requests: 1 if there is nothing to remove, else 3, or 2 for
+// a reservation.
 func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
 		there, err := readSystem(ctx, o.Table, key)
@@ -245,26 +245,14 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 	return row.Outside.Is && !row.Outside.IsClaim && row.Primary == o.Entity.Row && row.Outside.Partition == o.Entity.Partition
 }
 
-// removeClaimed deletes a copy together with one of its claims. It returns ErrNotFound if the claim does not
-// exist.
-func (o *OutsideWriter) removeClaimed(ctx context.Context, key tables.Key, reserved string) error {
-	claim := o.Claim(wire.VerbDelete, key, reserved)
-	err := o.commit(ctx, key, claim, Operation{Verb: wire.VerbDelete, Key: key, IfMatch: azcore.ETagAny})
-	if e := AsError(err); e != nil && errors.Is(e.Kind, tables.ErrNotFound) && e.Change == 2 {
-		return o.commit(ctx, key, claim) // another process removed only the copy
-	}
-	return err
-}
-
 // The members of a set often have copies in the same partition, such as the partition of a global index. The
 // engine writes the copies of several members in one transaction, and reads their entities again together. If
 // the service refuses a transaction, its copies are written one by one.
 
 // batchRow is one copy of a member, as it is written with others.
 type batchRow struct {
-	target     *target // of a copy to write
-	member     *Work   // of a key to reserve
-	name       string  // HeldName of the copy: its pattern and key
+	target     *target // of a copy to write; nil for a key to reserve
+	name       string  // the HeldName of a copy to write, or the newKey.id of a key to reserve
 	key        tables.Key
 	operations []Operation
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
@@ -336,7 +324,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		e, at := AsError(err), 0
 		return slices.IndexFunc(rows, func(row batchRow) bool {
 			at += len(row.operations)
-			return e != nil && e.Change > 0 && e.Change <= at && sets.Lost(err)
+			return e != nil && e.Change > 0 && e.Change <= at && Lost(err)
 		})
 	}
 	write := func(rows []batchRow) error {
@@ -344,8 +332,8 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		for _, row := range rows {
 			operations = append(operations, row.operations...)
 		}
-		if _, err := Commit(ctx, table, "Reconcile", operations...); err != nil {
-			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), sets.Code(err))
+		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
+			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), codeOf(err))
 			return err
 		}
 		for _, row := range rows {
@@ -363,7 +351,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 		Refused: refused,
 		Write:   func(rows []batchRow) error { return division.Alternately(rows, write, refused, swap) },
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 		},
 	}
 	for _, partition := range order {
@@ -383,32 +371,15 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 }
 
 // reserveTogether reserves the new keys of several members, with one transaction for each partition.
-func (s *Set) reserveTogether(ctx context.Context, change string) error {
-	if len(s.members) < 2 {
-		return nil
-	}
+func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey) error {
 	rows := map[*tables.Table][]batchRow{}
-	var order []*tables.Table // sorted, so that the requests of a change are in the same order each time
-	for _, w := range s.members {
-		for _, p := range w.engine.Outside {
-			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
-				continue
-			}
-			copies, err := w.Change.Copies().Outside(p)
-			if err != nil {
-				return w.located(PatternError(p, err, tables.ErrInvalid))
-			}
-			o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change}
-			for i := range copies {
-				name := HeldName(p, driver.JoinKey(copies[i].Key))
-				if w.Fresh[name] {
-					if rows[p.Outside.Table] == nil {
-						order = append(order, p.Outside.Table)
-					}
-					rows[p.Outside.Table] = append(rows[p.Outside.Table], batchRow{member: w, name: name, key: copies[i].Key, operations: o.reservation(p, copies[i].Key)})
-				}
-			}
+	var order []*tables.Table // so that the requests of a change are in the same order each time
+	for _, k := range keys {
+		o := &OutsideWriter{Table: k.pattern.Outside.Table, Entity: k.member.Change.Key, change: change}
+		if rows[o.Table] == nil {
+			order = append(order, o.Table)
 		}
+		rows[o.Table] = append(rows[o.Table], batchRow{name: k.id, key: k.key, operations: o.reservation(k.pattern, k.key)})
 	}
 	for _, table := range order {
 		all := rows[table]
@@ -416,7 +387,7 @@ func (s *Set) reserveTogether(ctx context.Context, change string) error {
 			continue
 		}
 		s.prepared = true
-		err := commitTogether(ctx, table, all, func(row batchRow) { s.noteReserved(row.member, row.name) })
+		err := commitTogether(ctx, table, all, func(row batchRow) { s.reserved[row.name] = true })
 		if err != nil {
 			return s.located(err)
 		}
@@ -485,32 +456,20 @@ func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) 
 
 // readTargets reads the entities of targets again. For each target it sets target.now, or target.err after a
 // failure. If the entity is unchanged, target.now is the same pointer as target.seen.
-func (r *Engine) readTargets(ctx context.Context, op string, targets []*target) {
+func (r *Engine) readTargets(ctx context.Context, targets []*target) {
 	keys := make([]tables.Key, len(targets))
 	for i, t := range targets {
 		keys[i] = t.Key
 	}
-	rows, err := r.FetchOwnAll(ctx, op, keys)
+	rows, err := r.FetchOwnAll(ctx, opReconcile, keys)
 	for i, t := range targets {
-		if err != nil {
-			t.err = err
-			continue
+		if t.err = err; err == nil {
+			t.now, t.err = r.snapshotOf(ctx, opReconcile, t.Key, rows[i], t.seen)
 		}
-		row := rows[i]
-		if t.seen != nil && t.seen.shows(row) {
-			t.now = t.seen
-			continue
-		}
-		if t.err = r.refuseUnowned(op, t.Key, row); t.err != nil {
-			continue
-		}
-		v, row, err := r.LoadOwn(ctx, op, t.Key, row)
-		t.now, t.err = &snapshot{v, row, keptCopiesOf(v)}, err
 	}
 }
 
-// expectation says what the holder of an intent expects to find stored under the key of a copy, before it
-// writes the copy.
+// expectation is what the holder of an intent expects under the key of a copy, before it writes the copy.
 type expectation uint8
 
 const (

@@ -63,7 +63,7 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 	targets := make([]*target, len(intent.Members))
 	for i, m := range intent.Members {
 		for pattern := range m.Outside {
-			if !r.reachesOutBy(pattern) {
+			if !slices.ContainsFunc(slices.Concat(r.Outside, r.intents), func(p *Pattern) bool { return p.Name == pattern }) {
 				return &tables.Error{Op: opReconcile, Table: r.Table.Name(), Key: m.Key, Pattern: pattern, Kind: driver.ErrUnknownPattern,
 					Err: errors.New("the intent names a pattern that this program's repository does not have; run workers of the build that has it")}
 			}
@@ -174,7 +174,7 @@ func (r *Engine) converge(ctx context.Context, change string, received bool, tar
 // apply is the first round. It continues after a failure, since the other targets do not depend on the failed
 // one; close returns the error. After an error, the caller must not send anything more.
 func (c *convergence) apply(ctx context.Context) error {
-	c.engine.readTargets(ctx, opReconcile, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
+	c.engine.readTargets(ctx, slices.DeleteFunc(slices.Clone(c.targets), func(t *target) bool { return t.seen != nil }))
 	for _, t := range c.targets {
 		t.seen = cmp.Or(t.seen, t.now)
 	}
@@ -182,25 +182,12 @@ func (c *convergence) apply(ctx context.Context) error {
 	return c.round(ctx)
 }
 
-// round reconciles the open targets with the snapshots of their entities.
-func (c *convergence) round(ctx context.Context) error {
-	r := c.engine
-	if err := labelOutside(opReconcile, r.Table, r.placeTogether(ctx, c.change, c.open)); err != nil {
-		for _, t := range c.open {
-			t.err = err
-		}
-		return err
-	}
-	c.reconcileOnce(ctx, opReconcile)
-	return nil
-}
-
 // close reads the entities again, and reconciles again those that have changed.
 func (c *convergence) close(ctx context.Context) error {
 	r, stuck := c.engine, len(c.targets)
 	for attempt := range r.Schema.MaxAttempts {
 		c.open = unfailed(c.open)
-		r.readTargets(ctx, opReconcile, c.open)
+		r.readTargets(ctx, c.open)
 		if c.open, stuck = r.changed(ctx, unfailed(c.open), stuck); len(c.open) == 0 {
 			break
 		}
@@ -223,7 +210,7 @@ func (c *convergence) close(ctx context.Context) error {
 	var failures []error
 	for _, t := range c.targets {
 		if t.taken != nil {
-			t.err = cmp.Or(t.err, labelOutside(opReconcile, r.Table, t.taken))
+			t.err = cmp.Or(t.err, r.labelOutside(t.taken))
 		}
 		if t.err != nil {
 			failures = append(failures, t.err)
@@ -271,21 +258,27 @@ func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (aga
 }
 
 // labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
-// index's, and adds the entities' table t if the error names none.
-func labelOutside(op string, t *tables.Table, err error) error {
-	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, cmp.Or(e.Table, t.Name()) })
+// index's, and adds the entities' table if the error names none.
+func (r *Engine) labelOutside(err error) error {
+	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
 }
 
-// reconcileOnce reconciles the keys that the intent names for the open targets with the snapshots of their
-// entities. If a key belongs to another entity, it sets the target's error to ErrDuplicate and still
-// reconciles the target's other keys, since that other entity may wait for one of them.
-func (c *convergence) reconcileOnce(ctx context.Context, op string) {
+// round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If a key
+// belongs to another entity, it sets the target's taken and still reconciles the target's other keys, since that other
+// entity may wait for one of them. It returns only an error that all open targets share.
+func (c *convergence) round(ctx context.Context) error {
 	r := c.engine
+	if err := r.labelOutside(r.placeTogether(ctx, c.change, c.open)); err != nil {
+		for _, t := range c.open {
+			t.err = err
+		}
+		return err
+	}
 	for _, t := range c.open {
 		t.taken = nil
 		for _, p := range r.Outside {
 			if len(t.Outside[p.Name]) > 0 && t.err == nil {
-				t.failed(op, r.Table, p, r.reconcileCopies(ctx, p, c.change, t))
+				r.noteFailure(t, p, r.reconcileCopies(ctx, p, c.change, t))
 			}
 		}
 	}
@@ -308,66 +301,51 @@ func (c *convergence) reconcileOnce(ctx context.Context, op string) {
 		}
 		err := p.Reconcile(ctx, all)
 		for i, t := range members {
-			t.failed(op, r.Table, p, cmp.Or(all[i].Err, err))
+			r.noteFailure(t, p, cmp.Or(all[i].Err, err))
 		}
 	}
+	return nil
 }
 
-// failed records why a pattern could not reconcile a target, if there is an error.
-func (t *target) failed(op string, table *tables.Table, p *Pattern, err error) {
+// noteFailure records why a pattern could not reconcile a target, if there is an error.
+func (r *Engine) noteFailure(t *target, p *Pattern, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, tables.ErrDuplicate):
 		t.taken = cmp.Or(t.taken, PatternError(p, err, tables.ErrInvalid))
 	default:
-		t.err, t.taken = labelOutside(op, table, PatternError(p, err, tables.ErrInvalid)), nil
+		t.err, t.taken = r.labelOutside(PatternError(p, err, tables.ErrInvalid)), nil
 	}
 }
 
-// refresh reads the current version of an entity. seen is its last snapshot, nil for none: if the entity is unchanged, refresh returns
-// seen itself and decodes nothing.
+// refresh reads the current version of an entity. seen is its last snapshot, nil for none.
 func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *snapshot) (*snapshot, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
 		return nil, err
 	}
+	return r.snapshotOf(ctx, op, key, row, seen)
+}
+
+// snapshotOf makes a snapshot of an entity's own row, which is nil if the entity does not exist. If the row still has
+// the version of seen, the entity's last snapshot, snapshotOf returns seen itself and decodes nothing.
+//
+// It returns an error for a row of another type: if such a row counted as a deleted entity, its copies in other
+// partitions would be removed. An intent names such a row if the schema of the build that wrote it has other Rows, Mine
+// or Where.
+func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
 	if seen != nil && seen.shows(row) {
 		return seen, nil
 	}
-	if err := r.refuseUnowned(op, key, row); err != nil {
-		return nil, err
+	if row != nil && !r.Owns(row) {
+		return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
+			Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 	}
 	v, row, err := r.LoadOwn(ctx, op, key, row)
 	if err != nil {
 		return nil, err
 	}
 	return &snapshot{v, row, keptCopiesOf(v)}, nil
-}
-
-// reachesOutBy reports whether a pattern of this name has effects outside of the partition.
-func (r *Engine) reachesOutBy(name string) bool {
-	for _, p := range r.Outside {
-		if p.Name == name {
-			return true
-		}
-	}
-	for _, p := range r.intents {
-		if p.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// firstOutside names a pattern with effects outside of the partition, "" for none.
-func (r *Engine) firstOutside() (string, bool) {
-	if len(r.Outside) > 0 {
-		return r.Outside[0].Name, true
-	}
-	if len(r.intents) > 0 {
-		return r.intents[0].Name, true
-	}
-	return "", false
 }
 
 // ReadOwn reads an entity and its own row, with every stored property; both are nil if it does not exist.
@@ -391,17 +369,6 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 		return nil, nil
 	}
 	return row, nil
-}
-
-// refuseUnowned returns an error for a row of another type: if such a row counted as a deleted entity, its
-// copies in other partitions would be removed. An intent names such a row if the schema of the build that
-// wrote it has other Rows, Mine or Where.
-func (r *Engine) refuseUnowned(op string, key tables.Key, row *StoredRow) error {
-	if row == nil || r.Owns(row) {
-		return nil
-	}
-	return &tables.Error{Op: op, Table: r.Table.Name(), Key: key, Kind: driver.ErrUnknownPattern,
-		Err: errors.New("by Schema.Rows, Mine and Where of this program's repository, the row is not one of its entities; run workers of the build that wrote the intent")}
 }
 
 // LoadOwn makes an entity of its own row. It returns nil if row is nil or does not belong to the repository.

@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -36,19 +34,47 @@ func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
-// withinTerm ends the lease of a set when the term of the keys that it reserves is over. Call done once the
-// transaction was sent: later requests are not limited by the term.
-func (s *Set) withinTerm(ctx context.Context) (_ context.Context, done func()) {
-	term := time.Duration(0)
+// newKey is a key outside of the partition that the change of a member adds, and that its pattern reserves.
+type newKey struct {
+	member  *Work
+	pattern *Pattern
+	key     tables.Key
+	id      string // the key's name in Set.reserved, which stays the same if the set is planned again
+}
+
+// KeysToReserve returns the new keys that the present plan has to reserve, in the order of the requests. Call it after
+// Intent, which finds out which keys are new.
+func (s *Set) KeysToReserve() ([]newKey, error) {
+	var all []newKey
 	for _, w := range s.members {
 		for _, p := range w.engine.Outside {
-			if Reserves(p) && w.addsKeyOf(p) && (term == 0 || p.Outside.ReservationTerm < term) {
-				term = p.Outside.ReservationTerm
+			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
+				continue
+			}
+			copies, err := w.Change.Copies().Outside(p)
+			if err != nil {
+				return nil, w.Located(PatternError(p, err, tables.ErrInvalid))
+			}
+			for i := range copies {
+				name := HeldName(p, driver.JoinKey(copies[i].Key))
+				if w.Fresh[name] {
+					all = append(all, newKey{w, p, copies[i].Key, w.engine.Name() + "\t" + w.Change.Key.Row + "\t" + name})
+				}
 			}
 		}
 	}
-	if term == 0 {
+	return all, nil
+}
+
+// withinTerm ends the lease of a set when the term of the keys that it reserves is over. Call done once the
+// transaction was sent: later requests are not limited by the term.
+func withinTerm(ctx context.Context, keys []newKey) (_ context.Context, done func()) {
+	if len(keys) == 0 {
 		return ctx, func() {}
+	}
+	term := keys[0].pattern.Outside.ReservationTerm
+	for _, k := range keys {
+		term = min(term, k.pattern.Outside.ReservationTerm)
 	}
 	since := time.Now()
 	if l := lease.From(ctx); l != nil {
@@ -57,86 +83,32 @@ func (s *Set) withinTerm(ctx context.Context) (_ context.Context, done func()) {
 	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, and has no lease
 }
 
-// addsKeyOf reports whether the change adds an outside key of a pattern.
-func (w *Work) addsKeyOf(p *Pattern) bool {
-	for name, fresh := range w.Fresh {
-		if fresh && strings.HasPrefix(name, HeldName(p, "")) {
-			return true
+// reserve reserves new keys before the entities are written: the keys of several members together, the others one by
+// one. It returns ErrDuplicate for a key that another entity owns.
+func (s *Set) reserve(ctx context.Context, change string, keys []newKey) error {
+	s.reserved = map[string]bool{}
+	if len(s.members) > 1 {
+		if err := s.reserveTogether(ctx, change, keys); err != nil {
+			return err
 		}
 	}
-	return false
-}
-
-// reserve reserves the new keys of patterns with a ReservationTerm, before the entities are written. It
-// returns ErrDuplicate for a key that another entity owns.
-func (s *Set) reserve(ctx context.Context, intent *intents.Intent) error {
-	if err := s.reserveTogether(ctx, intent.ID); err != nil {
-		return err
-	}
-	for _, w := range s.members {
-		for _, p := range w.engine.Outside {
-			if !Reserves(p) || w.Change.Kind == driver.ChangeDelete {
-				continue
-			}
-			if err := s.reserveKeys(ctx, intent.ID, w, p); err != nil {
-				return w.located(err)
-			}
-		}
-	}
-	return nil
-}
-
-// reserveKeys reserves the new keys of one pattern of one member.
-func (s *Set) reserveKeys(ctx context.Context, change string, w *Work, p *Pattern) error {
-	copies, err := w.Change.Copies().Outside(p)
-	if err != nil {
-		return PatternError(p, err, tables.ErrInvalid)
-	}
-	o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change}
-	for i := range copies {
-		name := driver.JoinKey(copies[i].Key)
-		held := HeldName(p, name)
-		if !w.Fresh[held] || s.reserved[w.reservation(held)] {
+	for _, k := range keys {
+		if s.reserved[k.id] {
 			continue
 		}
-		o.own = append(o.own, name) // the intent names the key already, as commit requires: MemberOf has put it there
-		err := o.reserve(ctx, p, copies[i].Key)
+		w, p := k.member, k.pattern
+		o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change, own: []string{driver.JoinKey(k.key)}} // the intent names the key, as commit requires: memberOf has put it there
+		err := o.reserve(ctx, p, k.key)
 		if errors.Is(err, errOwnCopy) {
-			return w.engine.ownKeyTaken(ctx, w, p, copies[i].Key)
+			return w.Located(w.engine.ownKeyTaken(ctx, w, p, k.key))
 		}
 		s.prepared = true
 		if err != nil {
-			return PatternError(p, err, tables.ErrInvalid)
+			return w.Located(PatternError(p, err, tables.ErrInvalid))
 		}
-		s.noteReserved(w, held)
+		s.reserved[k.id] = true
 	}
 	return nil
-}
-
-// reservation returns the name under which Set.reserved records a reserved key of a member.
-func (w *Work) reservation(held string) string {
-	return w.engine.Name() + "\t" + w.Change.Key.Row + "\t" + held
-}
-
-func (s *Set) noteReserved(w *Work, held string) {
-	if s.reserved == nil {
-		s.reserved = map[string]bool{}
-	}
-	s.reserved[w.reservation(held)] = true
-}
-
-// reservesAll reports whether the set has reserved each unique key that its present plan adds.
-func (s *Set) reservesAll() bool {
-	for _, w := range s.members {
-		for _, p := range w.engine.Outside {
-			for held, fresh := range w.Fresh {
-				if fresh && Reserves(p) && strings.HasPrefix(held, HeldName(p, "")) && !s.reserved[w.reservation(held)] {
-					return false
-				}
-			}
-		}
-	}
-	return true
 }
 
 // errOwnCopy reports that the entity itself already has a copy under the key to reserve.

@@ -13,7 +13,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -65,7 +64,7 @@ func (s *Set) Run(ctx context.Context) error {
 	for _, w := range s.own {
 		w.Begin()
 		if err := w.engine.rebase(ctx, w); err != nil {
-			return w.located(err)
+			return w.Located(err)
 		}
 	}
 	err = backoff.Retry(ctx, s.maxAttempts(), func() (again bool, err error) {
@@ -121,19 +120,23 @@ func (s *Set) runOnce(ctx context.Context) error {
 // Complete calls the patterns' Complete for the entities, and adds companions, for the first time.
 func (s *Set) Complete(ctx context.Context) error {
 	for _, w := range s.own {
-		if err := w.engine.completeBy(ctx, w, w.engine.completers); err != nil {
-			return w.located(err)
+		if err := w.complete(ctx); err != nil {
+			return w.Located(err)
 		}
 	}
 	return s.accompany(ctx)
 }
 
-// completeAgain repeats Complete for changes that are planned again, since the entities that patterns have
-// read may have changed.
+// completeAgain repeats Complete for a set that is planned again. It does so only for entities with a pattern that also
+// adds companions: the companions, which the pattern reads to complete the entity, may have changed.
 func (s *Set) completeAgain(ctx context.Context) error {
 	for _, w := range s.own {
-		if err := w.engine.completeAgain(ctx, w); err != nil {
-			return w.located(err)
+		if !slices.ContainsFunc(w.engine.completers, func(p *Pattern) bool { return p.Companions != nil }) {
+			continue
+		}
+		w.Change.Stored, w.merged = nil, nil
+		if err := w.complete(ctx); err != nil {
+			return w.Located(err)
 		}
 	}
 	return s.accompany(ctx)
@@ -152,9 +155,9 @@ func (s *Set) reachesOut() bool {
 func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	intent := intents.Intent{ID: s.own[0].Change.ID}
 	for _, w := range s.members {
-		m, err := w.engine.MemberOf(ctx, w)
+		m, err := w.engine.memberOf(ctx, w)
 		if err != nil {
-			return intent, w.located(err)
+			return intent, w.Located(err)
 		}
 		if len(m.Outside) > 0 {
 			intent.Members = append(intent.Members, m)
@@ -189,7 +192,7 @@ func (s *Set) runner() (intents.Runner, error) {
 		case first == nil:
 			first = r
 		case r.Schema.Intents != first.Schema.Intents:
-			return nil, w.located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
+			return nil, w.Located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
 		}
 	}
 	return first.Schema.Intents, nil
@@ -204,9 +207,12 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	}
 	named, failed := s.members, false
 	err = runner.Run(ctx, intent, func(ctx context.Context) error {
-		ctx, done := s.withinTerm(ctx)
+		keys, err := s.KeysToReserve()
+		ctx, done := withinTerm(ctx, keys)
 		defer done()
-		err := s.reserve(ctx, &intent)
+		if err == nil {
+			err = s.reserve(ctx, intent.ID, keys)
+		}
 		if err == nil {
 			err = s.commit(ctx, &intent)
 		}
@@ -278,10 +284,14 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give the entity's blob the same name as the blob that this plan has written
 		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
-	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) || !s.reservesAll() {
+	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
 		return errReplanned
 	}
-	return nil
+	keys, err := s.KeysToReserve()
+	if slices.ContainsFunc(keys, func(k newKey) bool { return !s.reserved[k.id] }) {
+		return errReplanned
+	}
+	return err
 }
 
 // Finish updates the values of the caller and of the patterns after the commit: their Meta and completed
@@ -293,8 +303,7 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 		p := &d.parts[i]
 		w, etag := p.member, etags[p.first]
 		p.next.WriteID = writeID
-		w.engine.updateMeta(w.Entity, w.Change.Kind, p.next, etag)
-		w.engine.handBack(w)
+		w.handBack(p.next, etag)
 		w.after = snapshotAfter(w, p.next, etag)
 		if w.written != nil {
 			w.written()
@@ -311,13 +320,10 @@ func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	}
 }
 
-// located adds the operation, the key and the number of the change to the library's own errors.
-func (w *Work) located(err error) error { return w.engine.Located(w, err) }
-
 // located adds the operation to an error that concerns the whole set.
 func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
-		return s.own[0].located(err)
+		return s.own[0].Located(err)
 	}
 	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
@@ -328,21 +334,18 @@ func (s *Set) located(err error) error {
 // causes ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
 	err = tables.Amend(pass, err, func(e *tables.Error) {
-		if e.Pattern != "" && sets.Lost(e) {
+		if e.Pattern != "" && Lost(e) {
 			e.Kind = tables.ErrConflict
 		}
 	})
 	e, ok := err.(*tables.Error)
 	if !ok || s.own[0].number == 0 {
-		return s.own[0].located(err)
+		return s.own[0].Located(err)
 	}
-	row := e.Change - 1
-	if len(d.Writes) == 1 {
-		row = 0
-	}
+	row := d.refused(e)
 	return tables.Amend(pass, err, func(e *tables.Error) {
 		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
-		if row >= 0 && row < len(d.Writes) {
+		if row >= 0 {
 			e.Change = d.of[row].number
 		}
 	})
@@ -355,15 +358,11 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
 		return false, false
 	}
-	moved := sets.Lost(err)
-	failed := e.Change - 1
-	if len(d.Writes) == 1 {
-		failed = 0
-	}
-	if failed < 0 || failed >= len(d.Writes) {
+	failed := d.refused(e)
+	if failed < 0 {
 		return false, false
 	}
-	w := d.of[failed].member
+	moved, w := Lost(err), d.of[failed].member
 	switch m := MeaningOf(&d.Writes[failed]); m.role {
 	case roleShared:
 		return moved, false

@@ -11,7 +11,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -143,7 +142,7 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 		}
 		err = r.Run(inner, w)
 		e := AsError(err)
-		return e != nil && e.Pattern == "" && sets.Lost(err), err
+		return e != nil && e.Pattern == "" && Lost(err), err
 	})
 	return err
 }
@@ -363,12 +362,12 @@ func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
 }
 
 func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
+	s := r.NewSet(w)
 	if err := Raw(r.Table).Usable(); err != nil {
-		return r.Located(w, tables.Invalid("", err))
+		return w.Located(tables.Invalid("", err))
 	}
 	w.Begin()
 	w.Change.DryRun = true
-	s := r.NewSet(w)
 	if err := s.preflight(ctx); err != nil {
 		return err
 	}

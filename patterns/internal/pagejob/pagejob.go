@@ -20,7 +20,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -219,7 +218,7 @@ func (j *Job) Report(p Problem) {
 // entity or of a row that patterns share, after a lost response, since a second write does no harm; and after
 // the loss of a lease, which happens if the process was suspended.
 func Retryable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (sets.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
+	return ctx.Err() == nil && (engine.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
 
 // Each calls a function for every item, at most n concurrently, and returns the first error.

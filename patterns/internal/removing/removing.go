@@ -26,7 +26,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/rewriting"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -399,7 +398,7 @@ func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found)
 			Write:   func(some []*found) error { return r.delete(ctx, table, some) },
 			Refused: func(err error, _ []*found) int { return refusedAt(err) },
 			Ends: func(err error) bool {
-				return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+				return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 			},
 		}.Run(chunk)
 		if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil { // the caller reads all these rows again, since they may still exist

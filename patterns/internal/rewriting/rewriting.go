@@ -15,7 +15,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/pagejob"
-	"github.com/tablepatterns/tablepatterns/patterns/internal/sets"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -225,7 +224,7 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 			return -1
 		},
 		Ends: func(err error) bool {
-			return ctx.Err() != nil || sets.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
+			return ctx.Err() != nil || engine.Ends(err) || errors.Is(err, tables.ErrUnknownOutcome)
 		},
 	}.Run(set)
 	if errors.Is(err, tables.ErrUnknownOutcome) && ctx.Err() == nil {
