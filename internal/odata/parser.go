@@ -196,7 +196,7 @@ func (p *parser) operand() (operand, error) {
 		err = at.invalid("the service does not support null; not (Name ne '') finds entities without Name")
 	case at.text == "not":
 		err = at.invalid("not stands before a single operand; it must stand before a condition, such as not (Name eq 'a')")
-	case edm.IsPlainName(at.text) || edm.CheckName(at.text) == nil:
+	case edm.CheckName(at.text) == nil:
 		o.property = at.text
 	default:
 		err = at.invalid("the word is neither a property name nor a literal; write Property eq literal")
