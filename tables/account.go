@@ -289,7 +289,13 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 //
 // Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
-	const op = "SignBlob"
+	const (
+		op = "SignBlob"
+		// maxSigned is the service's limit for a user delegation key. It also holds for an account's key: only regenerating
+		// that key revokes an address that was signed with it.
+		maxSigned = 7 * 24 * time.Hour
+		clockSkew = 5 * time.Minute // the user delegation key is valid from this long ago, for services whose clock is behind
+	)
 	now := time.Now()
 	switch {
 	case a.blobs == nil:

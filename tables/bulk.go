@@ -195,6 +195,19 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 	})
 }
 
+const (
+	// defaultConcurrency is the default of BulkOptions.Concurrency and ParallelOptions.Concurrency.
+	defaultConcurrency = 8
+	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
+	// boundaries, and the address when every character of the keys is escaped.
+	batchOverhead = 512
+	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest is for its own headers.
+	maxBulkBytes = MaxTransactionSize - 1024
+	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
+	// transactions in flight.
+	existingConcurrency = 4
+)
+
 // bulk is one bulk write.
 type bulk struct {
 	table    *Table

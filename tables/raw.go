@@ -98,9 +98,6 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
 	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
 	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
-	if !TelemetryOf(rows.Open, source.Table.account).On() {
-		return streams.Window(ctx, len(keys), concurrency, get, absent, garbled)
-	}
 	return func(yield func(*T, error) bool) {
 		ctx, op := source.begin(ctx, "GetMany")
 		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
