@@ -110,3 +110,15 @@ func ReconcileOne[T any](ctx context.Context, reconcile func(context.Context, []
 	}
 	return r.Err
 }
+
+// ReadAnd reads an entity, edits it, and calls write with it.
+func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key, edit func(*T) error, write func(context.Context, *T) error) error {
+	e, err := repo.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := edit(e); err != nil {
+		return err
+	}
+	return write(ctx, e)
+}
