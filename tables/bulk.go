@@ -311,9 +311,9 @@ type bulkDivision struct {
 	refused error // of the first unit that ends the run
 }
 
-// write writes units in one transaction if possible. If the service's error names a unit, write sends the others first, then that unit
-// alone. If it names none, or the units are too large for one transaction, write halves them. It returns only an error that ends the
-// run at once.
+// write writes units in one transaction if possible. If the error names a unit, write sends the others first, then that unit alone. If
+// the error names none, or the units are too large for one transaction, write sends each half by itself. It returns only an error
+// that ends the run at once.
 func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
 	if len(units) == 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -399,8 +399,8 @@ func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) 
 	return err
 }
 
-// located adds to an error the key of its entity and its position in the sequence; at is -1 for an error of the whole
-// transaction. ofEntity reports whether the error is about an entity, so that others can be written without it.
+// located adds to an error the entity's key and position in the sequence; at is -1 for an error of the whole transaction. ofEntity
+// reports whether the error concerns single entities, so that the others can be written.
 func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (located *Error, ofEntity bool) {
 	located = &Error{Err: err}
 	if e, ok := err.(*Error); ok {
@@ -464,7 +464,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 	return left, nil
 }
 
-// done counts a committed transaction and reports it. etags are nil for units that their repository has written together.
+// done counts a committed transaction and reports it. etags are nil if the repository of the units has written them together.
 func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag, writeID string) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0

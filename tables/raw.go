@@ -153,8 +153,7 @@ type BulkUnit struct {
 	Again    bool // Together reads the entity again after a conflict
 }
 
-// Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or
-// a pattern has wrapped stays as it is.
+// Amend returns a copy of err that edit has changed, or err itself if it is no *Error. It does not change an *Error that err wraps.
 func Amend(_ rows.Pass, err error, edit func(*Error)) error {
 	e, ok := err.(*Error)
 	if !ok {

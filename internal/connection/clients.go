@@ -64,18 +64,18 @@ func SharedKey(name, key string) (Credential, Signer, error) {
 		return Credential{}, nil, err
 	}
 	return Credential{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
-		},
-		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
-			return service.NewClientWithSharedKeyCredential(u, blobKey, o)
-		},
-	}, func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
-		return values.SignWithSharedKey(blobKey)
-	}, nil
+			tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+				return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
+			},
+			queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+				return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
+			},
+			blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
+				return service.NewClientWithSharedKeyCredential(u, blobKey, o)
+			},
+		}, func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
+			return values.SignWithSharedKey(blobKey)
+		}, nil
 }
 
 // SAS returns a Credential that uses a shared access signature. ok is false if the text is not a shared
@@ -147,8 +147,8 @@ func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientO
 	return client
 }
 
-// Signer signs an address of a blob. It is a function and not the credential itself, because package fmt,
-// given a verb that does not fit, would print the credential behind a pointer field of an Account.
+// Signer signs an address of a blob. It is a function because package fmt can print a credential in a field of an Account, and
+// never prints what a function has captured.
 type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
 
 // Delegated signs with a user delegation key, which it requests with a client that was made from a token

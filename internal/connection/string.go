@@ -142,9 +142,8 @@ func PublicEndpoints(account string) Endpoints {
 // IsAccountName reports whether an account can have the name.
 func IsAccountName(name string) bool { return accountName.MatchString(name) }
 
-// A setting that becomes a part of an endpoint decides where requests and their signatures go, so it must not
-// contain characters that would end that part. The check also finds a connection string that lacks a
-// semicolon: then one of these settings contains the key.
+// The forms of the parts of an endpoint, which decides where requests and their signatures go. They exclude characters that would
+// end a part, and so also find a connection string that lacks a semicolon, in which one of these settings contains the key.
 var (
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
