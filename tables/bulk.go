@@ -166,10 +166,7 @@ func (r Report) String() string {
 //
 // Requests: 1 for each 100 rows of a partition at best; 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
-	var o BulkOptions
-	if options != nil {
-		o = *options
-	}
+	o := *cmp.Or(options, &BulkOptions{})
 	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (BulkUnit, error) {
 		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]
 		var etag azcore.ETag
@@ -229,10 +226,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	b := &bulk{table: t, op: op, started: time.Now()}
-	if options != nil {
-		b.options = *options
-	}
+	b := &bulk{table: t, op: op, started: time.Now(), options: *cmp.Or(options, &BulkOptions{})}
 	skip, invalid := b.options.check()
 	if invalid != nil {
 		return Report{}, relabel(op, t, invalid)

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -32,10 +33,7 @@ func Clean(ctx context.Context, job RepositoryJob, options *patterns.JobOptions)
 }
 
 func withFound(options *patterns.JobOptions, found func(patterns.Finding) error) *patterns.JobOptions {
-	var o patterns.JobOptions
-	if options != nil {
-		o = *options
-	}
+	o := *cmp.Or(options, &patterns.JobOptions{})
 	o.Found = found
 	return &o
 }
