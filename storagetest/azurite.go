@@ -8,96 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/npm"
 )
-
-// ConnectionStringVariable is the environment variable that names an account to test on in place of Azurite.
-const ConnectionStringVariable = "AZURE_STORAGE_CONNECTION_STRING"
-
-// Azurite returns a service for tests: the account of AZURE_STORAGE_CONNECTION_STRING if that is set, else an
-// Azurite that all tests of this test binary share and that ends with it. If neither is available, it fails
-// the test with a message that says what to install; it never skips a test.
-func Azurite(t testing.TB) *Service {
-	t.Helper()
-	if cs := os.Getenv(ConnectionStringVariable); cs != "" {
-		s, err := newAccountService(cs)
-		if err != nil {
-			t.Fatalf("storagetest: %s: %v", ConnectionStringVariable, err)
-		}
-		return s
-	}
-	server, err := shared.get(func(message string) { t.Log(message) })
-	if err != nil {
-		t.Fatalf("storagetest: %v", err)
-	}
-	if err := dialAll(server.service); err != nil {
-		t.Fatalf("storagetest: Azurite, which was running, is gone; its last words are on standard error: %v", err)
-	}
-	return server.service
-}
-
-// Shared returns the Azurite that Azurite(t) gives to the tests of this test binary, for code that has no
-// testing.TB: Example functions and TestMain. It ignores AZURE_STORAGE_CONNECTION_STRING, since nothing would
-// delete their resources from an account.
-func Shared() (*Service, error) {
-	server, err := shared.get(nil)
-	if err != nil {
-		return nil, err
-	}
-	return server.service, nil
-}
-
-// shared holds the process's Azurite. It is the only variable of the package: it must live as long as the
-// test binary, and the package needs no TestMain.
-var shared sharedServices
-
-type sharedServices struct {
-	once   sync.Once
-	server *AzuriteServer
-	err    error
-
-	simulatorOnce sync.Once
-	simulator     *Service
-	simulatorErr  error
-}
-
-// get starts the process's Azurite on the first call. If the start fails, it returns the same error to all
-// later calls, since further attempts would only cost time.
-func (s *sharedServices) get(progress func(message string)) (*AzuriteServer, error) {
-	s.once.Do(func() {
-		// Do not use t.Context(): the server outlives the test that happens to start it.
-		s.server, s.err = StartAzurite(context.Background(), &AzuriteOptions{Progress: progress})
-	})
-	return s.server, s.err
-}
-
-// dialAll connects to each of the three services once, so that a test that starts after Azurite has died
-// fails at once and not only after the client's retries.
-func dialAll(s *Service) error {
-	for _, endpoint := range []string{s.TableEndpoint, s.QueueEndpoint, s.BlobEndpoint} {
-		u, err := url.Parse(endpoint)
-		if err != nil {
-			return err
-		}
-		conn, err := net.DialTimeout("tcp", u.Host, 5*time.Second)
-		if err != nil {
-			return err
-		}
-		conn.Close()
-	}
-	return nil
-}
 
 //go:embed azurite/supervisor.js
 var supervisor string
@@ -159,9 +79,7 @@ func StartAzurite(ctx context.Context, options *AzuriteOptions) (*AzuriteServer,
 }
 
 // ConnectionString returns a connection string for the server's table, queue and blob services.
-func (s *AzuriteServer) ConnectionString() string {
-	return s.service.ConnectionString
-}
+func (s *AzuriteServer) ConnectionString() string { return s.service.ConnectionString }
 
 // Service returns the server as a [Service], as [Azurite] does: its ClientOptions enforce Azure's rules.
 func (s *AzuriteServer) Service() *Service {

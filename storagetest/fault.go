@@ -1,13 +1,17 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
 // Call describes one request that a client is about to send, for an [Injector]. Each retry by the SDK is
@@ -101,58 +105,48 @@ func (a always) Inject(call Call) Fault {
 
 func (a always) String() string { return a.fault.String() }
 
+// narrowed passes to next the calls for which passes returns true.
+type narrowed struct {
+	name   string
+	passes func(Call) bool
+	next   Injector
+}
+
+func (n narrowed) Inject(call Call) Fault {
+	if !n.passes(call) {
+		return nil
+	}
+	return n.next.Inject(call)
+}
+
+func (n narrowed) String() string { return "(" + n.name + " " + n.next.String() + ")" }
+
 // OnIndex passes to next the call that reaches OnIndex after i others; i = 0 is the first call. If OnIndex is
 // used alone, this is the call whose Index is i; inside [On], OnIndex counts only the calls of that kind.
-func OnIndex(i int, next Injector) Injector { return &onIndex{index: i, next: next} }
-
-type onIndex struct {
-	index int
-	seen  atomic.Int64
-	next  Injector
+func OnIndex(i int, next Injector) Injector {
+	var seen atomic.Int64
+	return narrowed{fmt.Sprintf("OnIndex %d", i), func(Call) bool { return seen.Add(1)-1 == int64(i) }, next}
 }
-
-func (o *onIndex) Inject(call Call) Fault {
-	if o.seen.Add(1)-1 != int64(o.index) {
-		return nil
-	}
-	return o.next.Inject(call)
-}
-
-func (o *onIndex) String() string { return fmt.Sprintf("(OnIndex %d %s)", o.index, o.next) }
 
 // On passes the calls of one kind to next.
-func On(kind Kind, next Injector) Injector { return on{kind, next} }
-
-type on struct {
-	kind Kind
-	next Injector
+func On(kind Kind, next Injector) Injector {
+	return narrowed{fmt.Sprintf("On %s", kind), func(call Call) bool { return call.Kind == kind }, next}
 }
-
-func (o on) Inject(call Call) Fault {
-	if call.Kind != o.kind {
-		return nil
-	}
-	return o.next.Inject(call)
-}
-
-func (o on) String() string { return fmt.Sprintf("(On %s %s)", o.kind, o.next) }
 
 // If passes to next the calls that the predicate accepts, such as those that write ([Call.Writes]).
-func If(predicate func(Call) bool, next Injector) Injector { return conditional{predicate, next} }
-
-type conditional struct {
-	predicate func(Call) bool
-	next      Injector
+func If(predicate func(Call) bool, next Injector) Injector {
+	return narrowed{"If func", predicate, next}
 }
 
-func (c conditional) Inject(call Call) Fault {
-	if !c.predicate(call) {
-		return nil
-	}
-	return c.next.Inject(call)
+// Randomly passes a random part of the calls to next: rate 0.1 is one call in ten. The same seed chooses the same
+// calls, by their order.
+func Randomly(rate float64, seed uint64, next Injector) Injector {
+	var seen atomic.Uint64
+	return narrowed{fmt.Sprintf("Randomly %g seed %d", rate, seed), func(Call) bool {
+		// Use a new generator for each call, so that the choice depends only on the seed and the call's number.
+		return rand.New(rand.NewPCG(seed, seen.Add(1))).Float64() < rate
+	}, next}
 }
-
-func (c conditional) String() string { return fmt.Sprintf("(If func %s)", c.next) }
 
 // Once lets next inject only one fault.
 func Once(next Injector) Injector { return Times(1, next) }
@@ -182,31 +176,6 @@ func (t *times) Inject(call Call) Fault {
 }
 
 func (t *times) String() string { return fmt.Sprintf("(Times %d %s)", t.n, t.next) }
-
-// Randomly passes a random part of the calls to next: rate 0.1 is one call in ten. The same seed chooses the same
-// calls, by their order.
-func Randomly(rate float64, seed uint64, next Injector) Injector {
-	return &randomly{rate: rate, seed: seed, next: next}
-}
-
-type randomly struct {
-	rate float64
-	seed uint64
-	seen atomic.Uint64
-	next Injector
-}
-
-func (r *randomly) Inject(call Call) Fault {
-	// Use a new generator for each call, so that the choice depends only on the seed and the call's number.
-	if rand.New(rand.NewPCG(r.seed, r.seen.Add(1))).Float64() >= r.rate {
-		return nil
-	}
-	return r.next.Inject(call)
-}
-
-func (r *randomly) String() string {
-	return fmt.Sprintf("(Randomly %g seed %d %s)", r.rate, r.seed, r.next)
-}
 
 // First asks the injectors one after another until one has a fault for the call. The remaining injectors do
 // not see or count the call.
@@ -260,44 +229,128 @@ func (t *Toggle) String() string {
 	return fmt.Sprintf("(Toggle %s %s)", state, t.next)
 }
 
-// Chaos configures the behaviour of a [Simulator] that the service's rules allow but that is rare or
-// inconvenient: pages cut short or empty, messages out of order or twice, throttling, failures. The zero
-// Chaos changes nothing. A rate is a probability between 0 and 1, drawn for each request from
-// [SimulatorOptions].Seed: the same requests in the same order get the same results.
-type Chaos struct {
-	// ShortPages is the rate of queries whose page ends after a random number of entities, with a continuation.
-	ShortPages float64
-	// EmptyPages is the rate of queries that return only a continuation, even if entities match.
-	EmptyPages float64
-	// PartitionPages is the rate of queries whose page ends at the end of a partition.
-	PartitionPages float64
-	// NoNextRowKey is the rate of continuations without a row key, if the continuation leads to the first row
-	// of a partition.
-	NoNextRowKey float64
-	// Unordered makes queries return entities in an order that does not depend on their keys, as Cosmos DB does.
-	Unordered bool
+// Faults is a policy.Transporter that injects faults into the calls of one client, in front of another transport: set
+// it as ClientOptions.Transport. Calls without a fault pass through unchanged; of these, it reads only the body of a transaction, which
+// names the table. It is safe for concurrent use.
+type Faults struct {
+	inner    policy.Transporter
+	injector Injector
+	locate   locator
 
-	// Busy is the rate of responses 503 ServerBusy, Internal the rate of 500 InternalError, and Limited the
-	// rate of 429 TooManyRequests. Half of the failed transactions get the failure inside a response with
-	// status 202, half of these without a code, as Azure does it.
-	Busy, Internal, Limited float64
-	// Applied is the share of the 503 and 500 responses that are sent after the request was carried out. Such
-	// a 503 has no code, as from a gateway, since the service itself sends ServerBusy only before it does
-	// anything.
-	Applied float64
+	mu    sync.Mutex
+	calls []Call
+	met   []Met
+	dead  bool
 
-	// Latency is how far each request moves the virtual clock. A random duration of at most Jitter is added to it.
-	Latency, Jitter time.Duration
-	// Before is called with each request before it is processed, so that a test can make other requests
-	// first. Before is also called for the requests that it makes itself.
-	Before func(*http.Request)
-
-	// PartitionLimit answers 503 ServerBusy to requests that exceed 2,000 entities a second in one partition, by the
-	// virtual clock; for a transaction, the 503 is inside a response with status 202, half of the time without a
-	// code. Without Latency that clock hardly moves: the partition recovers only by [Clock.Advance].
-	PartitionLimit bool
-
-	// QueueOutOfOrder is the rate of queue messages that are delivered out of order, and QueueTwice the rate
-	// of messages that are delivered to two receivers.
-	QueueOutOfOrder, QueueTwice float64
+	atDeath []context.CancelCauseFunc
 }
+
+// Met is an injected fault with the call that met it.
+type Met struct {
+	Call  Call
+	Fault Fault
+}
+
+// String names fault and call: "LostAnswer at call 3: PutMessage intents".
+func (m Met) String() string { return fmt.Sprintf("%v at %v", m.Fault, m.Call) }
+
+// NewFaults puts an injector in front of a transport. A nil inner means http.DefaultClient; a nil injector injects
+// nothing. [Service.Faulty] does so for all clients of a service.
+func NewFaults(inner policy.Transporter, injector Injector) *Faults {
+	if inner == nil {
+		inner = http.DefaultClient
+	}
+	if injector == nil {
+		injector = Mode(0)
+	}
+	return &Faults{inner: inner, injector: injector}
+}
+
+// Do implements policy.Transporter: it injects a fault into the call, or passes it on.
+func (f *Faults) Do(req *http.Request) (*http.Response, error) {
+	call, req, err := f.locate.call(req)
+	if err != nil {
+		return nil, err
+	}
+	fault, dead := f.begin(&call)
+	if dead {
+		closeBody(req)
+		return nil, diedError{}
+	}
+	var resp *http.Response
+	if fault == nil {
+		resp, err = f.inner.Do(req)
+	} else {
+		resp, err = fault.Meet(call, req, func() (*http.Response, error) { return f.inner.Do(req) })
+	}
+	// A call that was in flight when the client died gets no response.
+	if f.markDead(err) {
+		if err == nil {
+			discard(resp)
+		}
+		return nil, diedError{}
+	}
+	return resp, err
+}
+
+// begin numbers a call and asks the injector for a fault.
+func (f *Faults) begin(call *Call) (fault Fault, dead bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		return nil, true
+	}
+	call.Index = len(f.calls)
+	f.calls = append(f.calls, *call)
+	if fault = f.injector.Inject(*call); fault != nil {
+		f.met = append(f.met, Met{Call: *call, Fault: fault})
+	}
+	return fault, false
+}
+
+// markDead records that the client has died if err says so, and reports whether it is dead.
+func (f *Faults) markDead(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dead && errors.Is(err, ErrDied) {
+		f.dead = true
+		for _, cancel := range f.atDeath {
+			cancel(ErrDied)
+		}
+	}
+	return f.dead
+}
+
+// Context returns a context that ends when the client dies, with [ErrDied] as its cause: timers and polling
+// loops of a dead process must not continue.
+func (f *Faults) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		cancel(ErrDied)
+	} else {
+		f.atDeath = append(f.atDeath, cancel)
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// Calls returns the calls so far, in their order, without those made after the client's death, which are not sent.
+func (f *Faults) Calls() []Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+// Met returns the faults injected so far.
+func (f *Faults) Met() []Met {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.met)
+}
+
+// Dead reports whether a fault has ended the client.
+func (f *Faults) Dead() bool { return f.markDead(nil) }
+
+// String names the injector.
+func (f *Faults) String() string { return f.injector.String() }

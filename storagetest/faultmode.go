@@ -109,8 +109,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// discard reads a response to its end and returns the connection to the pool. Without reading, the service
-// might not have finished the call, which a fault like LostAnswer guarantees.
+// discard reads a response to its end and returns the connection to the pool. After it the service has finished the call, as a
+// fault such as LostAnswer promises.
 func discard(resp *http.Response) {
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
@@ -118,28 +118,31 @@ func discard(resp *http.Response) {
 
 // Before returns a fault that calls do first, for example to make a concurrent write, and then sends the call
 // unchanged. Its String method returns "Before " and name.
-func Before(name string, do func()) Fault { return aside{name: "Before " + name, before: do} }
+func Before(name string, do func()) Fault {
+	return aside{"Before " + name, func(send Send) (*http.Response, error) {
+		do()
+		return send()
+	}}
+}
 
 // After returns a fault that calls do after the service has answered, and then returns the response.
-func After(name string, do func()) Fault { return aside{name: "After " + name, after: do} }
+func After(name string, do func()) Fault {
+	return aside{"After " + name, func(send Send) (*http.Response, error) {
+		resp, err := send()
+		do()
+		return resp, err
+	}}
+}
 
+// aside is a fault that does not change the call.
 type aside struct {
-	name          string
-	before, after func()
+	name string
+	meet func(send Send) (*http.Response, error)
 }
 
 func (a aside) String() string { return a.name }
 
-func (a aside) Meet(_ Call, _ *http.Request, send Send) (*http.Response, error) {
-	if a.before != nil {
-		a.before()
-	}
-	resp, err := send()
-	if a.after != nil {
-		a.after()
-	}
-	return resp, err
-}
+func (a aside) Meet(_ Call, _ *http.Request, send Send) (*http.Response, error) { return a.meet(send) }
 
 // errorAnswer makes an error response in the form of the service that the call is for.
 func errorAnswer(call Call, req *http.Request, status int, code, message string) *http.Response {

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -51,14 +52,10 @@ type Service struct {
 }
 
 // String names the service by its table endpoint, without secrets.
-func (s *Service) String() string {
-	return "storage service at " + s.TableEndpoint
-}
+func (s *Service) String() string { return "storage service at " + s.TableEndpoint }
 
 // GoString returns the text of String, so that %#v shows no secret either.
-func (s *Service) GoString() string {
-	return s.String()
-}
+func (s *Service) GoString() string { return s.String() }
 
 // The account that every Azurite knows, as published in its documentation; its key is public.
 const (
@@ -133,14 +130,8 @@ func endpoint(settings map[string]string, name, service string) string {
 	if settings["AccountName"] == "" {
 		return ""
 	}
-	protocol, suffix := settings["DefaultEndpointsProtocol"], settings["EndpointSuffix"]
-	if protocol == "" {
-		protocol = "https"
-	}
-	if suffix == "" {
-		suffix = "core.windows.net"
-	}
-	return fmt.Sprintf("%s://%s.%s.%s", protocol, settings["AccountName"], service, suffix)
+	return fmt.Sprintf("%s://%s.%s.%s", cmp.Or(settings["DefaultEndpointsProtocol"], "https"), settings["AccountName"], service,
+		cmp.Or(settings["EndpointSuffix"], "core.windows.net"))
 }
 
 // WithTransport returns the same service with another transport in its ClientOptions: the one that wrap
@@ -181,7 +172,10 @@ func (s *Service) Faulty(injector Injector) (*Service, *Faults) {
 // once; with n = 0, never.
 func (s *Service) WithRetries(n int32) *Service {
 	again := *s
-	again.ClientOptions.Retry = quickRetries(n)
+	again.ClientOptions.Retry = policy.RetryOptions{MaxRetries: -1}
+	if n > 0 {
+		again.ClientOptions.Retry = policy.RetryOptions{MaxRetries: n, RetryDelay: time.Microsecond, MaxRetryDelay: time.Millisecond}
+	}
 	return &again
 }
 
@@ -202,7 +196,14 @@ const maxName = 50
 func (s *Service) TableName(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t.Name())
-	s.deleteAtEnd(t, deleteTable, name)
+	s.deleteAtEnd(t, name, func(ctx context.Context) error {
+		client, err := aztables.NewServiceClientFromConnectionString(s.ConnectionString, nil)
+		if err != nil {
+			return err
+		}
+		_, err = client.DeleteTable(ctx, name, nil)
+		return err
+	})
 	return name
 }
 
@@ -210,7 +211,14 @@ func (s *Service) TableName(t testing.TB) string {
 func (s *Service) QueueName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))
-	s.deleteAtEnd(t, deleteQueue, name)
+	s.deleteAtEnd(t, name, func(ctx context.Context) error {
+		client, err := azqueue.NewServiceClientFromConnectionString(s.ConnectionString, nil)
+		if err != nil {
+			return err
+		}
+		_, err = client.DeleteQueue(ctx, name, nil)
+		return err
+	})
 	return name
 }
 
@@ -218,7 +226,14 @@ func (s *Service) QueueName(t testing.TB) string {
 func (s *Service) ContainerName(t testing.TB) string {
 	t.Helper()
 	name := strings.ToLower(uniqueName(t.Name()))
-	s.deleteAtEnd(t, deleteContainer, name)
+	s.deleteAtEnd(t, name, func(ctx context.Context) error {
+		client, err := azblob.NewClientFromConnectionString(s.ConnectionString, nil)
+		if err != nil {
+			return err
+		}
+		_, err = client.DeleteContainer(ctx, name, nil)
+		return err
+	})
 	return name
 }
 
@@ -251,9 +266,9 @@ func uniqueName(name string) string {
 // cleanupTime bounds the deletion of one table, queue or container.
 const cleanupTime = 30 * time.Second
 
-// deleteAtEnd calls del with name when the test ends, if the account outlives the test. A failed deletion is logged
-// and does not fail the test, which has finished its checks.
-func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, string) error, name string) {
+// deleteAtEnd calls del when the test ends, if the account outlives the test. A failed deletion is logged and does not fail the
+// test, which has finished its checks.
+func (s *Service) deleteAtEnd(t testing.TB, name string, del func(context.Context) error) {
 	if !s.keep {
 		return // this Azurite ends with the test binary, so there is nothing to delete
 	}
@@ -261,7 +276,7 @@ func (s *Service) deleteAtEnd(t testing.TB, del func(context.Context, string, st
 		// Do not use t.Context(), which is already cancelled when clean-up functions run.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 		defer cancel()
-		if reason := failure(del(ctx, s.ConnectionString, name)); reason != "" {
+		if reason := failure(del(ctx)); reason != "" {
 			t.Logf("storagetest: %q is left on the account: %s", name, reason)
 		}
 	})
@@ -281,31 +296,4 @@ func failure(err error) string {
 	default:
 		return "the request got no answer"
 	}
-}
-
-func deleteTable(ctx context.Context, connectionString, name string) error {
-	client, err := aztables.NewServiceClientFromConnectionString(connectionString, nil)
-	if err != nil {
-		return err
-	}
-	_, err = client.DeleteTable(ctx, name, nil)
-	return err
-}
-
-func deleteQueue(ctx context.Context, connectionString, name string) error {
-	client, err := azqueue.NewServiceClientFromConnectionString(connectionString, nil)
-	if err != nil {
-		return err
-	}
-	_, err = client.DeleteQueue(ctx, name, nil)
-	return err
-}
-
-func deleteContainer(ctx context.Context, connectionString, name string) error {
-	client, err := azblob.NewClientFromConnectionString(connectionString, nil)
-	if err != nil {
-		return err
-	}
-	_, err = client.DeleteContainer(ctx, name, nil)
-	return err
 }

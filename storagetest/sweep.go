@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/testrun"
@@ -163,14 +162,6 @@ func (s subtests) run(name string, f func(t testing.TB)) bool {
 	return s.Run(name, func(t *testing.T) { f(t) })
 }
 
-// quickRetries retries n times, almost without delay.
-func quickRetries(n int32) policy.RetryOptions {
-	if n <= 0 {
-		return policy.RetryOptions{MaxRetries: -1}
-	}
-	return policy.RetryOptions{MaxRetries: n, RetryDelay: time.Microsecond, MaxRetryDelay: time.Millisecond}
-}
-
 const (
 	// sweepTimeout is the default of SweepCase.Timeout; a hook in a test takes far less.
 	sweepTimeout = 30 * time.Second
@@ -235,7 +226,10 @@ func (c *SweepCase) setDefaults() {
 func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 	t.Helper()
 	s := c.Service(t)
-	w := c.world(t, s)
+	w := c.World(t, s)
+	if w.Operate == nil || w.Check == nil {
+		t.Fatalf("sweep %s: a world needs Operate and Check", c.Name)
+	}
 	notes := &answerNotes{bodies: map[int]bool{}}
 	faulty, faults := s.WithRetries(0).Faulty(InjectorFunc(func(Call) Fault { return notes }))
 	err := c.hook(t, func(ctx context.Context) error { return w.Operate(ctx, faulty) })
@@ -254,15 +248,6 @@ func (c *SweepCase) baseline(t testing.TB) (calls []Call, bodies []bool) {
 		bodies = append(bodies, notes.bodies[i])
 	}
 	return calls, bodies
-}
-
-func (c *SweepCase) world(t testing.TB, s *Service) World {
-	t.Helper()
-	w := c.World(t, s)
-	if w.Operate == nil || w.Check == nil {
-		t.Fatalf("sweep %s: a world needs Operate and Check", c.Name)
-	}
-	return w
 }
 
 // answerNotes is a fault that only records which responses have a body.
@@ -322,7 +307,7 @@ func strike(calls []Call, p Point) Injector {
 func (c *SweepCase) runPoint(t testing.TB, p Point, injector Injector) {
 	t.Helper()
 	s := c.Service(t)
-	w := c.world(t, s)
+	w := c.World(t, s)
 	faulty, faults := s.WithRetries(p.Retries).Faulty(injector)
 	defer func() {
 		if t.Failed() {
@@ -368,15 +353,12 @@ func (c *SweepCase) recoverAndCheck(t testing.TB, s *Service, w World, end Endin
 		}
 	}
 	if err := c.hook(t, func(ctx context.Context) error { return w.Check(ctx, s, end) }); err != nil {
-		t.Errorf("the caller was told %v, at attempt %d; Check: %v", told(end.Err), end.Attempts, err)
+		told := "that all is done"
+		if end.Err != nil {
+			told = strconv.Quote(end.Err.Error())
+		}
+		t.Errorf("the caller was told %v, at attempt %d; Check: %v", told, end.Attempts, err)
 	}
-}
-
-func told(err error) string {
-	if err == nil {
-		return "that all is done"
-	}
-	return fmt.Sprintf("%q", err.Error())
 }
 
 // hook calls one of the functions of a World with a time limit. A panic counts as a failure of the point, so

@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	blobcontainer "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	blobsas "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	blobservice "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 	"go.opentelemetry.io/otel/metric"
@@ -189,7 +189,7 @@ func (a *Account) Queue(name string) *azqueue.QueueClient {
 }
 
 // Container returns the SDK's client for one blob container, nil without a blob endpoint.
-func (a *Account) Container(name string) *container.Client {
+func (a *Account) Container(name string) *blobcontainer.Client {
 	if a.blobs == nil {
 		return nil
 	}
@@ -289,7 +289,13 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 //
 // Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
-	const op = "SignBlob"
+	const (
+		op = "SignBlob"
+		// maxSigned is the service's limit for a user delegation key. It also holds for an account's key: only regenerating
+		// that key revokes an address that was signed with it.
+		maxSigned = 7 * 24 * time.Hour
+		clockSkew = 5 * time.Minute // the user delegation key is valid from this long ago, for services whose clock is behind
+	)
 	now := time.Now()
 	switch {
 	case a.blobs == nil:
@@ -301,10 +307,10 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):
 		return "", Invalidf(op, "the expiry is %v from now; it must be more than 0 and at most %v", expiry.Sub(now).Round(time.Second), maxSigned)
 	}
-	values := sas.BlobSignatureValues{ContainerName: container, BlobName: blob, ExpiryTime: expiry.UTC(),
-		Permissions: (&sas.BlobPermissions{Read: true}).String()}
+	values := blobsas.BlobSignatureValues{ContainerName: container, BlobName: blob, ExpiryTime: expiry.UTC(),
+		Permissions: (&blobsas.BlobPermissions{Read: true}).String()}
 	if u, err := url.Parse(a.endpoints.Blob); err != nil || strings.EqualFold(u.Scheme, "https") {
-		values.Protocol = sas.ProtocolHTTPS
+		values.Protocol = blobsas.ProtocolHTTPS
 	}
 	sign := a.signs
 	if sign == nil {

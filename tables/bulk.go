@@ -166,10 +166,7 @@ func (r Report) String() string {
 //
 // Requests: 1 for each 100 rows of a partition at best; 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
-	var o BulkOptions
-	if options != nil {
-		o = *options
-	}
+	o := *cmp.Or(options, &BulkOptions{})
 	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (BulkUnit, error) {
 		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]
 		var etag azcore.ETag
@@ -195,6 +192,19 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 	})
 }
 
+const (
+	// defaultConcurrency is the default of BulkOptions.Concurrency and ParallelOptions.Concurrency.
+	defaultConcurrency = 8
+	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
+	// boundaries, and the address when every character of the keys is escaped.
+	batchOverhead = 512
+	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest is for its own headers.
+	maxBulkBytes = MaxTransactionSize - 1024
+	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
+	// transactions in flight.
+	existingConcurrency = 4
+)
+
 // bulk is one bulk write.
 type bulk struct {
 	table    *Table
@@ -216,10 +226,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	ctx, span := (&Source{Table: t}).begin(ctx, op)
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	b := &bulk{table: t, op: op, started: time.Now()}
-	if options != nil {
-		b.options = *options
-	}
+	b := &bulk{table: t, op: op, started: time.Now(), options: *cmp.Or(options, &BulkOptions{})}
 	skip, invalid := b.options.check()
 	if invalid != nil {
 		return Report{}, relabel(op, t, invalid)
@@ -298,9 +305,9 @@ type bulkDivision struct {
 	refused error // of the first unit that ends the run
 }
 
-// write writes units in one transaction if possible. If the service's error names a unit, write sends the others first, then that unit
-// alone. If it names none, or the units are too large for one transaction, write halves them. It returns only an error that ends the
-// run at once.
+// write writes units in one transaction if possible. If the error names a unit, write sends the others first, then that unit alone. If
+// the error names none, or the units are too large for one transaction, write sends each half by itself. It returns only an error
+// that ends the run at once.
 func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
 	if len(units) == 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -386,8 +393,8 @@ func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) 
 	return err
 }
 
-// located adds to an error the key of its entity and its position in the sequence; at is -1 for an error of the whole
-// transaction. ofEntity reports whether the error is about an entity, so that others can be written without it.
+// located adds to an error the entity's key and position in the sequence; at is -1 for an error of the whole transaction. ofEntity
+// reports whether the error concerns single entities, so that the others can be written.
 func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (located *Error, ofEntity bool) {
 	located = &Error{Err: err}
 	if e, ok := err.(*Error); ok {
@@ -451,7 +458,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 	return left, nil
 }
 
-// done counts a committed transaction and reports it. etags are nil for units that their repository has written together.
+// done counts a committed transaction and reports it. etags are nil if the repository of the units has written them together.
 func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag, writeID string) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0

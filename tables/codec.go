@@ -74,8 +74,7 @@ var (
 	errNil       = errors.New("the value is nil; give a pointer to a value")
 	errNoAccount = errors.New("the table has no account; make it with Account.Table")
 	errKeptBag   = errors.New("the row is one of several that a Repository keeps consistent, and the property bag does not have the library's own properties; copy the table with Copy of package backup, insert the entity through a repository, or make a new Entity for a plain row")
-	// errPartial is the cause of ErrInvalid if a program replaces a row by a value that was read through a
-	// projection.
+	// errPartial is the cause of ErrInvalid if a program replaces a row by a value that was read through a projection.
 	errPartial = errors.New("the value was read through a projection, and a replace would remove the properties that were not read; read all properties, or use Merge")
 )
 

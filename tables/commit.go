@@ -19,8 +19,8 @@ import (
 // request, several are one entity group transaction, applied whole or not at all.
 //
 // The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown, and any other error if
-// none was applied. commit returns an ETag for every row that it did not delete; an ETag is empty if another writer changed the row before it was read
-// back.
+// none was applied. commit returns an ETag for every row that it did not delete. After a lost response, the ETag of a row is
+// empty if another writer changed the row before it was read back.
 //
 // writeID must not have been used by an earlier write.
 func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
@@ -77,14 +77,14 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Err: err}
 	}
-	r := t.send(ctx, enc)
-	if r.err == nil {
-		return r.etags, nil
+	answer, refused := t.send(ctx, enc)
+	switch {
+	case refused == nil:
+		return answer.ETags, nil
+	case !answer.Unknown && !answer.Earlier:
+		return nil, refused
 	}
-	if !r.unknown && !r.earlier {
-		return nil, r.err
-	}
-	return t.resolve(ctx, writes, enc, r)
+	return t.resolve(ctx, writes, enc, refused, answer.Unknown)
 }
 
 // CheckWrites refuses writes that break the rules of an entity group transaction.
@@ -116,19 +116,19 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 	return nil
 }
 
-// resolve finds out the outcome of a write if the response to it, or to an earlier attempt, was lost. A row
-// with this write's ID proves that all of it was applied. resolve can rarely prove that nothing was applied:
-// a request may still be on its way, and another writer may have overwritten the rows.
-func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r reply) ([]azcore.ETag, *Error) {
-	if !r.unknown && isFinal(r.err) {
-		return nil, r.err
+// resolve finds out the outcome of a write if the response to it (unanswered), or to an attempt before the refused one, was lost.
+// A row with this write's ID proves that all of it was applied. resolve can rarely prove that nothing was applied: a request
+// may still be on its way, and another writer may have overwritten the rows.
+func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, refused *Error, unanswered bool) ([]azcore.ETag, *Error) {
+	if !unanswered && isFinal(refused) {
+		return nil, refused
 	}
-	if !r.unknown && errors.Is(r.err.Kind, ErrBeingDeleted) {
-		return nil, unknown(r.err, nil) // there is no row to read
+	if !unanswered && errors.Is(refused.Kind, ErrBeingDeleted) {
+		return nil, unknown(refused, nil) // there is no row to read
 	}
-	witnesses := submission.Witnesses(enc.operations, enc.marked, r.err.Change, r.unknown)
+	witnesses := submission.Witnesses(enc.operations, enc.marked, refused.Change, unanswered)
 	if len(witnesses) == 0 {
-		return t.resolveUnmarked(ctx, writes, r)
+		return t.resolveUnmarked(ctx, writes, refused)
 	}
 	var first error
 	for i, witness := range witnesses {
@@ -140,22 +140,21 @@ func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, r 
 			first = err
 		}
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, unknown(r.err, err)
+			return nil, unknown(refused, err)
 		}
 	}
-	return nil, unknown(r.err, first)
+	return nil, unknown(refused, first)
 }
 
-// isFinal reports whether a refusal applies to every attempt, so that no earlier one was applied: the service never
-// accepts such a row. A refusal without a code is not final: a gateway may have sent it, and an earlier attempt may
-// have passed that gateway. A missing table, or one being deleted, is not final either: the table may be created
-// while an earlier attempt is on its way.
+// isFinal reports whether the service refuses the row in every attempt, so that no earlier attempt was applied. A refusal
+// without a code is not final, since a gateway may have sent it. A missing table is not final either: it may be created while an
+// earlier attempt is on its way.
 func isFinal(refusal *Error) bool {
 	return refusal.Code != "" && (errors.Is(refusal.Kind, ErrInvalid) || errors.Is(refusal.Kind, ErrTooLarge))
 }
 
-// unknown returns the error of an unknown outcome. Its kind is never that of a rejection, such as EntityAlreadyExists: an earlier
-// attempt of this write may have been applied.
+// unknown returns the error of an unknown outcome. It hides the kind of a refusal, such as ErrExists: the row that exists may be
+// from an earlier attempt of this write.
 func unknown(cause *Error, readErr error) *Error {
 	e := *cause
 	e.Kind = ErrUnknownOutcome
@@ -167,24 +166,24 @@ func unknown(cause *Error, readErr error) *Error {
 }
 
 // resolveUnmarked is resolve for deletes, and for rows that had no room for the write ID.
-func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, r reply) ([]azcore.ETag, *Error) {
+func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused *Error) ([]azcore.ETag, *Error) {
 	for i := range writes {
 		if writes[i].Verb != wire.VerbDelete {
-			return nil, unknown(r.err, nil)
+			return nil, unknown(refused, nil)
 		}
 	}
 	for i := range writes {
 		// If the row is missing, the delete has reached its aim, whoever deleted the row. A row that still
 		// exists proves nothing: the delete may still be on its way.
 		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
-			return nil, unknown(r.err, err)
+			return nil, unknown(refused, err)
 		}
 	}
 	return make([]azcore.ETag, len(writes)), nil
 }
 
-// learnETags reads the ETags that the lost response held. The ETag of a row that another writer has changed since
-// stays empty.
+// learnETags reads the rows for the ETags that the lost response had. It leaves the ETag of a row empty that another writer has
+// changed since.
 func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
 	etags := make([]azcore.ETag, len(writes))
 	etags[witness] = etag
@@ -210,9 +209,8 @@ type RawWrite struct {
 	// rows are written without it if they are full; then a lost response leaves the outcome unknown.
 	Marked bool
 	// Plain says that Properties is the whole row, with the library's own properties: it is written as it is, without the write ID.
-	Plain bool
-	// Meaning translates a failure of this row for the caller; nil for a plain row.
-	Meaning Meaning
+	Plain   bool
+	Meaning Meaning // nil for a plain row
 }
 
 // Meaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
@@ -278,7 +276,12 @@ func Loggable(_ rows.Pass, key Key) Key {
 
 // Check returns the size of the row in bytes, by the service's formula, and refuses a row that the service would not store.
 func (w *RawWrite) Check() (size int, e *Error) {
-	size, err := w.check()
+	var err error
+	if w.Verb == wire.VerbDelete {
+		err = rows.CheckKeys(w.Key.Partition, w.Key.Row)
+	} else {
+		size, err = w.row().Check(accessProperty, w.Marked)
+	}
 	if err == nil {
 		return size, nil
 	}
@@ -287,43 +290,26 @@ func (w *RawWrite) Check() (size int, e *Error) {
 	return 0, w.explain(e)
 }
 
-func (w *RawWrite) check() (size int, err error) {
-	if w.Verb == wire.VerbDelete {
-		return 0, rows.CheckKeys(w.Key.Partition, w.Key.Row)
-	}
-	return w.row().Check(accessProperty, w.Marked)
-}
-
 func (w *RawWrite) row() rowwriter.Row[Property] {
 	return rowwriter.Row[Property]{Partition: w.Key.Partition, Row: w.Key.Row, Properties: w.Properties, System: w.System}
 }
 
-// reply is a submission.Reply with an *Error as its error.
-type reply struct {
-	etags   []azcore.ETag
-	err     *Error // nil on success
-	unknown bool   // no response that can be trusted
-	earlier bool   // an attempt before the one with the response may have been applied
-}
-
-// send makes the one request of a write, and lets the SDK repeat it.
-func (t *Table) send(ctx context.Context, enc *encoded) reply {
+// send makes the one request of a write, and lets the SDK repeat it. The error is Reply.Err as an *Error.
+func (t *Table) send(ctx context.Context, enc *encoded) (submission.Reply, *Error) {
 	answer := t.target().Send(ctx, enc.operations, enc.writeID)
-	r := reply{etags: answer.ETags, unknown: answer.Unknown, earlier: answer.Earlier}
+	f := answer.Refused
 	switch {
 	case answer.Err == nil:
-	case answer.Refused != nil:
-		f := answer.Refused
-		r.err = &Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
-		if f.Index >= 0 {
-			r.err.Key = Key{enc.operations[f.Index].Address.PartitionKey, enc.operations[f.Index].Address.RowKey}
-		}
-	case len(enc.operations) == 1:
-		r.err = writeFailure(answer.Err, Key{enc.operations[0].Address.PartitionKey, enc.operations[0].Address.RowKey})
-	default:
-		r.err = writeFailure(answer.Err, Key{})
+		return answer, nil
+	case f == nil:
+		return answer, writeFailure(answer.Err)
 	}
-	return r
+	e := &Error{Change: f.Index + 1, Code: f.Code, Kind: refusals.OfTable(f.Status, f.Code), Err: answer.Err}
+	if f.Index >= 0 {
+		refused := enc.operations[f.Index].Address
+		e.Key = Key{refused.PartitionKey, refused.RowKey}
+	}
+	return answer, e
 }
 
 func (t *Table) target() submission.Target {
@@ -345,9 +331,9 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 }
 
 // writeFailure is failure for a write. The caller replaces its kind by ErrUnknownOutcome if the write may have been applied.
-func writeFailure(err error, key Key) *Error {
+func writeFailure(err error) *Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return Invalid("", err)
 	}
-	return asError(failure("", "", key, err))
+	return asError(failure("", "", Key{}, err))
 }

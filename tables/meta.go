@@ -28,8 +28,8 @@ type Meta struct {
 	state *State
 }
 
-// State is what a Repository stores in a Meta about the entity as it was read or written. It is never changed after
-// it was made, since copies of an entity share it.
+// State is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
+// entity share it.
 type State struct {
 	Key         Key         // of the entity
 	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
@@ -47,45 +47,33 @@ type State struct {
 }
 
 // Key returns the key with which the entity was read or written, the zero Key if it never was.
-func (m *Meta) Key() Key {
-	if m.state == nil {
-		return Key{}
-	}
-	return m.state.Key
-}
+func (m *Meta) Key() Key { return m.known().Key }
 
 // ReadRow returns the row key of the row that the entity was read from: a copy's, when it was read through an index.
-func (m *Meta) ReadRow() string {
-	if m.state == nil {
-		return ""
-	}
-	return m.state.Row
-}
+func (m *Meta) ReadRow() string { return m.known().Row }
 
-// Incarnation identifies the insert that created the entity: an entity deleted and inserted again under the same key
-// has another one. Empty for entities that were not written through a Repository.
-func (m *Meta) Incarnation() string {
-	if m.state == nil {
-		return ""
-	}
-	return m.state.Incarnation
-}
+// Incarnation returns the ID of the insert that created the entity: an entity that was deleted and inserted again under the same
+// key has another one. It is "" for entities that were not written through a Repository.
+func (m *Meta) Incarnation() string { return m.known().Incarnation }
 
-// WriteID identifies the write that left the entity as it was read, or as the last Insert, Replace, Merge or Delete of a
-// Repository left it. All rows of one transaction have the same. Empty where it is not known.
-func (m *Meta) WriteID() string {
-	if m.state == nil {
-		return ""
-	}
-	return m.state.WriteID
-}
+// WriteID returns the ID of the last write of the entity when it was read, or of the last Insert, Replace, Merge or Delete of this
+// value through a Repository. All rows of one transaction have the same ID. It is "" if it is unknown.
+func (m *Meta) WriteID() string { return m.known().WriteID }
 
 // Partial reports whether the entity was read through a projection, so that some of its fields may be zero although the
 // stored entity has them.
-func (m *Meta) Partial() bool { return m.state != nil && m.state.Partial }
+func (m *Meta) Partial() bool { return m.known().Partial }
 
-// rowFacts is what a value keeps about the row it was read from, beside its properties, for writes without a
-// repository. It is not changed after it was made, since copies of a value share it.
+// known returns the state, an empty one if there is none.
+func (m *Meta) known() *State {
+	if m.state == nil {
+		return &State{}
+	}
+	return m.state
+}
+
+// rowFacts is what a value keeps about the row it was read from, beside its properties, for writes without a repository. It never
+// changes, since copies of a value share it.
 type rowFacts struct {
 	key         Key
 	partial     bool       // read through a projection: some properties were not asked for
@@ -155,8 +143,7 @@ func (f *rowFacts) check(verb wire.Verb, bag bool) error {
 	return nil
 }
 
-// onto adds to w the properties that a write of the row must keep. It adds none if w has another key, since that is
-// another row.
+// onto adds to w the properties that a write of the row must keep. It adds none if w has another key: then w writes another row.
 func (f *rowFacts) onto(w *RawWrite) {
 	if w.Key != f.key || w.Verb != wire.VerbReplace && w.Verb != wire.VerbMerge {
 		return
@@ -175,8 +162,8 @@ func (f *rowFacts) onto(w *RawWrite) {
 	}
 }
 
-// after returns the facts that remain after a write of the row. An inserted row is a plain row and the value holds
-// all of it; after a delete the value may still be partial.
+// after returns the facts that remain after a write of the row. An insert makes a plain row that has just the value's properties;
+// after a delete the value may still be partial.
 func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 	switch {
 	case f.none():

@@ -89,7 +89,7 @@ func (q *query) page(ctx context.Context, token string, add func(v any, problem 
 
 func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any, problem error) int) (token string, err error) {
 	size := cmp.Or(q.pageSize, MaxPageSize)
-	if q.top > 0 && !q.src.Skips { // if the source skips rows, it could skip all rows of many small pages in a row
+	if q.top > 0 && !q.src.Skips { // a source that skips rows could need very many small pages
 		size = min(size, c.Left)
 	}
 	if err := pace.Rows(ctx, 1); err != nil {
@@ -147,9 +147,8 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	return next.Token(), nil
 }
 
-// next returns where a query continues after a page with this many rows. Azurite names a next row without its
-// partition if the partition key is "", and refuses that continuation; the query then continues after the last row of
-// the page.
+// next returns where a query continues after a page with this many rows. If the next row's partition key is "", Azurite returns a
+// continuation without it, which it then refuses; the query continues after the last row of the page instead.
 func (t *Table) next(header http.Header, last Key, rows int) (continuation.Position, error) {
 	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {

@@ -122,9 +122,6 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 
 // scan runs read as one operation for telemetry.
 func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
-	if !TelemetryOf(rows.Open, q.src.Table.account).On() {
-		return q.read(ctx, op, initial, buffer, o)
-	}
 	return func(yield func(*T, error) bool) {
 		ctx, span := q.src.begin(ctx, op)
 		telemetry.Loop(span, q.read(ctx, op, initial, buffer, o), yield)

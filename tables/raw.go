@@ -98,9 +98,6 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
 	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
 	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
-	if !TelemetryOf(rows.Open, source.Table.account).On() {
-		return streams.Window(ctx, len(keys), concurrency, get, absent, garbled)
-	}
 	return func(yield func(*T, error) bool) {
 		ctx, op := source.begin(ctx, "GetMany")
 		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
@@ -156,8 +153,7 @@ type BulkUnit struct {
 	Again    bool // Together reads the entity again after a conflict
 }
 
-// Amend returns a copy of err that edit has changed if err is itself an *Error, and otherwise err. An *Error that a runner or
-// a pattern has wrapped stays as it is.
+// Amend returns a copy of err that edit has changed, or err itself if it is no *Error. It does not change an *Error that err wraps.
 func Amend(_ rows.Pass, err error, edit func(*Error)) error {
 	e, ok := err.(*Error)
 	if !ok {

@@ -28,7 +28,7 @@ type Source struct {
 	Span     compoundkey.Span
 	Where    []Condition // conditions of the rows; Load checks them again, since a point read sends none
 	System   []string    // properties that Load needs beyond the caller's selection
-	Guards   []string    // further properties, which mark a row as one that the caller must not write; not part of the continuation token
+	Guards   []string    // further properties to read: they mark a row that the caller must not write; continuation tokens ignore them
 	Skips    bool        // Load skips some of the rows in Span
 	Problems bool        // Load also gets the rows with a value that could not be read
 	Kept     []string    // the properties that the rows hold, nil for all

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -58,13 +59,7 @@ func (t *Table) Create(ctx context.Context) (err error) {
 	defer func() { span.End(err) }()
 	var ex wire.Exchange
 	_, err = t.client.CreateTable(wire.With(ctx, &ex), nil)
-	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
-		// The 409 may answer our own earlier attempt, and a table carries no ID that would show it.
-		if e := asError(failure("Create", t.name, Key{}, err)); e != nil && errors.Is(e.Kind, ErrExists) {
-			return nil
-		}
-	}
-	return t.tableError("Create", err, &ex)
+	return t.outcome("Create", err, &ex, ErrExists)
 }
 
 // CreateIfMissing creates the table unless it exists. Requests: 1.
@@ -86,25 +81,25 @@ func (t *Table) Drop(ctx context.Context) (err error) {
 	defer func() { span.End(err) }()
 	var ex wire.Exchange
 	_, err = t.client.Delete(wire.With(ctx, &ex), nil)
-	if err != nil && ex.EarlierUnknown() && !ex.Lost() {
-		// After a lost response, a table that is missing or being deleted is what Drop asked for.
-		if e := asError(failure("Drop", t.name, Key{}, err)); e != nil && (errors.Is(e.Kind, ErrMissingResource) || errors.Is(e.Kind, ErrNotFound) || errors.Is(e.Kind, ErrBeingDeleted)) {
-			return nil
-		}
-	}
-	return t.tableError("Drop", err, &ex)
+	return t.outcome("Drop", err, &ex, ErrMissingResource, ErrBeingDeleted)
 }
 
-func (t *Table) tableError(op string, err error, ex *wire.Exchange) error {
+// outcome returns the error of a request that creates or drops the table. If the response to an earlier attempt was lost, a refusal
+// of one of the kinds in done may answer that attempt. It then counts as success, since a table carries no ID that would show
+// who created or dropped it.
+func (t *Table) outcome(op string, err error, ex *wire.Exchange, done ...error) error {
 	if err == nil {
 		return nil
 	}
-	e := writeFailure(err, Key{})
+	e := writeFailure(err)
 	e.Op, e.Table = op, t.name
 	if errors.Is(e.Kind, ErrNotFound) {
 		e.Kind = ErrMissingResource
 	}
-	if ex.Lost() || ex.EarlierUnknown() && !isFinal(e) {
+	switch {
+	case !ex.Lost() && ex.EarlierUnknown() && slices.Contains(done, e.Kind):
+		return nil
+	case ex.Lost() || ex.EarlierUnknown() && !isFinal(e):
 		e.Kind = ErrUnknownOutcome
 	}
 	return e

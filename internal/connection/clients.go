@@ -1,15 +1,18 @@
 package connection
 
 import (
+	"context"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
@@ -61,16 +64,18 @@ func SharedKey(name, key string) (Credential, Signer, error) {
 		return Credential{}, nil, err
 	}
 	return Credential{
-		tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
-			return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
-		},
-		queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
-			return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
-		},
-		blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
-			return service.NewClientWithSharedKeyCredential(u, blobKey, o)
-		},
-	}, signerOf(blobKey), nil
+			tables: func(u string, o *aztables.ClientOptions) (*aztables.ServiceClient, error) {
+				return aztables.NewServiceClientWithSharedKey(u, tableKey, o)
+			},
+			queues: func(u string, o *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+				return azqueue.NewServiceClientWithSharedKeyCredential(u, queueKey, o)
+			},
+			blobs: func(u string, o *service.ClientOptions) (*service.Client, error) {
+				return service.NewClientWithSharedKeyCredential(u, blobKey, o)
+			},
+		}, func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
+			return values.SignWithSharedKey(blobKey)
+		}, nil
 }
 
 // SAS returns a Credential that uses a shared access signature. ok is false if the text is not a shared
@@ -140,4 +145,21 @@ func clientOptions(client azcore.ClientOptions, paths wire.Paths) azcore.ClientO
 		client.TracingProvider = tracing.Provider{}
 	}
 	return client
+}
+
+// Signer signs an address of a blob. It is a function because package fmt can print a credential in a field of an Account, and
+// never prints what a function has captured.
+type Signer func(sas.BlobSignatureValues) (sas.QueryParameters, error)
+
+// Delegated signs with a user delegation key, which it requests with a client that was made from a token
+// credential. Requests: 1.
+func Delegated(ctx context.Context, client *service.Client, from, to time.Time) (Signer, error) {
+	start, end := from.Format(sas.TimeFormat), to.Format(sas.TimeFormat)
+	credential, err := client.GetUserDelegationCredential(ctx, service.KeyInfo{Start: &start, Expiry: &end}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(values sas.BlobSignatureValues) (sas.QueryParameters, error) {
+		return values.SignWithUserDelegation(credential)
+	}, nil
 }

@@ -1,9 +1,14 @@
+// Package connection parses and checks how a program names a storage account: connection strings, account names and endpoints. It also
+// signs addresses of blobs. Its errors name a setting and never its value, which may be a key.
 package connection
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -103,24 +108,75 @@ func (s settings) endpoints() (Endpoints, error) {
 		if !accountName.MatchString(name) {
 			return e, fmt.Errorf("the AccountName of the connection string must have 3 to 63 letters, digits and hyphens; is a semicolon missing after it?")
 		}
-		scheme, suffix := s["defaultendpointsprotocol"], s["endpointsuffix"]
-		scheme = cmp.Or(scheme, "https")
+		scheme, suffix := cmp.Or(s["defaultendpointsprotocol"], "https"), cmp.Or(s["endpointsuffix"], "core.windows.net")
 		if scheme != "https" && scheme != "http" {
 			return e, fmt.Errorf("DefaultEndpointsProtocol of the connection string must be http or https")
 		}
-		suffix = cmp.Or(suffix, "core.windows.net")
 		if !hostName.MatchString(suffix) {
 			return e, fmt.Errorf("the EndpointSuffix of the connection string must be the name of a host; is a semicolon missing after it?")
 		}
 		e = endpointsOf(scheme, name, suffix)
 	}
-	for target, value := range map[*string]string{&e.Table: s["tableendpoint"], &e.Queue: s["queueendpoint"], &e.Blob: s["blobendpoint"]} {
-		if value != "" {
-			*target = value
-		}
-	}
+	e.Table = cmp.Or(s["tableendpoint"], e.Table)
+	e.Queue = cmp.Or(s["queueendpoint"], e.Queue)
+	e.Blob = cmp.Or(s["blobendpoint"], e.Blob)
 	if e.Table == "" {
 		return e, fmt.Errorf("the connection string has neither AccountName nor TableEndpoint; set one of them")
 	}
 	return e, nil
+}
+
+// Endpoints are the addresses of an account's services.
+type Endpoints struct {
+	Table, Queue, Blob string
+}
+
+// PublicEndpoints returns the endpoints of an account in Azure's public cloud, or no endpoints if the name is illegal.
+func PublicEndpoints(account string) Endpoints {
+	if !IsAccountName(account) {
+		return Endpoints{}
+	}
+	return endpointsOf("https", account, "core.windows.net")
+}
+
+// IsAccountName reports whether an account can have the name.
+func IsAccountName(name string) bool { return accountName.MatchString(name) }
+
+// The forms of the parts of an endpoint, which decides where requests and their signatures go. They exclude characters that would
+// end a part, and so also find a connection string that lacks a semicolon, in which one of these settings contains the key.
+var (
+	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
+	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)
+	endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]*)*$`)
+)
+
+// CheckEndpoint returns an error unless the address has the form of a service's address: scheme, host and at
+// most a path. The error never shows the address, which may contain a key.
+func CheckEndpoint(service, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.User != nil, u.RawQuery != "", u.Fragment != "", u.RawPath != "",
+		!endpointPath.MatchString(u.Path), !hostName.MatchString(u.Host) && net.ParseIP(u.Hostname()) == nil:
+		return fmt.Errorf("the %s endpoint is not an http(s) address of a host and a path: it must look like https://contoso.%[1]s.core.windows.net", service)
+	}
+	return nil
+}
+
+func endpointsOf(scheme, account, suffix string) Endpoints {
+	return Endpoints{
+		Table: scheme + "://" + account + ".table." + suffix,
+		Queue: scheme + "://" + account + ".queue." + suffix,
+		Blob:  scheme + "://" + account + ".blob." + suffix,
+	}
+}
+
+// IsCosmos reports whether the address belongs to Cosmos DB for Table, by the same rule as the SDK.
+func IsCosmos(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	return strings.Contains(host, ".table.cosmosdb.") || strings.Contains(host, ".table.cosmos.") ||
+		u.Hostname() == "localhost" && u.Port() == "8902"
 }

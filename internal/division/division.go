@@ -5,7 +5,7 @@ package division
 type Divided[I any] struct {
 	// Write writes items, all or none.
 	Write func(items []I) error
-	// Refused returns the index of the item for which Write was refused, -1 if it is unknown.
+	// Refused returns the index of the item for which Write was refused, -1 if it is unknown. A nil Refused never knows.
 	Refused func(err error, items []I) int
 	// Ends reports whether every smaller set would fail with the same error, for example because the context
 	// has ended.
@@ -24,7 +24,11 @@ func (d Divided[I]) Run(items []I) (alone []I, err error) {
 		if d.Ends(err) {
 			return alone, err
 		}
-		if at := d.refused(err, items); at >= 0 {
+		at := -1
+		if d.Refused != nil {
+			at = d.Refused(err, items)
+		}
+		if at >= 0 && at < len(items) {
 			alone = append(alone, items[at])
 			items = append(items[:at:at], items[at+1:]...)
 			continue
@@ -38,20 +42,9 @@ func (d Divided[I]) Run(items []I) (alone []I, err error) {
 	return append(alone, items...), nil
 }
 
-func (d Divided[I]) refused(err error, items []I) int {
-	if d.Refused == nil {
-		return -1
-	}
-	if at := d.Refused(err, items); at < len(items) {
-		return at
-	}
-	return -1
-}
-
-// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the
-// service refuses an item, it swaps the form of that item and of all later items, which probably need the
-// other form, too, and writes again. It returns the error if the refused item cannot be swapped, or is not
-// later than the one refused before.
+// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the service refuses an
+// item, Alternately swaps the forms of that item and of all later items, which probably need the other form, too, and writes again.
+// It returns the error if the item cannot be swapped, or is not later than the one that was refused before.
 func Alternately[I any](items []I, write func([]I) error, refused func(error, []I) int, swap func(*I) bool) error {
 	for last := -1; ; {
 		err := write(items)

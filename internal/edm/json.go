@@ -1,6 +1,7 @@
 package edm
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -60,12 +61,10 @@ func appendDouble(dst []byte, f float64) []byte {
 	}
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
-	for _, c := range dst[start:] {
-		if c == '.' || c == 'e' {
-			return dst
-		}
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...)
 	}
-	return append(dst, ".0"...)
+	return dst
 }
 
 func appendGuid(dst []byte, u uuid.UUID) []byte {
@@ -80,8 +79,7 @@ func appendGuid(dst []byte, u uuid.UUID) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends s as a JSON string. s must be valid UTF-8 (Value.Check and the rules for keys ensure
-// that).
+// AppendQuoted appends s as a JSON string. s must be valid UTF-8; Value.Check and the rules for keys ensure that.
 func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -124,13 +122,13 @@ func FromText(t Type, text []byte) (Value, error) {
 		if t == TypeInt32 {
 			bits = 32
 		}
-		n, err := strconv.ParseInt(string(text), 10, bits)
-		if err != nil {
-			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
+		if n, err := strconv.ParseInt(string(text), 10, bits); err == nil {
+			return Value{typ: t, num: uint64(n)}, nil
 		}
-		return Value{typ: t, num: uint64(n)}, nil
 	case TypeDouble:
-		return parseDouble(text)
+		if f, ok := parseDouble(text); ok {
+			return Double(f), nil
+		}
 	case TypeDateTime:
 		ticks, err := parseDateTime(text)
 		if err != nil {
@@ -138,14 +136,9 @@ func FromText(t Type, text []byte) (Value, error) {
 		}
 		return dateTimeOfTicks(ticks), nil
 	case TypeGuid:
-		if len(text) != 36 {
-			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
+		if u, err := uuid.ParseBytes(text); err == nil && len(text) == 36 { // ParseBytes also accepts longer and shorter forms
+			return Guid(u), nil
 		}
-		u, err := uuid.ParseBytes(text)
-		if err != nil {
-			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), t)
-		}
-		return Guid(u), nil
 	case TypeBoolean:
 		switch string(text) {
 		case "true":
@@ -170,42 +163,38 @@ func parseBinary(text []byte) (Value, error) {
 	return Binary(decoded[:n]), nil
 }
 
-func parseDouble(text []byte) (Value, error) {
+func parseDouble(text []byte) (float64, bool) {
 	switch string(text) {
 	case "NaN":
-		return Double(math.NaN()), nil
+		return math.NaN(), true
 	case "Infinity", "INF":
-		return Double(math.Inf(1)), nil
+		return math.Inf(1), true
 	case "-Infinity", "-INF":
-		return Double(math.Inf(-1)), nil
+		return math.Inf(-1), true
 	}
 	for _, c := range text {
 		// Check the characters first: ParseFloat also accepts forms that other readers reject, such as inf,
 		// 0x1p3 and 1_000.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
+			return 0, false
 		}
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
-		return Value{}, fmt.Errorf("the text of %d characters is not a valid %s", len(text), TypeDouble)
-	}
-	return Double(f), nil
+	return f, err == nil
 }
 
-// FromNumber makes a value of a JSON number. Without annotation an integer is an Edm.Int32 and anything with
-// a point or an exponent an Edm.Double, as the service writes them.
+// FromNumber makes a value of the annotated type of a JSON number. Without annotation, as the service writes them, a number
+// with a point or an exponent is an Edm.Double, and any other an Edm.Int32.
 func FromNumber(t Type, text []byte) (Value, error) {
-	if t != TypeNull {
-		if t == TypeInt32 || t == TypeInt64 || t == TypeDouble {
-			return FromText(t, text)
-		}
+	switch t {
+	case TypeInt32, TypeInt64, TypeDouble:
+		return FromText(t, text)
+	case TypeNull:
+	default:
 		return Value{}, fmt.Errorf("got a number, want %s", t)
 	}
-	for _, c := range text {
-		if c == '.' || c == 'e' || c == 'E' {
-			return parseDouble(text)
-		}
+	if bytes.ContainsAny(text, ".eE") {
+		return FromText(TypeDouble, text)
 	}
 	if v, err := FromText(TypeInt32, text); err == nil {
 		return v, nil

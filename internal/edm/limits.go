@@ -69,6 +69,9 @@ func PropertySize(name string, v Value) int {
 // CheckName returns an error for a name that a property cannot have. A name is a C# identifier of at most 255
 // units.
 func CheckName(name string) error {
+	if IsPlainName(name) {
+		return nil
+	}
 	if name == "" {
 		return fmt.Errorf("a property name is empty; give a name")
 	}

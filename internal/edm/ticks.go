@@ -35,8 +35,8 @@ func TimeOfTicks(ticks int64) time.Time {
 	return time.Unix(seconds, rest*100).UTC()
 }
 
-// AppendDateTime appends ticks as the service writes them: 2014-08-22T00:50:32.1234567Z, with a fraction
-// without trailing zeros, or none if it is zero.
+// AppendDateTime appends ticks as the service writes them: 2014-08-22T00:50:32.1234567Z. The fraction has no trailing zeros, and is
+// left out if it is zero.
 func AppendDateTime(dst []byte, ticks int64) []byte {
 	t := TimeOfTicks(ticks)
 	year, month, day := t.Date()
@@ -71,9 +71,8 @@ func appendPadded(dst []byte, n, width int) []byte {
 // localDateTime is a date and time without an offset. The service interprets it as UTC.
 const localDateTime = "2006-01-02T15:04:05.999999999"
 
-// parseDateTime parses all forms that the service accepts and writes. It parses the common form by hand,
-// since time.Parse costs as much as the rest of an entity; for any other form (with an offset, without offset
-// and Z, or with a lower-case t) it calls time.Parse.
+// parseDateTime parses all forms that the service accepts and writes. It parses the common form by hand, since time.Parse takes
+// as long as the rest of an entity. Other forms have an offset, no Z, or a lower-case t.
 func parseDateTime(text []byte) (int64, error) {
 	if ticks, ok := parseCommonDateTime(text); ok {
 		return ticks, nil

@@ -1,5 +1,5 @@
-// Package edm holds the eight property types of Azure Tables as one compact, comparable value, and the rules
-// the service sets for them: ranges, sizes, names.
+// Package edm holds the eight property types of Azure Tables as one compact, comparable value, and the service's rules
+// for them: ranges, sizes, names.
 package edm
 
 import (
@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,48 +29,22 @@ const (
 	TypeGuid
 )
 
-// String returns the name the service uses, such as "Edm.Int64".
+var typeNames = [...]string{"null", "Edm.String", "Edm.Binary", "Edm.Boolean", "Edm.Int32", "Edm.Int64", "Edm.Double", "Edm.DateTime", "Edm.Guid"}
+
+// String returns the name that the service uses, such as "Edm.Int64"; "null" for any other Type.
 func (t Type) String() string {
-	switch t {
-	case TypeString:
-		return "Edm.String"
-	case TypeBinary:
-		return "Edm.Binary"
-	case TypeBoolean:
-		return "Edm.Boolean"
-	case TypeInt32:
-		return "Edm.Int32"
-	case TypeInt64:
-		return "Edm.Int64"
-	case TypeDouble:
-		return "Edm.Double"
-	case TypeDateTime:
-		return "Edm.DateTime"
-	case TypeGuid:
-		return "Edm.Guid"
+	if int(t) < len(typeNames) {
+		return typeNames[t]
 	}
 	return "null"
 }
 
 // ParseType is the inverse of Type.String.
 func ParseType(name []byte) (Type, bool) {
-	switch string(name) {
-	case "Edm.String":
-		return TypeString, true
-	case "Edm.Binary":
-		return TypeBinary, true
-	case "Edm.Boolean":
-		return TypeBoolean, true
-	case "Edm.Int32":
-		return TypeInt32, true
-	case "Edm.Int64":
-		return TypeInt64, true
-	case "Edm.Double":
-		return TypeDouble, true
-	case "Edm.DateTime":
-		return TypeDateTime, true
-	case "Edm.Guid":
-		return TypeGuid, true
+	for t := TypeString; int(t) < len(typeNames); t++ {
+		if string(name) == typeNames[t] {
+			return t, true
+		}
 	}
 	return TypeNull, false
 }
@@ -121,8 +96,8 @@ func Guid(u uuid.UUID) Value {
 	return Value{typ: TypeGuid, num: hi, num2: lo}
 }
 
-// DateTime makes an Edm.DateTime in UTC. A time finer than 100 ns, or before 1601-01-01, or after 9999-12-31
-// cannot be stored and is an error: nothing is rounded.
+// DateTime makes an Edm.DateTime in UTC. It returns an error for a time finer than 100 ns, before 1601-01-01 or after
+// 9999-12-31: it rounds nothing.
 func DateTime(t time.Time) (Value, error) {
 	ticks, err := Ticks(t)
 	if err != nil {
@@ -217,27 +192,20 @@ func (v Value) GoString() string {
 	case TypeDouble:
 		return "Double(" + strconv.FormatFloat(math.Float64frombits(v.num), 'g', -1, 64) + ")"
 	}
-	return fmt.Sprintf("%s(%#v)", v.typ.String()[max(0, len("Edm.")*boolInt(v.typ != TypeNull)):], v.Any())
+	return fmt.Sprintf("%s(%#v)", strings.TrimPrefix(v.typ.String(), "Edm."), v.Any())
 }
 
-// String returns the type and the size, never the content: the Value may be a secret that was not encrypted
-// yet.
+// String returns the type and the size, never the content: the Value may be a secret that is not yet encrypted.
 func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
 }
 
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// Access returns pointers to the name and the value of a property of type P. The packages that use edm have
-// property types of their own, whose values are based on Value.
+// Access returns pointers to the name and the value of a property of type P, which is a type of the caller whose value
+// is based on Value.
 type Access[P any] func(*P) (name *string, value *Value)
 
-// Append appends a property. A P has no other fields, so writing both overwrites an old element of a reused array completely.
+// Append appends a property. It writes the name and the value, the only fields of a P, so it overwrites an old element of
+// a reused array completely.
 func (a Access[P]) Append(properties []P, name string, v Value) []P {
 	properties = slices.Grow(properties, 1)[:len(properties)+1]
 	n, value := a(&properties[len(properties)-1])

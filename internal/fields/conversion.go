@@ -109,7 +109,11 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	case asDouble:
 		return edm.Double(v.Float()), nil
 	case asDateTime:
-		return storeTime(v.Addr().Interface().(*time.Time))
+		t := v.Addr().Interface().(*time.Time)
+		if t.IsZero() {
+			return edm.Value{}, errors.New("the time is zero, and the first year that the service stores is 1601; tag the field omitzero, or use a pointer, if the time may be unset")
+		}
+		return edm.DateTime(*t)
 	case asGuid:
 		return edm.Guid(*v.Addr().Interface().(*uuid.UUID)), nil
 	case asValue:
@@ -122,21 +126,13 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	return edm.String(string(text)), foreign(v, err)
 }
 
-// foreign is the error of a type's own conversion to or from text. Such an error usually quotes the value,
-// which may be a secret. So the result contains only the names of the field's and the error's type, and
-// errors.Is and errors.As do not find the cause.
+// foreign replaces an error of a type's own conversion to or from text, which usually quotes the value, and the value may be
+// a secret. The result names only the types of the field and of the error, and does not wrap the error.
 func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("the type's own conversion to or from text of %s failed with an error of type %T (its text may quote the value, so it is left out)", v.Type(), err)
-}
-
-func storeTime(t *time.Time) (edm.Value, error) {
-	if t.IsZero() {
-		return edm.Value{}, fmt.Errorf("the time is zero, and the first year that the service stores is 1601; tag the field omitzero, or use a pointer, if the time may be unset")
-	}
-	return edm.DateTime(*t)
 }
 
 func intOf(v reflect.Value) int64 {
@@ -169,7 +165,14 @@ func (c conversion) load(v reflect.Value, value edm.Value) error {
 			return loadInt(v, n)
 		}
 	case asDouble:
-		return loadFloat(v, value)
+		f, ok := value.Float()
+		if n, isInt := value.Int(); isInt {
+			f = float64(n)
+			ok = int64(f) == n
+		}
+		if ok {
+			return loadFloat(v, f)
+		}
 	case asDateTime:
 		if t, ok := value.Time(); ok {
 			*v.Addr().Interface().(*time.Time) = t
@@ -208,15 +211,7 @@ func loadInt(v reflect.Value, n int64) error {
 	return fmt.Errorf("the number overflows the field's type %s", v.Type())
 }
 
-func loadFloat(v reflect.Value, value edm.Value) error {
-	f, ok := value.Float()
-	if n, isInt := value.Int(); isInt {
-		f = float64(n)
-		ok = int64(f) == n
-	}
-	if !ok {
-		return fmt.Errorf("a field of type %s cannot hold a value of the stored type", v.Type())
-	}
+func loadFloat(v reflect.Value, f float64) error {
 	if v.Kind() == reflect.Float32 && float64(float32(f)) != f && !math.IsNaN(f) {
 		return fmt.Errorf("the field's type %s cannot hold the number without loss", v.Type())
 	}

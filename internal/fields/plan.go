@@ -259,17 +259,14 @@ func (p *Plan) SetTimestamp(s reflect.Value, t time.Time) {
 // HasMeta reports whether the type embeds Types.Meta.
 func (p *Plan) HasMeta() bool { return p.meta != nil }
 
-// Meta returns a pointer to the embedded Types.Meta of the struct s, nil when it has none.
+// Meta returns a pointer to the embedded Types.Meta of the struct s. HasMeta must be true.
 func (p *Plan) Meta(s reflect.Value) any {
-	if p.meta == nil {
-		return nil
-	}
 	field, _ := at(s, p.meta, true)
 	return field.Addr().Interface()
 }
 
-// at does what reflect.Value.FieldByIndex does. If create is set, it allocates nil embedded pointers on the
-// way.
+// at does what reflect.Value.FieldByIndex does, without a panic: it returns false at a nil embedded pointer, or allocates
+// the struct if create is set.
 func at(s reflect.Value, index []int, create bool) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && s.Kind() == reflect.Pointer {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -32,10 +33,7 @@ func Clean(ctx context.Context, job RepositoryJob, options *patterns.JobOptions)
 }
 
 func withFound(options *patterns.JobOptions, found func(patterns.Finding) error) *patterns.JobOptions {
-	var o patterns.JobOptions
-	if options != nil {
-		o = *options
-	}
+	o := *cmp.Or(options, &patterns.JobOptions{})
 	o.Found = found
 	return &o
 }
@@ -109,4 +107,16 @@ func ReconcileOne[T any](ctx context.Context, reconcile func(context.Context, []
 		return err
 	}
 	return r.Err
+}
+
+// ReadAnd reads an entity, edits it, and calls write with it.
+func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key, edit func(*T) error, write func(context.Context, *T) error) error {
+	e, err := repo.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := edit(e); err != nil {
+		return err
+	}
+	return write(ctx, e)
 }

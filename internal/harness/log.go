@@ -12,7 +12,6 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/kinds"
-	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -143,16 +142,4 @@ func (a *Attempts) Fits(state string, states []string) error {
 		}
 	}
 	return fmt.Errorf("between %d and %d attempts were applied, but the state is %q; the callers got %q", a.Least, a.Most, state, a.Said)
-}
-
-// ReadAnd reads an entity, edits it, and calls write with it.
-func ReadAnd[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key, edit func(*T) error, write func(context.Context, *T) error) error {
-	e, err := repo.Get(ctx, key)
-	if err != nil {
-		return err
-	}
-	if err := edit(e); err != nil {
-		return err
-	}
-	return write(ctx, e)
 }

@@ -1,3 +1,5 @@
+// Package harness has the helpers that the tests of several packages share: processes that meet faults, die and are replaced by others,
+// workers that finish their work, and counts of the results that callers got. Only tests import it.
 package harness
 
 import (
@@ -155,7 +157,18 @@ func Reply(req *http.Request, status int, body string, headers ...string) *http.
 // InProcess opens an account whose requests all go to f, without retries.
 func InProcess(t testing.TB, f Transport) *tables.Account {
 	t.Helper()
-	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{MaxRetries: -1}}}
+	return inProcess(t, f, policy.RetryOptions{MaxRetries: -1})
+}
+
+// InProcessRetrying does what InProcess does, with three immediate retries.
+func InProcessRetrying(t testing.TB, f Transport) *tables.Account {
+	t.Helper()
+	return inProcess(t, f, policy.RetryOptions{RetryDelay: time.Microsecond})
+}
+
+func inProcess(t testing.TB, f Transport, retry policy.RetryOptions) *tables.Account {
+	t.Helper()
+	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: retry}}
 	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", options))
 }
 
@@ -166,13 +179,6 @@ func Counted(t testing.TB) (*tables.Account, *atomic.Int64) {
 	return AccountWith(t, Watching(PerAttempt(func(*http.Request) { n.Add(1) }))), n
 }
 
-// InProcessRetrying does what InProcess does, with three immediate retries.
-func InProcessRetrying(t testing.TB, f Transport) *tables.Account {
-	t.Helper()
-	options := &tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: f, Retry: policy.RetryOptions{RetryDelay: time.Microsecond}}}
-	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "http://table.test/contoso"}, "contoso", "a2V5", options))
-}
-
 // Row makes an entity.
 func Row(partition, row string, properties ...tables.Property) *tables.Entity {
 	return &tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: properties}
@@ -180,7 +186,7 @@ func Row(partition, row string, properties ...tables.Property) *tables.Entity {
 
 // Bag makes an entity with one property.
 func Bag(partition, row, text string) *tables.Entity {
-	return &tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: tables.Properties{{Name: "Text", Value: tables.String(text)}}}
+	return Row(partition, row, tables.Property{Name: "Text", Value: tables.String(text)})
 }
 
 // CountRows counts the rows of a table.
@@ -248,9 +254,7 @@ func ExampleTable(name string) *tables.Table {
 func Bags(n, p int) iter.Seq2[*tables.Entity, error] {
 	return func(yield func(*tables.Entity, error) bool) {
 		for i := range n {
-			e := &tables.Entity{Key: tables.Key{Partition: fmt.Sprintf("p%02d", i%p), Row: fmt.Sprintf("%06d", i)}}
-			e.Set("N", tables.Int32(int32(i)))
-			if !yield(e, nil) {
+			if !yield(Row(fmt.Sprintf("p%02d", i%p), fmt.Sprintf("%06d", i), tables.Property{Name: "N", Value: tables.Int32(int32(i))}), nil) {
 				return
 			}
 		}
@@ -272,18 +276,17 @@ func PatternOf[T any](t testing.TB, r *patterns.Repository[T], name string) driv
 // In returns a handle of the table that, like a table of a store, has a carrier for the intents of its
 // repositories: a queue, or a runner of the test. A nil carrier means none.
 func In(table *tables.Table, carrier any) *tables.Table {
+	var runner intents.Runner
 	switch carrier := carrier.(type) {
 	case nil:
 		return table
 	case *eventual.Queue:
-		return owned(table, eventual.RunnerOf(rows.Open, carrier, 0))
+		runner = Runner(carrier)
 	case intents.Runner:
-		return owned(table, carrier)
+		runner = carrier
+	default:
+		panic(fmt.Sprintf("intents carried by a %T", carrier))
 	}
-	panic(fmt.Sprintf("intents carried by a %T", carrier))
-}
-
-func owned(table *tables.Table, runner intents.Runner) *tables.Table {
 	copied := *table
 	*tables.OwnerOf(rows.Open, &copied) = runner
 	return &copied

@@ -25,8 +25,8 @@ type Reader struct {
 	Unordered bool
 }
 
-// together is the minimum number of keys for which Read reads a page instead of sending one request for each
-// key. Read also sends a further page request only if the last page contained at least this many of the keys.
+// together is the minimum number of keys for which Read requests a page instead of each row. Read requests a further page only if
+// the last one had at least this many of the keys.
 const together = 3
 
 // atOnce limits how many requests run concurrently if one page does not have all rows.

@@ -40,9 +40,8 @@ func Of(err error) error {
 	return all[first]
 }
 
-// visit lowers first to the index of the first kind that err matches. It visits each cause once for all
-// kinds. With one call of errors.Is for each kind, an Error without a kind of its own would search its causes
-// again in each call.
+// visit lowers first to the index of the first kind that err matches. It visits each cause once for all kinds, while errors.Is
+// would search all causes again for each kind.
 func visit(err error, first *int) {
 	if err == nil {
 		return

@@ -144,8 +144,8 @@ func (s *Scheduler[T]) add(u *Unit[T]) error {
 	return nil
 }
 
-// flushStragglers flushes lanes whose oldest unit is far behind in the sequence: Otherwise these lanes would
-// wait for the end of the sequence, and the set finished would grow without limit. It is called under mu.
+// flushStragglers flushes lanes whose oldest unit is far behind in the sequence. Without it these lanes would wait for the end of
+// the sequence, and the set finished would grow without limit. It is called under mu.
 func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	for s.waiting.Len() > 0 {
 		oldest := s.waiting.Front().Value.(*lane[T])
@@ -247,14 +247,12 @@ func (s *Scheduler[T]) leave(l *lane[T], units []*Unit[T]) {
 	for _, u := range units {
 		s.rows -= u.weight()
 	}
+	l.running = len(l.ready) > 0
 	switch {
-	case len(l.ready) > 0:
+	case l.running:
 		s.queue = append(s.queue, l)
 	case l.waiting == nil:
-		l.running = false
 		delete(s.lanes, l.partition)
-	default:
-		l.running = false
 	}
 	s.tell()
 }
@@ -310,8 +308,8 @@ func (s *Scheduler[T]) Done(units []*Unit[T], report func(resume int64)) {
 	report(s.resume)
 }
 
-// Named returns the index of the unit to which the change with this number, counted from 1, of a transaction belongs; changes returns how
-// many changes a unit has. It returns -1 if no unit has the change.
+// Named returns the index of the unit that has the given change of a transaction, counted from 1, and -1 if no unit has it. changes
+// returns how many changes a unit has.
 func Named[T any](units []*Unit[T], change int, changes func(T) int) int {
 	last := 0
 	for i, u := range units {

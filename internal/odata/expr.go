@@ -215,10 +215,8 @@ func appendOperand(dst []byte, e Expr, inParentheses bool) ([]byte, error) {
 }
 
 func appendComparison(dst []byte, c Comparison) ([]byte, error) {
-	if !edm.IsPlainName(c.Property) {
-		if err := edm.CheckName(c.Property); err != nil {
-			return dst, &UnprintableError{Property: c.Property, Reason: err.Error()}
-		}
+	if err := edm.CheckName(c.Property); err != nil {
+		return dst, &UnprintableError{Property: c.Property, Reason: err.Error()}
 	}
 	if isReserved(c.Property) {
 		return dst, &UnprintableError{Property: c.Property, Reason: "the name is a keyword of the filter language; rename the property to filter on it"}

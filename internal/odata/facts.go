@@ -29,7 +29,11 @@ func factsOf(e Expr) facts {
 	case Comparison:
 		return comparisonFacts(e)
 	case And:
-		return bothFacts(factsOf(e.Left), factsOf(e.Right))
+		l, r := factsOf(e.Left), factsOf(e.Right)
+		partition, clash1 := l.partition.and(r.partition)
+		row, clash2 := l.row.and(r.row)
+		empty := l.empty || r.empty || clash1 || clash2
+		return facts{partition: partition, row: row, exact: l.exact && r.exact && !empty, empty: empty}
 	case Or:
 		l, r := factsOf(e.Left), factsOf(e.Right)
 		either := facts{empty: l.empty && r.empty}
@@ -66,13 +70,6 @@ func comparisonFacts(c Comparison) facts {
 	return f
 }
 
-func bothFacts(l, r facts) facts {
-	partition, clash1 := l.partition.and(r.partition)
-	row, clash2 := l.row.and(r.row)
-	empty := l.empty || r.empty || clash1 || clash2
-	return facts{partition: partition, row: row, exact: l.exact && r.exact && !empty, empty: empty}
-}
-
 // and returns the facts of a conjunction. Two different fixed keys clash: then no entity matches, and the
 // result may keep either of them.
 func (k keyFacts) and(other keyFacts) (both keyFacts, clash bool) {
@@ -105,7 +102,7 @@ func tighter(a, b Bound, sign int) Bound {
 // impossible reports whether no key meets k: the bounds exclude each other, or exclude the fixed key.
 func (k keyFacts) impossible() bool {
 	if k.fixed {
-		return !k.from.below(k.key) || !k.to.above(k.key)
+		return !k.from.includes(k.key, 1) || !k.to.includes(k.key, -1)
 	}
 	if k.to.Set && k.to.Key == "" && !k.to.Inclusive {
 		return true // nothing sorts before the empty key
@@ -117,15 +114,9 @@ func (k keyFacts) impossible() bool {
 	return order > 0 || order == 0 && !(k.from.Inclusive && k.to.Inclusive)
 }
 
-// below reports whether the lower bound b includes key.
-func (b Bound) below(key string) bool {
-	order := compoundkey.Compare(b.Key, key)
-	return !b.Set || order < 0 || order == 0 && b.Inclusive
-}
-
-// above reports whether the upper bound b includes key.
-func (b Bound) above(key string) bool {
-	order := compoundkey.Compare(b.Key, key)
+// includes reports whether a bound includes key; sign is 1 for a lower bound and -1 for an upper one.
+func (b Bound) includes(key string, sign int) bool {
+	order := compoundkey.Compare(key, b.Key) * sign
 	return !b.Set || order > 0 || order == 0 && b.Inclusive
 }
 
@@ -303,13 +294,11 @@ func tableScanReason(e Expr, p Plan) string {
 		return "there is no filter"
 	case p.Bounded():
 		return "PartitionKey is bounded but not fixed"
-	case mentions(e, partitionKey):
+	case slices.Contains(Properties(e), partitionKey):
 		return "PartitionKey is not fixed for the whole of the filter: under or, under not, or by another comparison than eq with a string"
 	}
 	return "nothing fixes PartitionKey"
 }
-
-func mentions(e Expr, property string) bool { return slices.Contains(Properties(e), property) }
 
 // Properties returns the properties that e compares, each as often as e contains it.
 func Properties(e Expr) []string {

@@ -63,16 +63,12 @@ func compareValues(a, b edm.Value) (order int, ok bool) {
 		return compareNumbers(a, b)
 	}
 	switch a.Type() {
+	case edm.TypeInt32, edm.TypeInt64, edm.TypeDouble:
+		return compareNumbers(a, b)
 	case edm.TypeString:
 		x, _ := a.Str()
 		y, _ := b.Str()
 		return compoundkey.Compare(x, y), true
-	case edm.TypeInt32, edm.TypeInt64:
-		x, _ := a.Int()
-		y, _ := b.Int()
-		return cmp.Compare(x, y), true
-	case edm.TypeDouble:
-		return compareNumbers(a, b)
 	case edm.TypeDateTime:
 		x, _ := a.Time()
 		y, _ := b.Time()
@@ -102,7 +98,7 @@ func compareValues(a, b edm.Value) (order int, ok bool) {
 	return 0, false
 }
 
-// compareNumbers compares two values that are doubles or have different types; ok is false unless both are numbers.
+// compareNumbers compares two numbers; ok is false for other values.
 func compareNumbers(a, b edm.Value) (order int, ok bool) {
 	i, aInt := a.Int()
 	j, bInt := b.Int()

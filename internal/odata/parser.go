@@ -111,9 +111,8 @@ func (p *parser) term(depth int) (Expr, error) {
 	return p.comparison()
 }
 
-// not parses the operand of the operator not. The operator and the parentheses directly after it count as one
-// level. So the printed form, which always has these parentheses, is never nested deeper than the parsed
-// text.
+// not parses the operand of the operator not. The operator and the parentheses directly after it count as one level, since the
+// printed form always has these parentheses and must not be nested deeper than the parsed text.
 func (p *parser) not(depth int) (x Expr, err error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -147,8 +146,8 @@ func (p *parser) comparison() (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	op, compared := p.operator()
-	if !compared {
+	op, compared := ParseOp(p.token.text)
+	if !compared || p.token.kind != kindWord {
 		return left.alone(start)
 	}
 	if err := p.advance(); err != nil {
@@ -166,13 +165,6 @@ func (p *parser) comparison() (Expr, error) {
 		return Comparison{right.property, op.mirrored(), left.value}, nil
 	}
 	return Comparison{left.property, op, right.value}, nil
-}
-
-func (p *parser) operator() (Op, bool) {
-	if p.token.kind != kindWord {
-		return 0, false
-	}
-	return ParseOp(p.token.text)
 }
 
 // operand is one side of a comparison: a property or a value.
@@ -196,7 +188,7 @@ func (p *parser) operand() (operand, error) {
 		err = at.invalid("the service does not support null; not (Name ne '') finds entities without Name")
 	case at.text == "not":
 		err = at.invalid("not stands before a single operand; it must stand before a condition, such as not (Name eq 'a')")
-	case edm.IsPlainName(at.text) || edm.CheckName(at.text) == nil:
+	case edm.CheckName(at.text) == nil:
 		o.property = at.text
 	default:
 		err = at.invalid("the word is neither a property name nor a literal; write Property eq literal")
@@ -295,15 +287,12 @@ func (l *lexer) next() (token, error) {
 		return token{kind: kindNumber, pos: start, text: word}, nil
 	}
 	if l.pos < len(l.text) && l.text[l.pos] == '\'' && length <= len("datetime") {
-		if prefix := strings.ToLower(word); isLiteralPrefix(prefix) {
+		switch prefix := strings.ToLower(word); prefix {
+		case "datetime", "guid", "x", "binary":
 			return l.quoted(start, prefix)
 		}
 	}
 	return token{kind: kindWord, pos: start, text: word}, nil
-}
-
-func isLiteralPrefix(word string) bool {
-	return word == "datetime" || word == "guid" || word == "x" || word == "binary"
 }
 
 // quoted reads a string from its opening quote at l.pos. Two quotes within it stand for one quote.
@@ -347,7 +336,7 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 		if !utf8.ValidString(s) {
 			return dst, &UnprintableError{Reason: "a string is not valid UTF-8, which the service refuses; compare with a valid one"}
 		}
-		return appendQuoted(dst, s), nil
+		return append(append(append(dst, '\''), strings.ReplaceAll(s, "'", "''")...), '\''), nil
 	case edm.TypeBinary:
 		b, _ := v.Bytes()
 		dst = hex.AppendEncode(append(dst, "X'"...), b)
@@ -376,17 +365,6 @@ func AppendLiteral(dst []byte, v edm.Value) ([]byte, error) {
 	return dst, &UnprintableError{Reason: "the value is null, which the service neither stores nor compares; compare with another value"}
 }
 
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '\'')
-	for i := range len(s) {
-		if s[i] == '\'' {
-			dst = append(dst, '\'')
-		}
-		dst = append(dst, s[i])
-	}
-	return append(dst, '\'')
-}
-
 // appendDouble always writes a decimal point, because without one the service reads an Int32. It never writes
 // an exponent, because Azurite interprets 1e300 as the name of a property, and returns every row that lacks
 // such a property.
@@ -408,9 +386,9 @@ func appendPrefixed(dst []byte, prefix string, v edm.Value) []byte {
 	return dst
 }
 
-// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not
-// implement: it calls a function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The
-// service answers such a filter with another status than a text that is not OData.
+// Unimplemented reports whether a filter that Parse refuses is valid OData that the table service does not implement: it calls a
+// function, as startswith(Name,'a') does, or calculates, as Age add 1 eq 6 does. The service answers a text that is not OData with
+// another status.
 func Unimplemented(text string) bool {
 	l := lexer{text: text}
 	operand := false // the previous token can be the left operand of a calculation

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/tablepatterns/tablepatterns/internal/backoff"
 )
 
 // burst is the number of rows that a job may read or write at once: those of one transaction.
@@ -37,8 +39,8 @@ func With(ctx context.Context, rowsPerSecond int) context.Context {
 	return context.WithValue(ctx, key{}, limit{Limiter: rate.NewLimiter(rate.Limit(rowsPerSecond), burst)})
 }
 
-// Change waits until the rate allows all rows that were taken so far, and returns a context in which requests do not wait: a wait would
-// consume the lease of the change, and let other writers change rows between its reads and its writes.
+// Change waits until the rate allows all rows that were taken so far, and returns a context in which requests do not wait. A wait within
+// the change would consume its lease, and give other writers time to change rows between its reads and its writes.
 func Change(ctx context.Context) (context.Context, error) {
 	l, limited := ctx.Value(key{}).(limit)
 	if !limited || l.inChange {
@@ -81,16 +83,8 @@ func take(l limit, rows int) (delay time.Duration) {
 }
 
 func wait(ctx context.Context, l limit, rows int) error {
-	delay := take(l, rows)
-	if delay <= 0 {
-		return nil
+	if delay := take(l, rows); delay > 0 {
+		return backoff.Sleep(ctx, delay)
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }

@@ -5,9 +5,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-
-	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/odata"
 )
 
 // Fetch reads one page of a leg: for an empty token the first page, otherwise the page at which the token
@@ -32,13 +29,6 @@ func (o *Options) buffer() int {
 		return 8 * o.Readers
 	}
 	return 2 * o.Readers
-}
-
-// State describes what remains of a scan of a list of initial ranges: the rest of the ranges that have begun,
-// and the index of the first range that has not.
-type State struct {
-	Ranges []Range `json:"r,omitempty"`
-	Next   int     `json:"n,omitempty"`
 }
 
 // Scan is one scan.
@@ -135,8 +125,9 @@ func (s *Scan[P]) Pages(ctx context.Context) iter.Seq2[P, error] {
 		ctx, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		defer running.Wait()
-		defer s.stop(cancel)
-		defer context.AfterFunc(ctx, s.wake)()
+		defer s.change(func() { s.stopped = true })
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { s.change(func() {}) })()
 		for range s.options.Readers {
 			running.Go(func() { s.reader(ctx) })
 		}
@@ -149,30 +140,16 @@ func (s *Scan[P]) Pages(ctx context.Context) iter.Seq2[P, error] {
 			if !more || !yield(page, nil) {
 				return
 			}
-			s.release()
+			s.change(func() { s.reserved-- })
 		}
 	}
 }
 
-func (s *Scan[P]) wake() {
+// change changes the scan and wakes all who wait for a change.
+func (s *Scan[P]) change(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changed.Broadcast()
-}
-
-func (s *Scan[P]) stop(cancel context.CancelFunc) {
-	cancel()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-	s.changed.Broadcast()
-}
-
-// release frees the buffer space of a page.
-func (s *Scan[P]) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reserved--
+	change()
 	s.changed.Broadcast()
 }
 
@@ -184,7 +161,7 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 		if err := ctx.Err(); err != nil {
 			return page, false, err
 		}
-		s.drop()
+		s.nodes = slices.DeleteFunc(s.nodes, (*node[P]).empty)
 		if len(s.nodes) == 0 && s.next == len(s.initial) {
 			return page, false, nil
 		}
@@ -204,11 +181,6 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 		}
 		s.changed.Wait()
 	}
-}
-
-// drop removes the nodes that are read and delivered.
-func (s *Scan[P]) drop() {
-	s.nodes = slices.DeleteFunc(s.nodes, (*node[P]).empty)
 }
 
 // reader reads one range after the other.
@@ -300,90 +272,129 @@ func (s *Scan[P]) read(ctx context.Context, n *node[P]) {
 	}
 }
 
-// MaxComparisons is the largest number of comparisons in the filter of a leg.
-const MaxComparisons = 3
-
-// Leg is a range, or the first part of a range, that a filter without "or" can select: rows of one partition,
-// or whole partitions.
-type Leg struct{ Range }
-
-// leg returns the first leg of a range.
-func (r Range) leg() Leg {
-	if r.single() {
-		return Leg{r}
-	}
-	if !r.From.opens() && r.From.Side != Behind {
-		return Leg{Range{r.From, &Point{Partition: r.From.Partition, Side: Behind}}}
-	}
-	if r.To != nil && r.To.Side != Behind && !r.To.opens() {
-		return Leg{Range{r.From, &Point{Partition: r.To.Partition}}}
-	}
-	return Leg{r}
-}
-
-// Filter returns the leg as a filter in the service's language, "" for the whole table. It returns an error if a key cannot be written in a
-// filter.
-func (l Leg) Filter() (string, error) {
-	var terms []odata.Expr
-	add := func(property string, op odata.Op, key string) {
-		terms = append(terms, odata.Comparison{Property: property, Op: op, Value: edm.String(key)})
-	}
-	switch from := l.From; {
-	case l.single():
-		add("PartitionKey", odata.Eq, from.Partition)
-		if !from.opens() {
-			add("RowKey", [...]odata.Op{Before: odata.Ge, After: odata.Gt}[from.Side], from.Row)
+// reserve waits until there is memory for a page. It returns false if the reader must stop.
+func (s *Scan[P]) reserve(ctx context.Context, n *node[P]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		due := s.options.Ordered && s.nodes[0] == n
+		switch {
+		case n.over || s.stopped || ctx.Err() != nil || s.failed != nil && !(s.options.Ordered && n.From.Compare(s.failed.From) < 0):
+			return false
+		case s.reserved < s.options.buffer() || due && len(n.ready) < 2:
+			s.reserved++
+			return true
 		}
-		if l.To.Side != Behind {
-			add("RowKey", [...]odata.Op{Before: odata.Lt, After: odata.Le}[l.To.Side], l.To.Row)
+		s.changed.Wait()
+	}
+}
+
+// begin returns the leg and the token of a reader's next page: those of the last page if it had a token. But if that page had no row and
+// the range has been divided below the end of the leg, begin returns a new leg.
+func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token != "" && !(n.blank && n.To != nil && (leg.To == nil || leg.To.Compare(*n.To) > 0)) {
+		return leg, token
+	}
+	return n.leg(), ""
+}
+
+// learnEvery is the number of rows of which the scan learns the key of one, to save time.
+const learnEvery = 64
+
+// receipt records what a reader needs to know about a page while it uses the page's rows.
+type receipt[P any] struct {
+	scan        *Scan[P]
+	node        *node[P]
+	within      Range // the node's range; the scan does not divide it while the reader uses the page
+	rows        int
+	first, last Key
+	sample      []Key
+	past        bool // a row at or beyond the end of the range was returned
+}
+
+// accept reports whether the reader must use a row.
+func (r *receipt[P]) accept(k Key) bool {
+	if r.rows == 0 && !r.past {
+		r.scan.mu.Lock()
+		r.node.frozen, r.within = true, r.node.Range
+		r.scan.mu.Unlock()
+		r.first = k
+	}
+	if r.past || r.within.To != nil && !r.within.To.covers(k) {
+		r.past = true
+		return false
+	}
+	if r.rows%learnEvery == 0 {
+		r.sample = append(r.sample, k)
+	}
+	r.rows++
+	r.last = k
+	return true
+}
+
+// land records a page, calls Work with it, and reports whether the range has further pages.
+func (r *receipt[P]) land(ctx context.Context, leg Leg, page P, next string, err error) bool {
+	s, n := r.scan, r.node
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	if err != nil {
+		return s.fail(n, err)
+	}
+	for _, k := range r.sample {
+		s.rulers.learn(k)
+	}
+	if r.rows > 0 {
+		s.rulers.learn(r.last)
+	}
+	more, end := next != "", leg.To
+	if r.past {
+		more, end = false, nil
+	}
+	s.pages++
+	if r.rows > 0 && n.own > 0 && r.last.Partition != n.From.Partition {
+		s.rulers.left++
+		s.rulers.stayed += n.stay + 1
+	}
+	before := n.From
+	if !n.read(r.first, r.last, r.rows, more, end) {
+		s.wasted++
+	}
+	at := landed[P]{page: page, pos: n.From}
+	if at.end = &at.pos; n.over {
+		if at.end = n.To; n.To != nil {
+			at.pos = *n.To
 		}
-		return text(terms)
-	case from.Side == Behind:
-		add("PartitionKey", odata.Gt, from.Partition)
-	case from.Partition != "":
-		add("PartitionKey", odata.Ge, from.Partition)
 	}
-	if l.To != nil {
-		op := odata.Lt
-		if l.To.Side == Behind {
-			op = odata.Le
-		}
-		add("PartitionKey", op, l.To.Partition)
+	if err := s.work(ctx, n, Range{before, at.end}, page); err != nil {
+		return s.fail(n, err)
 	}
-	return text(terms)
+	n.ready = append(n.ready, at)
+	return !n.over
 }
 
-func text(terms []odata.Expr) (string, error) {
-	printed, err := odata.Append(nil, odata.AllOf(terms...))
-	return string(printed), err
+// work calls Work for a page of a node. The scan is unlocked during the call.
+func (s *Scan[P]) work(ctx context.Context, n *node[P], at Range, page P) error {
+	if s.Work == nil {
+		return nil
+	}
+	n.busy = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	err := s.Work(ctx, at, page)
+	s.mu.Lock()
+	n.busy = false
+	return err
 }
 
-// Union is a set of rows: ranges in the order of their keys, with gaps between them.
-type Union []Range
-
-// With returns the set extended by another range, which must not overlap the set. Ranges that touch become one. It does not change the
-// receiver.
-func (u Union) With(r Range) Union {
-	if r.ends(r.From) {
-		return u
+// fail records an error of a node, which ends the scan. It returns false.
+func (s *Scan[P]) fail(n *node[P], err error) bool {
+	n.err, n.over = err, true
+	s.reserved--
+	if s.failed == nil || n.From.Compare(s.failed.From) < 0 {
+		s.failed = n
 	}
-	at, _ := slices.BinarySearchFunc(u, r.From, func(s Range, p Point) int { return s.From.Compare(p) })
-	all := slices.Insert(slices.Clone(u), at, r)
-	if at+1 < len(all) && all[at].To != nil && all[at].To.Compare(all[at+1].From) == 0 {
-		all[at].To = all[at+1].To
-		all = slices.Delete(all, at+1, at+2)
-	}
-	if at > 0 && all[at-1].To != nil && all[at-1].To.Compare(all[at].From) == 0 {
-		all[at-1].To = all[at].To
-		all = slices.Delete(all, at, at+1)
-	}
-	return all
+	return false
 }
-
-// Covers reports whether the set contains the rows directly after a point.
-func (u Union) Covers(p Point) bool {
-	return slices.ContainsFunc(u, func(r Range) bool { return r.From.Compare(p) <= 0 && !r.ends(p) })
-}
-
-// Valid reports whether the ranges are in the order of their keys and do not overlap.
-func (u Union) Valid() bool { return follow(u) }

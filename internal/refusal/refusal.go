@@ -14,9 +14,9 @@ type Kinds struct {
 	NotFound, Exists, Conflict, TooLarge, Invalid, MissingResource, BeingDeleted, Denied, Unavailable, Garbled error
 }
 
-// WithoutResponse returns the kind of an error that contains no response of a service. It returns nil if the error is from the caller: the
-// caller's context has ended, or a policy of the caller failed. The request must be one that did not change anything, or the caller of
-// WithoutResponse must replace Unavailable by the kind for an unknown outcome.
+// WithoutResponse returns the kind of an error that contains no response of a service. It returns nil if the caller's context has ended,
+// or a policy of the caller failed. For a write that may have been applied, the caller of WithoutResponse must replace Unavailable by
+// the kind for an unknown outcome.
 func (k *Kinds) WithoutResponse(err error) error {
 	switch {
 	case errors.Is(err, wire.ErrGarbled):
@@ -31,9 +31,6 @@ func (k *Kinds) WithoutResponse(err error) error {
 
 // OfTable returns the kind for status and code of a response of the table service.
 func (k *Kinds) OfTable(status int, code string) error {
-	if kind := k.ofResource(code); kind != nil {
-		return kind
-	}
 	switch code {
 	case "TableAlreadyExists", "EntityAlreadyExists":
 		return k.Exists
@@ -44,33 +41,26 @@ func (k *Kinds) OfTable(status int, code string) error {
 	case "EntityTooLarge", "PropertyValueTooLarge", "RequestBodyTooLarge", "TooManyProperties", "ContentLengthExceeded", "KeyValueTooLarge":
 		return k.TooLarge
 	}
-	switch status {
-	case http.StatusNotFound:
-		return k.NotFound
-	case http.StatusConflict:
-		return k.Garbled // a 409 means that the row exists or that the table is being deleted; only the code distinguishes the two, and it is missing or unknown
-	case http.StatusPreconditionFailed:
-		return k.Conflict
+	kind := k.OfService(status, code)
+	if status == http.StatusConflict && kind == k.Conflict {
+		return k.Garbled // it may be that the row exists, or that the table is being deleted: the code that says which is missing or unknown
 	}
-	return k.ofAny(status, code)
+	return kind
 }
 
-// ofResource returns the kind for a code that concerns a table, queue or container as a whole, or nil for any
-// other code.
-func (k *Kinds) ofResource(code string) error {
-	switch code {
+// OfService returns the kind for status and code of a response of the queue or the blob service.
+func (k *Kinds) OfService(status int, code string) error {
+	switch code { // codes that concern a table, queue or container as a whole
 	case "TableNotFound", "QueueNotFound", "ContainerNotFound":
 		return k.MissingResource
 	case "TableBeingDeleted", "QueueBeingDeleted", "ContainerBeingDeleted":
 		return k.BeingDeleted
 	}
-	return nil
-}
-
-// ofAny translates the responses that have the same meaning for all three services. The services do not send other statuses, so any other
-// response comes from a proxy, or the endpoint is not a storage service.
-func (k *Kinds) ofAny(status int, code string) error {
 	switch {
+	case status == http.StatusNotFound:
+		return k.NotFound
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		return k.Conflict
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "InvalidAuthenticationInfo":
 		return k.Denied
 	case status == http.StatusRequestEntityTooLarge:
@@ -81,20 +71,5 @@ func (k *Kinds) ofAny(status int, code string) error {
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return k.Unavailable
 	}
-	return k.Garbled
-}
-
-// OfService returns the kind for status and code of a response of the queue or the blob service, for which
-// the status is enough.
-func (k *Kinds) OfService(status int, code string) error {
-	if kind := k.ofResource(code); kind != nil {
-		return kind
-	}
-	switch status {
-	case http.StatusNotFound:
-		return k.NotFound
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return k.Conflict
-	}
-	return k.ofAny(status, code)
+	return k.Garbled // the services send no other status: a proxy did, or the endpoint is not a storage service
 }

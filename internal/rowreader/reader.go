@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -32,8 +33,8 @@ type Row[P any] struct {
 	Lossy bool
 }
 
-// Reader reads the rows of one response, token by token. It checks for repeated names itself: the rows of a page have
-// the same names, and jsontext would compare them all again for each row.
+// Reader reads the rows of one response, token by token. It checks for repeated names itself, which is faster than the check
+// of jsontext: the rows of a page mostly have the same names in the same order.
 type Reader[P any] struct {
 	tokens
 	access edm.Access[P]
@@ -75,9 +76,8 @@ func (r *Reader[P]) Lines(each func(*Row[P]) error) error {
 	return r.end()
 }
 
-// Page reads a response that is a list of entities, and calls each for every entity. The row is valid only
-// during the call. If a value cannot be read, Page sets Problem of the row and continues; after any other
-// error it ends.
+// Page reads a response that is a list of entities, and calls each for every entity. The row is valid only during the call.
+// For a value that cannot be read Page sets Problem of the row and continues; any other error ends it.
 func (r *Reader[P]) Page(each func(*Row[P]) error) error {
 	if err := r.expect('{'); err != nil {
 		return err
@@ -132,8 +132,8 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 // ErrNoETag means that a row has no ETag.
 var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled returns an error of kind wire.ErrGarbled for err. It removes the syntax error's excerpt of the
-// response, which may contain a secret property.
+// Garbled returns an error of kind wire.ErrGarbled for err. It leaves out the excerpt of the response in a syntax error, since
+// the excerpt may be from a secret property.
 func Garbled(err error) error {
 	if errors.Is(err, wire.ErrGarbled) {
 		return err
@@ -229,7 +229,11 @@ func (r *Reader[P]) readSystem(n *nameEntry) (err error) {
 
 // readProperty reads the value of a property.
 func (r *Reader[P]) readProperty(n *nameEntry) error {
-	v, err := r.readValue(r.names.typeOf(n))
+	typ := edm.TypeNull
+	if n.typRow == r.names.row { // the row has an annotation for the property
+		typ = n.typ
+	}
+	v, err := r.readValue(typ)
 	if err != nil {
 		return fmt.Errorf("property %s: %w", n.name, err)
 	}
@@ -262,8 +266,10 @@ func (r *Reader[P]) readAnnotation(n *nameEntry) error {
 // reservation.
 func (r *Reader[P]) readOwn(n *nameEntry) error {
 	if n.name == rows.Term {
-		term, err := r.readTerm()
-		if term > 0 {
+		raw, err := r.next()
+		// A text that is not a number of seconds gives no term, so that a damaged row does not make its page unreadable.
+		// A reservation without a term never expires.
+		if term := lease.ParseTerm(string(raw)); term > 0 {
 			r.row.System = r.access.Append(r.row.System, n.name, edm.Int32(int32(term/time.Second)))
 		}
 		return err

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
@@ -28,12 +26,15 @@ type tokens struct {
 	lossy   bool // the row has a half of a surrogate pair
 }
 
-// newTokens returns a strict decoder. A program in JavaScript can store half of a surrogate pair, which a strict decoder refuses; only if
-// the response may contain one, newTokens returns a lenient decoder, which also lets invalid UTF-8 pass.
+// newTokens makes a strict decoder, unless the response may contain half of a surrogate pair, which a program in JavaScript can
+// store. Then it makes a lenient decoder, which also lets invalid UTF-8 pass; next refuses that.
 func newTokens(answer []byte, known map[string]int) tokens {
-	t := tokens{halves: bytes.Contains(answer, []byte(`\ud`)) || bytes.Contains(answer, []byte(`\uD`)), names: newNameTable(known)}
-	t.decoder = jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(t.halves))
-	return t
+	halves := bytes.Contains(answer, []byte(`\ud`)) || bytes.Contains(answer, []byte(`\uD`))
+	return tokens{
+		decoder: jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(halves)),
+		names:   nameTable{known: known, entries: make([]nameEntry, 1, fewNames)},
+		halves:  halves,
+	}
 }
 
 // next reads the raw text of a value.
@@ -67,7 +68,7 @@ func (t *tokens) end() error {
 }
 
 func (t *tokens) beginRow() error {
-	t.names.nextRow()
+	t.names.row, t.names.last = t.names.row+1, 0
 	t.lossy = false
 	_, err := t.decoder.ReadToken()
 	return err
@@ -80,8 +81,7 @@ func (t *tokens) endRow() error {
 	return nil
 }
 
-// readName reads the name of a property or an annotation, and returns an error if the row already had the
-// name.
+// readName reads the name of a property or an annotation. It returns an error if the row already had the name.
 func (t *tokens) readName() (*nameEntry, error) {
 	raw, err := t.next()
 	if err != nil {
@@ -169,17 +169,6 @@ func (t *tokens) readString(same string) (string, error) {
 	return string(text), nil
 }
 
-// readTerm reads the term of a reservation; it returns 0 for anything that is not a number of seconds. So a
-// row that another program has damaged does not make its page unreadable. A reservation with term 0 never
-// expires.
-func (t *tokens) readTerm() (time.Duration, error) {
-	raw, err := t.next()
-	if err != nil {
-		return 0, err
-	}
-	return lease.ParseTerm(string(raw)), nil
-}
-
 // unquote returns the text of a JSON string, valid until the next read. A half of a surrogate pair, which no Go string can hold, is read
 // as U+FFFD and makes the row lossy.
 func (t *tokens) unquote(raw jsontext.Value) ([]byte, error) {
@@ -199,8 +188,7 @@ const (
 	annotation     = "@odata.type"
 )
 
-// errRepeatedName reports that a response has a name twice, so that it is unknown which of the two values is
-// right.
+// errRepeatedName reports that a response has a name twice: it is unknown which of the two values is right.
 var errRepeatedName = errors.New("an object in the response has a member twice")
 
 // nameTable holds the names in one response: the meaning of each, whether the current row has it already, and
@@ -248,24 +236,22 @@ const (
 // fewNames is the number of names up to which a linear search is faster than a map.
 const fewNames = 32
 
-func newNameTable(known map[string]int) nameTable {
-	return nameTable{known: known, entries: make([]nameEntry, 1, fewNames)}
-}
-
-func (t *nameTable) nextRow() { t.row, t.last = t.row+1, 0 }
-
 // see returns the entry of a name, quoted as in the response, and fails if the row already had the name. The entry is
 // valid until the next call.
 func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	if len(raw) < 2 {
 		return nil, errors.New("a property name in the response is cut off")
 	}
+	name := raw[1 : len(raw)-1]
 	i := t.entries[t.last].next
-	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(raw[1:len(raw)-1]) {
-		var err error
-		if i, err = t.find(raw); err != nil {
-			return nil, err
+	if n := &t.entries[i]; i == 0 || !n.plain || n.name != string(name) {
+		if bytes.IndexByte(raw, '\\') >= 0 {
+			var err error
+			if name, err = jsontext.AppendUnquote(nil, raw); err != nil {
+				return nil, err
+			}
 		}
+		i = t.entry(string(name))
 		t.entries[t.last].next = i
 	}
 	n := &t.entries[i]
@@ -276,35 +262,16 @@ func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	return n, nil
 }
 
-// find returns the entry of a name, quoted as in the response.
-func (t *nameTable) find(raw []byte) (int32, error) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return t.entry(string(raw[1 : len(raw)-1])), nil
-	}
-	name, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil {
-		return 0, err
-	}
-	return t.entry(string(name)), nil
-}
-
 // entry returns the entry of a name, and creates it if necessary.
 func (t *nameTable) entry(name string) int32 {
-	if t.byName != nil {
-		if i, ok := t.byName[name]; ok {
-			return i
-		}
-		return t.add(name)
+	if i, ok := t.byName[name]; ok {
+		return i
 	}
-	for i := 1; i < len(t.entries); i++ {
+	for i := 1; t.byName == nil && i < len(t.entries); i++ {
 		if t.entries[i].name == name {
 			return int32(i)
 		}
 	}
-	return t.add(name)
-}
-
-func (t *nameTable) add(name string) int32 {
 	n := nameEntry{name: name, plain: strings.IndexByte(name, '\\') < 0, use: t.useOf(name), later: !t.plain && strings.HasPrefix(name, rows.Prefix)}
 	if n.use == useAnnotation {
 		n.of = t.entry(strings.TrimSuffix(name, annotation))
@@ -353,12 +320,4 @@ func (t *nameTable) useOf(name string) nameUse {
 		return useNothing
 	}
 	return useAnnotation
-}
-
-// typeOf returns the type from the property's annotation in this row, TypeNull if it has none.
-func (t *nameTable) typeOf(n *nameEntry) edm.Type {
-	if n.typRow == t.row {
-		return n.typ
-	}
-	return edm.TypeNull
 }

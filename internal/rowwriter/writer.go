@@ -30,15 +30,19 @@ func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
 	}
 	size = edm.KeySize(r.Partition, r.Row)
 	for _, list := range [...][]P{r.Properties, r.System} {
+		var seen map[string]struct{} // nil for few properties: comparing all pairs of them allocates nothing
+		if len(list) > 16 {
+			seen = make(map[string]struct{}, len(list))
+		}
 		for i := range list {
 			name, value := access(&list[i])
 			if err := checkProperty(*name, *value); err != nil {
 				return 0, err
 			}
+			if repeats(*name, list[:i], access, seen) {
+				return 0, fmt.Errorf("property %s occurs twice; give each property once", *name)
+			}
 			size += edm.PropertySize(*name, *value)
-		}
-		if err := checkRepeats(list, access); err != nil {
-			return 0, err
 		}
 	}
 	n, needed := len(r.Properties)+len(r.System), size
@@ -58,10 +62,8 @@ func (r Row[P]) Check(access edm.Access[P], marked bool) (size int, err error) {
 func IDSize() int { return edm.PropertySize(rows.WriteID, edm.String(AnyWriteID)) }
 
 func checkProperty(name string, value edm.Value) error {
-	if !edm.IsPlainName(name) {
-		if err := edm.CheckName(name); err != nil {
-			return err
-		}
+	if err := edm.CheckName(name); err != nil {
+		return err
 	}
 	switch name {
 	case "PartitionKey", "RowKey", "Timestamp":
@@ -73,33 +75,20 @@ func checkProperty(name string, value edm.Value) error {
 	return nil
 }
 
-// checkRepeats returns an error if a name occurs twice. It compares all pairs if there are few properties,
-// since that allocates nothing.
-func checkRepeats[P any](properties []P, access edm.Access[P]) error {
-	if len(properties) <= 16 {
-		for i := range properties {
-			name, _ := access(&properties[i])
-			for j := range i {
-				if other, _ := access(&properties[j]); *other == *name {
-					return repeated(*name)
-				}
-			}
-		}
-		return nil
+// repeats reports whether one of the earlier properties has the name. It looks the name up in seen and adds it, or compares
+// it with all of them if seen is nil.
+func repeats[P any](name string, earlier []P, access edm.Access[P], seen map[string]struct{}) bool {
+	if seen != nil {
+		_, twice := seen[name]
+		seen[name] = struct{}{}
+		return twice
 	}
-	seen := make(map[string]struct{}, len(properties))
-	for i := range properties {
-		name, _ := access(&properties[i])
-		if _, twice := seen[*name]; twice {
-			return repeated(*name)
+	for i := range earlier {
+		if other, _ := access(&earlier[i]); *other == name {
+			return true
 		}
-		seen[*name] = struct{}{}
 	}
-	return nil
-}
-
-func repeated(name string) error {
-	return fmt.Errorf("property %s occurs twice; give each property once", name)
+	return false
 }
 
 // Append appends the JSON of a row of the given size, with the write ID if there is one and the row has room for it.

@@ -7,16 +7,14 @@ import (
 	"sync"
 )
 
-// Locks is a set of locks, one for each name. With it, the workers of one run do not write the same shared
-// row or list at the same time, which would make each of them retry. A conflict with another process is still
-// possible.
+// Locks is a set of locks, one for each name. Workers of one process that hold them do not write the same shared row or list at
+// the same time, and so need fewer retries. Other processes can still conflict with them.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by name; closed when the lock is released
 }
 
-// Acquire waits until none of the names is held and then locks all of them at once, so that two holders never
-// deadlock.
+// Acquire waits until none of the names is held, and then locks all of them at once, so that two callers never deadlock.
 func (l *Locks) Acquire(ctx context.Context, names []string) (release func(), err error) {
 	for {
 		busy, free := l.tryAcquire(names)

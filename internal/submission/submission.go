@@ -44,7 +44,24 @@ func (t Target) Send(ctx context.Context, operations []wire.Operation, id string
 	if len(operations) == 1 {
 		return t.sendSingle(ctx, &operations[0])
 	}
-	return t.sendBatch(ctx, operations, id)
+	batch, err := t.encode(operations, id)
+	if err != nil {
+		return Reply{Err: err}
+	}
+	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType, Table: operations[0].Address.Table}
+	stub := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stubEntity)}}
+	if _, err := t.Client.SubmitTransaction(wire.With(ctx, &ex), stub, nil); err != nil {
+		return Reply{Err: err, Unknown: ex.Lost(), Earlier: ex.EarlierUnknown()}
+	}
+	answer, err := wire.ParseBatchAnswer(ex.Header.Get("Content-Type"), ex.Answer, len(operations))
+	if err != nil {
+		return Reply{Err: err, Unknown: true, Earlier: ex.EarlierUnknown()}
+	}
+	if f := answer.Failure; f != nil {
+		return Reply{Err: responseError(f), Refused: f, Earlier: ex.EarlierUnknown(),
+			Unknown: wire.OutcomeOfStatus(f.Status, f.Code) == wire.OutcomeUnknown}
+	}
+	return applied(ex.EarlierUnknown(), operations, answer.ETags)
 }
 
 func (t Target) sendSingle(ctx context.Context, op *wire.Operation) Reply {
@@ -81,8 +98,8 @@ func (t Target) sendSingle(ctx context.Context, op *wire.Operation) Reply {
 	return applied(ex.EarlierUnknown(), []wire.Operation{*op}, []string{ex.Header.Get("ETag")})
 }
 
-// applied returns the reply for operations that succeeded. If an ETag is missing, the response was damaged in
-// transit, and the caller must read the rows to find out the outcome.
+// applied returns the reply for operations that succeeded. A missing ETag means that the response was damaged on its way; the
+// caller must then read the rows to find out the outcome.
 func applied(earlier bool, operations []wire.Operation, etags []string) Reply {
 	r := Reply{ETags: make([]azcore.ETag, len(etags)), Earlier: earlier}
 	for i, etag := range etags {
@@ -92,27 +109,6 @@ func applied(earlier bool, operations []wire.Operation, etags []string) Reply {
 		r.ETags[i] = azcore.ETag(etag)
 	}
 	return r
-}
-
-func (t Target) sendBatch(ctx context.Context, operations []wire.Operation, id string) Reply {
-	batch, err := t.encode(operations, id)
-	if err != nil {
-		return Reply{Err: err}
-	}
-	ex := wire.Exchange{Body: batch.Body, ContentType: batch.ContentType, Table: operations[0].Address.Table}
-	stub := []aztables.TransactionAction{{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stubEntity)}}
-	if _, err := t.Client.SubmitTransaction(wire.With(ctx, &ex), stub, nil); err != nil {
-		return Reply{Err: err, Unknown: ex.Lost(), Earlier: ex.EarlierUnknown()}
-	}
-	answer, err := wire.ParseBatchAnswer(ex.Header.Get("Content-Type"), ex.Answer, len(operations))
-	if err != nil {
-		return Reply{Err: err, Unknown: true, Earlier: ex.EarlierUnknown()}
-	}
-	if f := answer.Failure; f != nil {
-		return Reply{Err: responseError(f), Refused: f, Earlier: ex.EarlierUnknown(),
-			Unknown: wire.OutcomeOfStatus(f.Status, f.Code) == wire.OutcomeUnknown}
-	}
-	return applied(ex.EarlierUnknown(), operations, answer.ETags)
 }
 
 // Size returns the number of bytes of the request's body, or an error if the operations are too large for one transaction. It
@@ -146,14 +142,13 @@ func responseError(f *wire.BatchFailure) error {
 	}, f.Code)
 }
 
-// unansweredWitnesses is the number of rows that are read if there was no response at all: the service may be
-// failing, and without a response no read can prove that the write was not applied.
+// unansweredWitnesses is the number of rows to read if there was no response: the service may be failing, and no read can
+// prove that the write was not applied.
 const unansweredWitnesses = 2
 
-// Witnesses chooses the rows to read after a lost response, among the rows that would have the write ID if
-// the write was applied. The refused operation, counted from 1, comes first, then the inserted rows, which
-// other writers overwrite least. Another writer may have overwritten any row, so after a refusal it chooses
-// all of them.
+// Witnesses chooses the rows to read after a lost response: rows that have the write ID if the write was applied. The row of the
+// refused operation, counted from 1, comes first, then inserted rows, which other writers overwrite least. After a refusal it
+// chooses all rows, since another writer may have overwritten any of them.
 func Witnesses(operations []wire.Operation, marked []bool, refused int, unanswered bool) []int {
 	rank := func(i int) int {
 		switch {

@@ -35,9 +35,6 @@ type State struct {
 	Page string `json:"t,omitempty"` // on Azure Cosmos DB, the continuation token of the range that has begun
 }
 
-// Valid reports whether a scan of the given number of ranges can have the state.
-func (s State) Valid(ranges int) bool { return s.State.Valid(ranges) }
-
 // Over reports whether a scan of the given number of ranges has read everything.
 func (s State) Over(ranges int) bool { return s.Next == ranges && len(s.Ranges) == 0 }
 

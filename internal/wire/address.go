@@ -23,7 +23,7 @@ func (a *Address) replaceStub(u *url.URL) error {
 		return errors.New("the SDK addressed an entity in an unknown form; use the version of the SDK in this module's go.mod")
 	}
 	escaped := (&url.URL{Path: prefix}).EscapedPath()
-	u.Path = prefix + a.Table + "(PartitionKey='" + doubleQuotes(a.PartitionKey) + "',RowKey='" + doubleQuotes(a.RowKey) + "')"
+	u.Path = prefix + a.Table + "(PartitionKey='" + strings.ReplaceAll(a.PartitionKey, "'", "''") + "',RowKey='" + strings.ReplaceAll(a.RowKey, "'", "''") + "')"
 	u.RawPath = string(a.AppendEscaped([]byte(escaped)))
 	return nil
 }
@@ -35,13 +35,6 @@ func (a *Address) AppendEscaped(dst []byte) []byte {
 	dst = append(dst, "',RowKey='"...)
 	dst = appendEscapedKey(dst, a.RowKey)
 	return append(dst, "')"...)
-}
-
-func doubleQuotes(key string) string {
-	if strings.IndexByte(key, '\'') < 0 {
-		return key
-	}
-	return strings.ReplaceAll(key, "'", "''")
 }
 
 func appendEscapedKey(dst []byte, key string) []byte {
@@ -96,7 +89,7 @@ func (p Paths) encode(escaped string) string {
 		switch c := escaped[i]; {
 		case p.Tables && c == '\'':
 			quoted = !quoted
-		case quoted && !encoded(c):
+		case quoted && !unreserved(c) && c != '%' && c != '/':
 			dst = appendPercent(append(dst, escaped[done:i]...), c)
 			done = i + 1
 		}
@@ -106,6 +99,3 @@ func (p Paths) encode(escaped string) string {
 	}
 	return string(append(dst, escaped[done:]...))
 }
-
-// encoded reports whether c may occur in a path whose names are percent-encoded.
-func encoded(c byte) bool { return unreserved(c) || c == '%' || c == '/' }

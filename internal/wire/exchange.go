@@ -3,10 +3,8 @@
 //
 // The SDK chooses the account's address, authorizes, retries and traces. If the context of a call contains an
 // Exchange, three policies take part. Caller runs once for each call: it replaces the SDK's body and address
-// by those of the Exchange, and keeps the response. Observer and Sender run once for each attempt and record
-// its outcome. The SDK gets a stub response, which it parses quickly.
-//
-// This package stores nothing and depends on no pattern.
+// by those of the Exchange, keeps the response, and gives the SDK a stub response, which the SDK parses quickly.
+// Observer and Sender run once for each attempt and record its outcome.
 package wire
 
 import (
@@ -76,7 +74,9 @@ func (Caller) Do(req *policy.Request) (*http.Response, error) {
 	if ex == nil {
 		return req.Next()
 	}
-	countRead(req)
+	if reads, ok := req.Raw().Context().Value(readsKey{}).(*atomic.Int64); ok && req.Raw().Method == http.MethodGet {
+		reads.Add(1) // once for a call, regardless of how often the SDK repeats it
+	}
 	if ex.Entity != nil {
 		if err := ex.Entity.replaceStub(req.Raw().URL); err != nil {
 			return nil, err
@@ -137,8 +137,8 @@ const (
 )
 
 // Observer is the first policy in ClientOptions.PerRetryPolicies. It records the outcome of every attempt of a call, while
-// Caller sees only the last response. Suppose that an insert was applied, its response was lost, and the SDK repeated it: the
-// call ends in 409, and only the record of the lost response distinguishes that from a real conflict.
+// Caller sees only the last response. Without the record, the 409 after a repeated insert, whose first response was lost, would
+// look like a conflict with another writer.
 type Observer struct{}
 
 // Do records the attempt's outcome and removes secrets from its error.
@@ -180,9 +180,8 @@ func withoutSecrets(resp *http.Response, err error) (*http.Response, error) {
 // credential or a policy of the caller failed or the context has ended, the attempt was certainly not sent.
 type Sender struct{}
 
-// Do records that the attempt is sent, exposes a transient failure inside the response to a transaction (see
-// exposeTransient), and removes secrets from the result. So the policies before it, including the SDK's retry policy, see
-// that failure.
+// Do records that the attempt is sent, and removes secrets from the result. It shows the SDK's retry policy a transient failure
+// inside the response to a transaction; see exposeTransient.
 func (Sender) Do(req *policy.Request) (*http.Response, error) {
 	if err := req.Raw().Context().Err(); err != nil {
 		return nil, err
@@ -301,10 +300,9 @@ func codeOf(resp *http.Response) string {
 
 const codeHeader = "X-Ms-Error-Code"
 
-// exposeTransient sends the request. If the response to an entity group transaction has status 202 but contains a transient
-// failure, it returns that failure as the response. Azure reports throttling and timeouts of a transaction in this way, often
-// without an error code, and the SDK's retry policy would not repeat the transaction because it looks only at the status. It
-// returns every other response unchanged, for ParseBatchAnswer.
+// exposeTransient sends the request. Azure reports throttling and timeouts of a transaction inside a response with status 202,
+// often without an error code. exposeTransient returns such a failure as the response, since the SDK's retry policy looks only
+// at the status; it returns every other response unchanged, for ParseBatchAnswer.
 func exposeTransient(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	if err != nil || resp.StatusCode != http.StatusAccepted || !strings.HasSuffix(req.Raw().URL.Path, batchPath) {
@@ -360,14 +358,4 @@ type readsKey struct{}
 func CountReads(ctx context.Context) (context.Context, *atomic.Int64) {
 	reads := new(atomic.Int64)
 	return context.WithValue(ctx, readsKey{}, reads), reads
-}
-
-// countRead counts a call that reads, once regardless of how often the SDK repeats it.
-func countRead(req *policy.Request) {
-	if req.Raw().Method != http.MethodGet {
-		return
-	}
-	if reads, ok := req.Raw().Context().Value(readsKey{}).(*atomic.Int64); ok {
-		reads.Add(1)
-	}
 }

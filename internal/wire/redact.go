@@ -151,10 +151,6 @@ func HideKeysInText(text string) string {
 	for _, mark := range []string{"%24filter=", "$filter=", "NextPartitionKey=", "NextRowKey="} {
 		text = redactAfter(text, mark, "&\"\n\r\t<>")
 	}
-	return hideAddresses(text)
-}
-
-func hideAddresses(text string) string {
 	const mark = "(PartitionKey="
 	var b strings.Builder
 	for {

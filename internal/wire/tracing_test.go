@@ -35,8 +35,8 @@ func TestHideKeysInText(t *testing.T) {
 	for _, key := range []string{"jones", "O'jones", "jones')", "')jones", "(PartitionKey='jones", "%27jones", "jo nes\"&", "jones)"} {
 		a := Address{Table: "Contoso", PartitionKey: key, RowKey: key}
 		escaped := string(a.AppendEscaped(nil)) + " after"
-		plain := "Contoso(PartitionKey='" + doubleQuotes(key) + "',RowKey='" + doubleQuotes(key) + "') after"
-		filter := "Contoso()?" + url.Values{"$filter": {"PartitionKey eq '" + doubleQuotes(key) + "'"}}.Encode() + "\n after"
+		plain := "Contoso(PartitionKey='" + strings.ReplaceAll(key, "'", "''") + "',RowKey='" + strings.ReplaceAll(key, "'", "''") + "') after"
+		filter := "Contoso()?" + url.Values{"$filter": {"PartitionKey eq '" + strings.ReplaceAll(key, "'", "''") + "'"}}.Encode() + "\n after"
 		for _, text := range []string{escaped, plain, filter} {
 			if got := HideKeysInText(text); strings.Contains(got, "nes") || !strings.Contains(got, "Contoso") || !strings.HasSuffix(got, " after") {
 				t.Errorf("%q becomes %q", text, got)

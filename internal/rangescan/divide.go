@@ -1,16 +1,165 @@
 package rangescan
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
+	"unicode/utf16"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
-	"github.com/tablepatterns/tablepatterns/internal/continuation"
 )
+
+// maxOffsets is the number of characters of a key that a ruler uses after the common prefix of the compared keys.
+const maxOffsets = 48
+
+// maxCharacters limits the characters that a ruler stores for an offset.
+const maxCharacters = 256
+
+// ruler maps keys to numbers, whose digits are the characters that were seen at each offset.
+type ruler struct {
+	seen    [][]uint16 // for each offset, sorted: the characters that were seen there and all others of their classes
+	beyondF [2]bool    // letters above f were seen, in lower and upper case
+}
+
+// learn adds the characters of a key.
+func (r *ruler) learn(key string) {
+	units := utf16.Encode([]rune(key))
+	for at, c := range units {
+		if at == len(r.seen) {
+			r.seen = append(r.seen, nil)
+		}
+		if _, known := slices.BinarySearch(r.seen[at], c); known || len(r.seen[at]) >= maxCharacters {
+			continue
+		}
+		for _, class := range r.classOf(c) {
+			r.add(at, class)
+		}
+	}
+}
+
+// classOf returns the characters that are likely at an offset where c was seen.
+func (r *ruler) classOf(c uint16) []uint16 {
+	between := func(from, to uint16) (all []uint16) {
+		for ; from <= to; from++ {
+			all = append(all, from)
+		}
+		return all
+	}
+	letter := func(upper int, a uint16) []uint16 {
+		if c > a+5 {
+			r.beyondF[upper] = true
+		}
+		if r.beyondF[upper] {
+			return between(a, a+25)
+		}
+		return between(a, a+5) // probably hexadecimal
+	}
+	switch {
+	case c >= '0' && c <= '9':
+		return between('0', '9')
+	case c >= 'a' && c <= 'z':
+		return letter(0, 'a')
+	case c >= 'A' && c <= 'Z':
+		return letter(1, 'A')
+	}
+	if c >= 0x100 { // a script with many characters: take a sample of the block
+		block := []uint16{c}
+		for i := range uint16(64) {
+			block = append(block, c&^0x3fff+i<<8)
+		}
+		return block
+	}
+	return []uint16{c}
+}
+
+func (r *ruler) add(at int, c uint16) {
+	if i, known := slices.BinarySearch(r.seen[at], c); !known {
+		r.seen[at] = slices.Insert(r.seen[at], i, c)
+	}
+}
+
+// scale is the part of a ruler at the offsets where the given keys differ.
+type scale struct {
+	prefix []uint16
+	digits [][]uint16
+	total  *big.Int // one more than the largest number
+}
+
+// scaleOf returns the scale for keys. With open the range has no upper bound, and its keys need not share the prefix of the given ones.
+func (r *ruler) scaleOf(open bool, keys ...string) scale {
+	common := utf16.Encode([]rune(keys[0]))
+	for _, key := range keys[1:] {
+		units := utf16.Encode([]rune(key))
+		n := 0
+		for n < len(common) && n < len(units) && common[n] == units[n] {
+			n++
+		}
+		common = common[:n]
+	}
+	if open {
+		common = nil
+	}
+	s := scale{prefix: common, total: big.NewInt(1)}
+	for at := len(common); at < len(r.seen) && at < len(common)+maxOffsets; at++ {
+		s.digits = append(s.digits, r.seen[at])
+		s.total.Mul(s.total, big.NewInt(int64(len(r.seen[at])+1)))
+	}
+	return s
+}
+
+// number returns the number of a key on the scale. A lower key never has a higher number; two keys may have the same one.
+func (s *scale) number(key string) *big.Int {
+	units := utf16.Encode([]rune(key))
+	n := new(big.Int)
+	c := slices.Compare(units[:min(len(units), len(s.prefix))], s.prefix)
+	if c < 0 {
+		return n
+	}
+	if c > 0 {
+		return n.Set(s.total)
+	}
+	units = units[len(s.prefix):]
+	full := false // set if the character at an earlier offset was never seen; then the key gets the largest number with the digits so far
+	for i, set := range s.digits {
+		digit := 0
+		switch {
+		case full:
+			digit = len(set)
+		case i < len(units):
+			at, known := slices.BinarySearch(set, units[i])
+			if digit = at; known {
+				digit = at + 1
+			} else {
+				full = true // the key gets the largest number below the next digit
+			}
+		}
+		n.Mul(n, big.NewInt(int64(len(set)+1)))
+		n.Add(n, big.NewInt(int64(digit)))
+	}
+	return n
+}
+
+// key returns a key with this number, or "" if it is not a legal key.
+func (s *scale) key(n *big.Int) string {
+	digits := make([]int, len(s.digits))
+	rest, digit := new(big.Int).Set(n), new(big.Int)
+	for i := len(s.digits) - 1; i >= 0; i-- {
+		rest.DivMod(rest, big.NewInt(int64(len(s.digits[i])+1)), digit)
+		digits[i] = int(digit.Int64())
+	}
+	units := slices.Clone(s.prefix)
+	for i, d := range digits {
+		if d == 0 {
+			break
+		}
+		units = append(units, s.digits[i][d-1])
+	}
+	key := string(utf16.Decode(units))
+	if compoundkey.CheckKey(key) != nil {
+		return ""
+	}
+	return key
+}
 
 // pagesBeforeSplit is the number of pages after which a range may be divided.
 const pagesBeforeSplit = 2
@@ -56,12 +205,6 @@ const longStay = 16
 // large reports whether a span is in a partition that is larger than usual.
 func (r *rulers) large(s *span) bool {
 	return s.stay >= longStay || 5*s.stay*r.left > 6*r.stayed || r.left == 0
-}
-
-// moved records that a reader has reached another partition after this many pages in the previous one.
-func (r *rulers) moved(pages int) {
-	r.left++
-	r.stayed += pages
 }
 
 func (r *rulers) learn(k Key) {
@@ -203,8 +346,8 @@ func (s *span) read(first, last Key, rows int, more bool, legEnd *Point) (worth 
 	return s.judge(rows)
 }
 
-// judge records in the parent whether the division was worth its request. It returns false if it was not: the upper part had one page of
-// few rows.
+// judge records in the parent whether the division was worth its request. It was not, and judge returns false, if the upper part had a
+// single page with few rows.
 func (s *span) judge(rows int) bool {
 	switch p := s.parent; {
 	case p == nil:
@@ -216,123 +359,4 @@ func (s *span) judge(rows int) bool {
 		s.parent = nil
 	}
 	return true
-}
-
-// Key identifies a row.
-type Key struct{ Partition, Row string }
-
-// Side is the side of a key on which a Point lies.
-type Side uint8
-
-// The sides.
-const (
-	Before Side = iota // before the row
-	After              // after the row
-	Behind             // after every row of the partition
-)
-
-// Point is a position between rows. The zero value is before every row.
-type Point struct {
-	Partition string `json:"p,omitempty"`
-	Row       string `json:"r,omitempty"`
-	Side      Side   `json:"s,omitempty"`
-}
-
-// Compare orders points by their position.
-func (p Point) Compare(q Point) int {
-	if c := compoundkey.Compare(p.Partition, q.Partition); c != 0 {
-		return c
-	}
-	if p.Side == Behind || q.Side == Behind {
-		return cmp.Compare(p.Side/Behind, q.Side/Behind)
-	}
-	return cmp.Or(compoundkey.Compare(p.Row, q.Row), cmp.Compare(p.Side, q.Side))
-}
-
-// covers reports whether a row lies before the point.
-func (p Point) covers(k Key) bool { return p.Compare(Point{Partition: k.Partition, Row: k.Row}) > 0 }
-
-// opens reports whether the point is before every row of its partition.
-func (p Point) opens() bool { return p.Side == Before && p.Row == "" }
-
-// Border reports whether the point is between two partitions.
-func (p Point) Border() bool { return p.opens() || p.Side == Behind }
-
-// Range has the rows between two points; without To, those up to the end of the table. The zero value is the whole table.
-type Range struct {
-	From Point  `json:"f"`
-	To   *Point `json:"t,omitempty"`
-}
-
-// Partition returns the range of one partition.
-func Partition(key string) Range {
-	return Range{From: Point{Partition: key}, To: &Point{Partition: key, Side: Behind}}
-}
-
-// Covers reports whether a row lies in the range.
-func (r Range) Covers(k Key) bool { return !r.From.covers(k) && (r.To == nil || r.To.covers(k)) }
-
-// ends reports whether the range has no rows after a point.
-func (r Range) ends(at Point) bool { return r.To != nil && r.To.Compare(at) <= 0 }
-
-// single reports whether the range lies within one partition.
-func (r Range) single() bool {
-	return r.To != nil && r.To.Partition == r.From.Partition && r.From.Side != Behind
-}
-
-// token is the text form of a State.
-type token struct {
-	Version int    `json:"v"`
-	Query   string `json:"q"` // fingerprint of the query
-	State
-	Left int `json:"l,omitempty"` // number of rows that the query's limit still allows
-}
-
-const tokenVersion = 1
-
-// Token returns the text of a state, with the fingerprint of the query and the number of rows that its limit still allows.
-func (s State) Token(query string, left int) string {
-	return continuation.Encode(token{tokenVersion, query, s, left})
-}
-
-// ParseState is the inverse of Token for a scan of this many initial ranges; "" is the beginning, with limit rows left.
-func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
-	if text == "" {
-		return State{}, limit, nil
-	}
-	var t token
-	switch {
-	case continuation.Decode(text, &t) != nil:
-		return s, 0, fmt.Errorf("ParallelOptions.Resume, of %d characters, is not Report.Resume of an earlier parallel read", len(text))
-	case t.Version != tokenVersion:
-		return s, 0, fmt.Errorf("ParallelOptions.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
-	case t.Query != query:
-		return s, 0, errors.New("ParallelOptions.Resume is the token of another query or of other partitions; repeat those of that read")
-	}
-	if t.Left < 0 || (limit > 0) != (t.Left > 0) || !t.Valid(ranges) {
-		return s, 0, errors.New("ParallelOptions.Resume is damaged: its ranges do not follow each other; begin again without it")
-	}
-	return t.State, t.Left, nil
-}
-
-// Valid reports whether a scan of this many initial ranges can have the state.
-func (s State) Valid(ranges int) bool {
-	return s.Next >= 0 && s.Next <= ranges && follow(s.Ranges)
-}
-
-// follow reports whether ranges are in the order of their keys and do not overlap.
-func follow(all []Range) bool {
-	for i, r := range all {
-		if r.From.Side > Behind || r.To != nil && (r.To.Side > Behind || r.ends(r.From)) ||
-			i > 0 && (all[i-1].To == nil || all[i-1].To.Compare(r.From) > 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// Has reports whether the ranges that have begun may still have rows of a partition.
-func (s State) Has(partition string) bool {
-	all := Partition(partition)
-	return slices.ContainsFunc(s.Ranges, func(r Range) bool { return r.From.Compare(*all.To) < 0 && !r.ends(all.From) })
 }
