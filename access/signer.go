@@ -44,9 +44,9 @@ type Grant struct {
 	// Start is when the token becomes valid. Zero means SignerOptions.Skew ago, since the service's clock may be
 	// behind the signer's; with a Policy, it means the policy's start.
 	Start time.Time
-	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Each of
-	// permissions, start and expiry must be set either in the policy or in the grant: the service refuses a
-	// token that sets a field which the policy sets, too.
+	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions
+	// and expiry must be set in the policy or in the grant, and a start may be; the service refuses a token that
+	// sets a field which the policy sets, too.
 	Policy string
 	// InsecureHTTP permits the token without TLS, so that anybody on the network can read it. It is for Azurite on
 	// this machine.

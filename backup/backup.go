@@ -53,7 +53,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	if len(all) == 0 {
 		return tables.Report{}, tables.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
-	ctx, operation := tables.TelemetryOf(rows.Open, all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
+	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
 	var sources, sets []string // of all accounts

@@ -32,7 +32,7 @@ func Compare(ctx context.Context, first, second *tables.Table, options *Options)
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.TelemetryOf(rows.Open, first.Account()).Begin(ctx, telemetry.Tables, opCompare, first.Name())
+	ctx, span := tables.InternalsOf(rows.Open).Telemetry(first.Account()).Begin(ctx, telemetry.Tables, opCompare, first.Name())
 	defer func() { span.End(err) }()
 	r := newRun(opCompare, o, "%s %s", nameOf(first), nameOf(second))
 	ranges := o.ranges()
@@ -210,7 +210,7 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	if index < 0 {
 		return tables.Report{}, tables.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
 	}
-	ctx, operation := tables.TelemetryOf(rows.Open, table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
+	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
 	defer func() { operation.End(err) }()
 	r := newRun(opCompare, o, "%s %s %s", c.Run, name, nameOf(table))
 	var parts []part

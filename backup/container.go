@@ -59,7 +59,7 @@ func ofBlob(err error) error {
 	case wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet"):
 		return &tables.Error{Kind: tables.ErrExists, Err: wire.Redact(err)}
 	}
-	return tables.FailureOf(rows.Open, err)
+	return tables.InternalsOf(rows.Open).Failure(err)
 }
 
 func (b blobs) get(ctx context.Context, name string, limit int64) ([]byte, error) {

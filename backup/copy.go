@@ -41,7 +41,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 	if from.Same(to) {
 		return Result{}, tables.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
 	}
-	ctx, span := tables.TelemetryOf(rows.Open, from.Account()).Begin(ctx, telemetry.Tables, opCopy, from.Name())
+	ctx, span := tables.InternalsOf(rows.Open).Telemetry(from.Account()).Begin(ctx, telemetry.Tables, opCopy, from.Name())
 	defer func() { span.End(err) }()
 	r := newRun(opCopy, o, "%s %s %d %t", nameOf(from), nameOf(to), o.Existing, o.DryRun)
 	ranges := o.ranges()
@@ -102,7 +102,7 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 		if t == nil {
 			return tables.Wiringf(op, "", "a table is nil; make it with Account.Table")
 		}
-		if err := tables.RawOf(rows.Open, t).Usable(); err != nil {
+		if err := tables.InternalsOf(rows.Open).Raw(t).Usable(); err != nil {
 			return tables.Wiringf(op, "", "%w", err)
 		}
 		if ordered && t.Account().IsCosmos() {
@@ -182,7 +182,7 @@ func (w *writer) commit(ctx context.Context, writes []tables.RawWrite) (err erro
 				return nil
 			}
 		}
-		_, err = tables.RawOf(rows.Open, w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
+		_, err = tables.InternalsOf(rows.Open).Raw(w.table).Commit(ctx, w.op, writes, rowwriter.NewWriteID())
 		switch {
 		case err == nil:
 			w.count(func(r *Result) {

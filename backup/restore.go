@@ -75,7 +75,7 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 	if len(targets) == 0 {
 		return Result{}, tables.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
 	}
-	ctx, operation := tables.TelemetryOf(rows.Open, targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
+	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
 	defer func() { operation.End(err) }()
 	x := &restoring{run: newRun(opRestore, o, "%s %q %d %t", c.Run, names, o.Existing, o.DryRun), vault: v}
 	for _, w := range writers {

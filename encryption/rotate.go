@@ -275,7 +275,7 @@ const rotationMargin = 15 * time.Minute
 
 // RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more.
 // Pass the tables of the entities and those of their copies. Data encrypted under the key elsewhere (another
-// table, a blob, see UsesInBlobs, or a backup) is lost forever. It returns tables.ErrConflict for the current
+// table, a blob, see UsesInBlobs, or a backup) is lost, unless a backup has the key's row. It returns tables.ErrConflict for the current
 // key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
 // returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last
 // CreateDataKey, since other programs may still write with the key. First stop or change programs that

@@ -415,7 +415,7 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 }
 
 // signals emits the queue's lines, metrics and spans.
-func (q *Queue) signals() *telemetry.Telemetry { return tables.TelemetryOf(rows.Open, q.account) }
+func (q *Queue) signals() *telemetry.Telemetry { return tables.InternalsOf(rows.Open).Telemetry(q.account) }
 
 // logMessage logs that a request about the message of an intent failed. line describes the consequence.
 func (q *Queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {

@@ -137,7 +137,7 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 		return err
 	}
 	check := func() error {
-		return tables.Amend(rows.Open, r.Check(ctx, v), func(e *tables.Error) { e.Op = op })
+		return tables.InternalsOf(rows.Open).Amend(r.Check(ctx, v), func(e *tables.Error) { e.Op = op })
 	}
 	if err := s.admit(ctx, op, p, check); err != nil {
 		return err

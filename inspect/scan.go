@@ -98,7 +98,7 @@ type visitor struct {
 // run passes the rows to a visitor.
 func (s *scan) run(ctx context.Context, v *visitor) error {
 	ctx = pace.With(ctx, s.options.RowsPerSecond)
-	query := tables.RawOf(rows.Open, s.table).Query().AllowTableScan()
+	query := tables.InternalsOf(rows.Open).Raw(s.table).Query().AllowTableScan()
 	parallel := &tables.ParallelOptions[tables.RawRow]{Concurrency: s.options.Concurrency, Unordered: true, Progress: func(tables.Report) {
 		s.pages++
 		v.page()

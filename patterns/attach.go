@@ -174,6 +174,9 @@ func as[T any](v any) *T {
 	return typed
 }
 
+// entityOf is as for the results of a read.
+func entityOf[T any](v any, err error) (*T, error) { return as[T](v), err }
+
 // Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Run): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
 // Without Async, the writer applies them before it returns. Each pattern of a repository can be attached
@@ -244,7 +247,7 @@ func (h host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
 }
 
 func (h host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key)
+	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key))
 }
 
 func (h host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
@@ -256,7 +259,7 @@ func (h host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep 
 }
 
 func (h host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return tables.GetOf[T](ctx, pass, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key)
+	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key))
 }
 
 // tableOr returns the given table of copies, or the repository's own for nil.

@@ -84,7 +84,7 @@ func explain(ctx context.Context, r *engine.Engine, kind driver.ChangeKind, v an
 	if err != nil {
 		return nil, err
 	}
-	if e := tables.CheckWrites(pass, d.Writes); e != nil {
+	if e := tables.InternalsOf(pass).CheckWrites(d.Writes); e != nil {
 		return nil, w.Located(e)
 	}
 	body, marked, e := engine.Raw(r.Table).Measure(d.Writes)

@@ -76,7 +76,7 @@ func TestExplainSizes(t *testing.T) {
 						}
 						continue
 					}
-					stored := harness.Must[*tables.RawRow](t)(tables.RawOf(rows.Open, table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
+					stored := harness.Must[*tables.RawRow](t)(tables.InternalsOf(rows.Open).Raw(table).Get(ctx, "Get", tables.Key{Partition: n.PartitionKey, Row: row.RowKey}, nil))
 					size, count := edm.KeySize(stored.Key.Partition, stored.Key.Row)+edm.PropertySize(rows.WriteID, edm.String(stored.WriteID)), 1
 					for _, p := range append(stored.Properties, stored.System...) {
 						size, count = size+edm.PropertySize(p.Name, edm.Value(p.Value)), count+1

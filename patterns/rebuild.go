@@ -27,7 +27,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, opRebuild, r.Table.Name())
+	ctx, span := tables.InternalsOf(pass).Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, opRebuild, r.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = b.run(pace.With(ctx, b.options.RowsPerSecond))

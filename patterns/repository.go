@@ -65,7 +65,7 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
-		return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
+		return nil, tables.InternalsOf(pass).Amend(err, func(e *tables.Error) { e.Op, e.Table = op, table.Name() })
 	}
 	key, err := s.keyOf(tables.CodecOf(pass, codec))
 	if err != nil {

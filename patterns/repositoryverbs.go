@@ -99,10 +99,10 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 	if err != nil {
 		return tables.Report{}, err
 	}
-	inner, span := tables.TelemetryOf(pass, r.engine.Table.Account()).Begin(ctx, telemetry.Tables, bulk.Op, r.engine.Table.Name())
+	inner, span := tables.InternalsOf(pass).Telemetry(r.engine.Table.Account()).Begin(ctx, telemetry.Tables, bulk.Op, r.engine.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
-	report, err := tables.Bulk(inner, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.BulkUnit, error) {
+	report, err := tables.Bulk(inner, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.RawUnit, error) {
 		return w.Unit(inner, v)
 	})
 	return report, err

@@ -196,7 +196,7 @@ func (s *Store) Create(ctx context.Context) error {
 // once. name says what it creates, for errors; if several functions have one name, only the first is called.
 // For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
-	if s, ok := (*tables.OwnerOf(pass, table)).(*Store); ok {
+	if s, ok := (*tables.InternalsOf(pass).Owner(table)).(*Store); ok {
 		s.uses.Add(readiness.Entry{ID: readiness.ID{Account: table.Account(), Name: name}, Create: create, Late: true})
 	}
 }
@@ -277,13 +277,13 @@ func (s *Store) knowContainer(c *container.Client) {
 // ownedBy returns a handle for the same table from which OwnerOf returns its owner.
 func ownedBy(table *tables.Table, owner any) *tables.Table {
 	owned := *table
-	*tables.OwnerOf(pass, &owned) = owner
+	*tables.InternalsOf(pass).Owner(&owned) = owner
 	return &owned
 }
 
 // storeOf returns the store that made the table's handle, nil for Account.Table.
 func storeOf(table *tables.Table) *Store {
-	switch owner := (*tables.OwnerOf(pass, table)).(type) {
+	switch owner := (*tables.InternalsOf(pass).Owner(table)).(type) {
 	case *Store:
 		return owner
 	case runTime:
@@ -300,7 +300,7 @@ func runnerOf(table *tables.Table) intents.Runner {
 		}
 		return s.runner
 	}
-	runner, _ := (*tables.OwnerOf(pass, table)).(intents.Runner) // a test gives its table a runner instead of a store
+	runner, _ := (*tables.InternalsOf(pass).Owner(table)).(intents.Runner) // a test gives its table a runner instead of a store
 	return runner
 }
 
@@ -345,7 +345,7 @@ func (r *Repository[T]) knowAll() {
 	if r.engine.ReachesOut() && s.intents != nil {
 		s.knowQueue(s.intents)
 	}
-	if _, passes := (*tables.OwnerOf(pass, r.engine.Table)).(runTime); passes {
+	if _, passes := (*tables.InternalsOf(pass).Owner(r.engine.Table)).(runTime); passes {
 		return // a pattern may use the repository's own table
 	}
 	s.mu.Lock()

@@ -32,7 +32,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 	if err != nil {
 		return tables.Report{}, err
 	}
-	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	ctx, span := tables.InternalsOf(pass).Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = v.run(pace.With(ctx, v.options.RowsPerSecond))

@@ -167,28 +167,28 @@ func (r Report) String() string {
 // Requests: 1 for each 100 rows of a partition at best; 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
 	o := *cmp.Or(options, &BulkOptions{})
-	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (BulkUnit, error) {
+	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (RawUnit, error) {
 		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]
 		var etag azcore.ETag
 		if o.Verb == BulkReplace || o.Verb == BulkMerge || o.Verb == BulkDelete {
 			var err error
 			if etag, err = r.src.Codec.etag(v); err != nil {
-				return BulkUnit{}, Invalid("", err)
+				return RawUnit{}, Invalid("", err)
 			}
 		}
 		w, err := r.src.Codec.write(verb, v, etag)
 		if err != nil {
-			return BulkUnit{}, err
+			return RawUnit{}, err
 		}
 		for _, name := range o.Properties {
 			if !w.Properties.Has(name) {
-				return BulkUnit{Key: w.Key}, Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
+				return RawUnit{Key: w.Key}, Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
 			}
 		}
 		if o.Properties != nil {
 			w.Properties = slices.DeleteFunc(w.Properties, func(p Property) bool { return !slices.Contains(o.Properties, p.Name) })
 		}
-		return BulkUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { r.src.Codec.written(verb, v, etags[0]) }}, nil
+		return RawUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { r.src.Codec.written(verb, v, etags[0]) }}, nil
 	})
 }
 
@@ -210,7 +210,7 @@ type bulk struct {
 	table    *Table
 	op       string
 	options  BulkOptions
-	lanes    *lanes.Scheduler[BulkUnit]
+	lanes    *lanes.Scheduler[RawUnit]
 	started  time.Time
 	scratch  []byte
 	progress Report     // changed only in calls of lanes.Done
@@ -219,11 +219,11 @@ type bulk struct {
 
 // Bulk calls plan for each entity and writes the rows that plan returns, in the way of BulkNonAtomic. A
 // transaction has at most maxRows rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (BulkUnit, error)) (_ Report, err error) {
+func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (RawUnit, error)) (_ Report, err error) {
 	if entities == nil {
 		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
-	ctx, span := (&Source{Table: t}).begin(ctx, op)
+	ctx, span := (&RawSource{Table: t}).begin(ctx, op)
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	b := &bulk{table: t, op: op, started: time.Now(), options: *cmp.Or(options, &BulkOptions{})}
@@ -233,32 +233,32 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 	}
 	b.options.Concurrency = cmp.Or(b.options.Concurrency, defaultConcurrency)
 	b.progress.Resume = b.options.Resume
-	b.lanes = lanes.New(pace.With(ctx, b.options.RowsPerSecond), lanes.Options[BulkUnit]{
+	b.lanes = lanes.New(pace.With(ctx, b.options.RowsPerSecond), lanes.Options[RawUnit]{
 		Concurrency: b.options.Concurrency, Skip: skip,
 		MaxRows: maxRows, MaxBytes: maxBulkBytes,
-		Commit: func(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+		Commit: func(ctx context.Context, units []*lanes.Unit[RawUnit]) error {
 			d := &bulkDivision{bulk: b}
-			d.sets = slices.ContainsFunc(units, func(u *lanes.Unit[BulkUnit]) bool { return u.Value.Written == nil })
+			d.sets = slices.ContainsFunc(units, func(u *lanes.Unit[RawUnit]) bool { return u.Value.Written == nil })
 			if err := d.write(ctx, units); err != nil {
 				return err
 			}
 			return d.refused
 		},
 	})
-	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[BulkUnit], error) {
-		var planned BulkUnit
+	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[RawUnit], error) {
+		var planned RawUnit
 		err := error(Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
 		if v != nil {
 			planned, err = plan(v)
 		}
 		if err == nil {
-			var u *lanes.Unit[BulkUnit]
+			var u *lanes.Unit[RawUnit]
 			if u, err = b.unit(planned); err == nil {
 				return u, nil
 			}
 		}
-		u := &lanes.Unit[BulkUnit]{Sequence: sequence, Value: BulkUnit{Key: planned.Key}}
-		e, ofEntity := b.located([]*lanes.Unit[BulkUnit]{u}, 0, err)
+		u := &lanes.Unit[RawUnit]{Sequence: sequence, Value: RawUnit{Key: planned.Key}}
+		e, ofEntity := b.located([]*lanes.Unit[RawUnit]{u}, 0, err)
 		return nil, b.refuse(u, e, ofEntity)
 	})
 	if b.progress.Elapsed = time.Since(b.started); err == nil {
@@ -269,11 +269,11 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 
 // unit checks and measures the rows of an entity as if they were sent alone, so that an invalid entity fails without
 // the others of its transaction.
-func (b *bulk) unit(u BulkUnit) (*lanes.Unit[BulkUnit], error) {
-	if e := CheckWrites(rows.Open, u.Writes); e != nil {
+func (b *bulk) unit(u RawUnit) (*lanes.Unit[RawUnit], error) {
+	if e := checkWrites(u.Writes); e != nil {
 		return nil, e
 	}
-	out := &lanes.Unit[BulkUnit]{Partition: u.Key.Partition, Rows: make([]string, 0, len(u.Writes)), Value: u}
+	out := &lanes.Unit[RawUnit]{Partition: u.Key.Partition, Rows: make([]string, 0, len(u.Writes)), Value: u}
 	for i := range u.Writes {
 		w := &u.Writes[i]
 		size, e := w.Check()
@@ -308,7 +308,7 @@ type bulkDivision struct {
 // write writes units in one transaction if possible. If the error names a unit, write sends the others first, then that unit alone. If
 // the error names none, or the units are too large for one transaction, write sends each half by itself. It returns only an error
 // that ends the run at once.
-func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[RawUnit]) error {
 	if len(units) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -320,7 +320,7 @@ func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit])
 	if len(units) == 1 {
 		at = 0
 	} else if e != nil {
-		at = lanes.Named(units, e.Change, func(u BulkUnit) int {
+		at = lanes.Named(units, e.Change, func(u RawUnit) int {
 			if d.sets {
 				return 1
 			}
@@ -369,9 +369,9 @@ func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[BulkUnit])
 }
 
 // send sends one transaction with all units.
-func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) error {
+func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[RawUnit]) error {
 	if d.sets {
-		values := make([]BulkUnit, len(units))
+		values := make([]RawUnit, len(units))
 		for i, u := range units {
 			values[i] = u.Value
 		}
@@ -395,7 +395,7 @@ func (d *bulkDivision) send(ctx context.Context, units []*lanes.Unit[BulkUnit]) 
 
 // located adds to an error the entity's key and position in the sequence; at is -1 for an error of the whole transaction. ofEntity
 // reports whether the error concerns single entities, so that the others can be written.
-func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (located *Error, ofEntity bool) {
+func (b *bulk) located(units []*lanes.Unit[RawUnit], at int, err error) (located *Error, ofEntity bool) {
 	located = &Error{Err: err}
 	if e, ok := err.(*Error); ok {
 		*located = *e
@@ -404,7 +404,7 @@ func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (locate
 	if at >= 0 {
 		located.Change = int(units[at].Sequence)
 		if located.Key == (Key{}) {
-			located.Key = Loggable(rows.Open, units[at].Value.Key)
+			located.Key = loggable(units[at].Value.Key)
 		}
 	}
 	return located, slices.Contains([]error{ErrExists, ErrDuplicate, ErrConflict, ErrNotFound, ErrMissingReference, ErrInvalid, ErrTooLarge, ErrGarbled}, KindOf(err))
@@ -412,7 +412,7 @@ func (b *bulk) located(units []*lanes.Unit[BulkUnit], at int, err error) (locate
 
 // refuse passes the error of an entity that cannot be written to BulkOptions.Refused. It returns the error that ends
 // the run.
-func (b *bulk) refuse(u *lanes.Unit[BulkUnit], e *Error, ofEntity bool) error {
+func (b *bulk) refuse(u *lanes.Unit[RawUnit], e *Error, ofEntity bool) error {
 	if b.options.Refused == nil || !ofEntity {
 		return e
 	}
@@ -421,7 +421,7 @@ func (b *bulk) refuse(u *lanes.Unit[BulkUnit], e *Error, ofEntity bool) error {
 	if err := b.options.Refused(e); err != nil {
 		return err
 	}
-	b.lanes.Done([]*lanes.Unit[BulkUnit]{u}, func(resume int64) {
+	b.lanes.Done([]*lanes.Unit[RawUnit]{u}, func(resume int64) {
 		b.progress.Failed++
 		b.progress.Resume = strconv.FormatInt(resume, 10)
 	})
@@ -429,7 +429,7 @@ func (b *bulk) refuse(u *lanes.Unit[BulkUnit], e *Error, ofEntity bool) error {
 }
 
 // withoutExisting leaves out the units whose entity exists, and counts them as done.
-func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit]) ([]*lanes.Unit[BulkUnit], error) {
+func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[RawUnit]) ([]*lanes.Unit[RawUnit], error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
 	index := make(map[Key]int, len(units))
@@ -443,7 +443,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 		}
 		there[index[row.Key]] = true
 	}
-	var left, existing []*lanes.Unit[BulkUnit]
+	var left, existing []*lanes.Unit[RawUnit]
 	for i, u := range units {
 		if there[i] {
 			existing = append(existing, u)
@@ -459,7 +459,7 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[BulkUnit
 }
 
 // done counts a committed transaction and reports it. etags are nil if the repository of the units has written them together.
-func (b *bulk) done(units []*lanes.Unit[BulkUnit], etags []azcore.ETag, writeID string) {
+func (b *bulk) done(units []*lanes.Unit[RawUnit], etags []azcore.ETag, writeID string) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0
 		for _, u := range units {

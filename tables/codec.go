@@ -9,7 +9,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/fields"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -43,7 +42,7 @@ type Codec[T any] struct{ raw *RawCodec }
 
 // NewCodec returns a codec of T. It returns ErrWiring, naming the field, if a field cannot be stored.
 func NewCodec[T any]() (*Codec[T], error) {
-	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *State) { return new(T), nil }}
+	c := &RawCodec{typ: reflect.TypeFor[T](), room: func() (any, *RawState) { return new(T), nil }}
 	if c.typ == reflect.TypeFor[Entity]() {
 		return &Codec[T]{c}, nil
 	}
@@ -56,10 +55,10 @@ func NewCodec[T any]() (*Codec[T], error) {
 	}
 	c.plan = plan
 	if plan.HasMeta() {
-		c.room = func() (any, *State) { // allocates the T and its State together
+		c.room = func() (any, *RawState) { // allocates the T and its State together
 			both := new(struct {
 				v     T
-				state State
+				state RawState
 			})
 			return &both.v, &both.state
 		}
@@ -122,7 +121,7 @@ func (c *Codec[T]) PropertyNames() []string {
 type RawCodec struct {
 	typ  reflect.Type
 	plan *fields.Plan // nil for Entity
-	room func() (any, *State)
+	room func() (any, *RawState)
 }
 
 // IsBag reports whether T is Entity.
@@ -148,7 +147,7 @@ func (c *RawCodec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect
 func (c *RawCodec) New() any { return reflect.New(c.typ).Interface() }
 
 // NewWithState makes a T, and the State of its Meta if it has one, in one allocation.
-func (c *RawCodec) NewWithState() (any, *State) { return c.room() }
+func (c *RawCodec) NewWithState() (any, *RawState) { return c.room() }
 
 // Encode is Codec.Encode.
 func (c *RawCodec) Encode(v any) (Properties, error) {
@@ -278,7 +277,7 @@ func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 		v.(*Entity).read = row.facts(partial)
 	} else if s != nil {
 		facts := row.facts(partial)
-		*s = State{Key: row.Key, Row: row.Key.Row, Incarnation: facts.incarnation, WriteID: row.WriteID, Partial: partial}
+		*s = RawState{Key: row.Key, Row: row.Key.Row, Incarnation: facts.incarnation, WriteID: row.WriteID, Partial: partial}
 		if !facts.none() {
 			s.viewed = new(facts)
 		}
@@ -297,7 +296,7 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 	if facts := c.facts(v); facts != nil {
 		if err := facts.check(verb, c.plan == nil); err != nil {
 			e := Invalid("", err)
-			e.Key = Loggable(rows.Open, key)
+			e.Key = loggable(key)
 			return RawWrite{}, e
 		}
 		facts.onto(&w)
@@ -311,7 +310,7 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 	if w.Properties, err = c.Encode(v); err != nil {
 		return RawWrite{}, err
 	}
-	if err := CheckReserved(rows.Open, w.Properties); err != nil {
+	if err := checkReserved(w.Properties); err != nil {
 		return RawWrite{}, Invalid("", err)
 	}
 	return w, nil

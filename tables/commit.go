@@ -24,7 +24,7 @@ import (
 //
 // writeID must not have been used by an earlier write.
 func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
-	ctx, span := (&Source{Table: t}).begin(ctx, op)
+	ctx, span := (&RawSource{Table: t}).begin(ctx, op)
 	etags, e := t.tryCommit(ctx, writes, writeID)
 	if e == nil {
 		span.End(nil)
@@ -37,7 +37,7 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 	if len(writes) == 1 {
 		failed, e.Change = 1, 0
 		if e.Key == (Key{}) {
-			e.Key = Loggable(rows.Open, writes[0].Key)
+			e.Key = loggable(writes[0].Key)
 		}
 	}
 	if failed > 0 && failed <= len(writes) {
@@ -48,7 +48,7 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 
 // failed counts a failed request of the table, and logs it if the table does not exist.
 func (t *Table) failed(ctx context.Context, err error) {
-	signals, e := TelemetryOf(rows.Open, t.account), asError(err)
+	signals, e := telemetryOf(t.account), asError(err)
 	if signals == nil || e == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	if err := t.usable(); err != nil {
 		return nil, Wiringf("", "", "%w", err)
 	}
-	if e := CheckWrites(rows.Open, writes); e != nil {
+	if e := checkWrites(writes); e != nil {
 		return nil, e
 	}
 	enc, e := encode(t.name, writes, writeID)
@@ -87,8 +87,8 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 	return t.resolve(ctx, writes, enc, refused, answer.Unknown)
 }
 
-// CheckWrites refuses writes that break the rules of an entity group transaction.
-func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
+// checkWrites refuses writes that break the rules of an entity group transaction.
+func checkWrites(writes []RawWrite) *Error {
 	if len(writes) == 0 {
 		return Invalidf("", "the transaction has no operations; add at least one")
 	}
@@ -103,12 +103,12 @@ func CheckWrites(_ rows.Pass, writes []RawWrite) *Error {
 		key := writes[i].Key
 		if key.Partition != writes[0].Key.Partition {
 			e := Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
-			e.Key, e.Change = Loggable(rows.Open, key), i+1
+			e.Key, e.Change = loggable(key), i+1
 			return e
 		}
 		if first, twice := seen[key.Row]; twice {
 			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
-			e.Key, e.Change = Loggable(rows.Open, key), i+1
+			e.Key, e.Change = loggable(key), i+1
 			return writes[i].explain(e)
 		}
 		seen[key.Row] = i
@@ -210,12 +210,12 @@ type RawWrite struct {
 	Marked bool
 	// Plain says that Properties is the whole row, with the library's own properties: it is written as it is, without the write ID.
 	Plain   bool
-	Meaning Meaning // nil for a plain row
+	Meaning RawMeaning // nil for a plain row
 }
 
-// Meaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
+// RawMeaning translates the failure of a row for the caller: which entity or pattern the row belongs to, and what a
 // taken key means.
-type Meaning interface{ Explain(e *Error) }
+type RawMeaning interface{ Explain(e *Error) }
 
 // explain applies the row's Meaning to its failure.
 func (w *RawWrite) explain(e *Error) *Error {
@@ -266,8 +266,8 @@ func encode(table string, writes []RawWrite, writeID string) (*encoded, *Error) 
 	return out, nil
 }
 
-// Loggable returns the zero Key for an illegal key, which could be a whole document.
-func Loggable(_ rows.Pass, key Key) Key {
+// loggable returns the zero Key for an illegal key, which could be a whole document.
+func loggable(key Key) Key {
 	if rows.CheckKeys(key.Partition, key.Row) != nil {
 		return Key{}
 	}
@@ -286,7 +286,7 @@ func (w *RawWrite) Check() (size int, e *Error) {
 		return size, nil
 	}
 	e = Invalid("", err)
-	e.Key = Loggable(rows.Open, w.Key)
+	e.Key = loggable(w.Key)
 	return 0, w.explain(e)
 }
 

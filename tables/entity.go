@@ -216,8 +216,8 @@ const (
 	MaxFilterComparisons     = edm.MaxComparisons // 15 comparisons of a filter
 )
 
-// CheckReserved returns an error if the caller's properties have a name that is reserved for the library.
-func CheckReserved(_ rows.Pass, properties Properties) error {
+// checkReserved returns an error if the caller's properties have a name that is reserved for the library.
+func checkReserved(properties Properties) error {
 	for i := range properties {
 		if strings.HasPrefix(properties[i].Name, rows.Prefix) {
 			return fmt.Errorf("property %s: names that begin with %s are reserved for the library; choose another name", properties[i].Name, rows.Prefix)

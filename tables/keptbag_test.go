@@ -17,7 +17,7 @@ func TestKeptBag(t *testing.T) {
 	a := harness.Account(t)
 	from, to := harness.NewTable(t, a), harness.NewTable(t, a)
 	write := tables.RawWrite{Verb: wire.VerbInsert, Key: tables.Key{Partition: "p", Row: "kept"}, Properties: tables.Properties{{Name: "N", Value: tables.Int32(1)}}, System: tables.Properties{{Name: "_tpCopies", Value: tables.String("email")}}}
-	if _, err := tables.RawOf(internalrows.Open, from).Commit(t.Context(), "Test", []tables.RawWrite{write}, rowwriter.NewWriteID()); err != nil {
+	if _, err := tables.InternalsOf(internalrows.Open).Raw(from).Commit(t.Context(), "Test", []tables.RawWrite{write}, rowwriter.NewWriteID()); err != nil {
 		t.Fatal(err)
 	}
 	harness.Check(t, from.Entities().Insert(t.Context(), harness.Row("p", "plain")))

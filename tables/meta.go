@@ -25,12 +25,12 @@ type Meta struct {
 	// set Lossy to false.
 	Lossy bool `table:"-"`
 
-	state *State
+	state *RawState
 }
 
-// State is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
+// RawState is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
 // entity share it.
-type State struct {
+type RawState struct {
 	Key         Key         // of the entity
 	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
 	Incarnation string      // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
@@ -46,7 +46,7 @@ type State struct {
 	viewed *rowFacts // read through Rows
 }
 
-// Key returns the key with which the entity was read or written, the zero Key if it never was.
+// Key returns the key with which the entity was read, or written through a Repository, otherwise the zero Key.
 func (m *Meta) Key() Key { return m.known().Key }
 
 // ReadRow returns the row key of the row that the entity was read from: a copy's, when it was read through an index.
@@ -65,9 +65,9 @@ func (m *Meta) WriteID() string { return m.known().WriteID }
 func (m *Meta) Partial() bool { return m.known().Partial }
 
 // known returns the state, an empty one if there is none.
-func (m *Meta) known() *State {
+func (m *Meta) known() *RawState {
 	if m.state == nil {
-		return &State{}
+		return &RawState{}
 	}
 	return m.state
 }
@@ -105,7 +105,7 @@ func (f *rowFacts) none() bool {
 }
 
 // facts returns the rowFacts of an entity that a repository read or wrote.
-func (s *State) facts() *rowFacts {
+func (s *RawState) facts() *rowFacts {
 	return &rowFacts{key: Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
 }
 
@@ -177,10 +177,10 @@ func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 
 // after returns the state that remains after a write of the row without a repository. A repository then reads the
 // entity again before it changes it.
-func (s *State) after(verb wire.Verb) *State {
+func (s *RawState) after(verb wire.Verb) *RawState {
 	switch {
 	case verb == wire.VerbDelete && s.Partial:
-		return &State{Partial: true, viewed: &rowFacts{partial: true}}
+		return &RawState{Partial: true, viewed: &rowFacts{partial: true}}
 	case verb == wire.VerbInsert, verb == wire.VerbDelete:
 		return nil
 	case s.Owner == nil:

@@ -24,7 +24,7 @@ type Query[T any] struct{ query }
 
 // query is a Query whose T is not known at compile time.
 type query struct {
-	src        *Source
+	src        *RawSource
 	partition  *string
 	row        *string
 	span       *compoundkey.Span

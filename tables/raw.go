@@ -15,25 +15,104 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
-// Raw reads and writes rows with the library's own properties, which Rows hides and protects. It is for the packages of this
-// module that keep several rows of an entity consistent. Programs cannot get a Raw, because RawOf takes an argument of an
-// internal type; the same holds for the other functions of this file.
-type Raw struct{ table *Table }
+// Internals is what the other packages of this module do with accounts, tables and rows, and programs must not. Programs cannot
+// get one, because InternalsOf takes an argument of an internal type; the same holds for the other functions of this file.
+type Internals struct {
+	// Raw opens a table for rows with the library's own properties, which Rows hides and protects.
+	Raw func(table *Table) Raw
+	// Owner returns a pointer to the handle's owner, nil for a handle of Account.Table. From the handle of a Store, a repository
+	// finds the Store.
+	Owner func(table *Table) *any
+	// Telemetry returns the emitter of an account's telemetry, nil for a nil account.
+	Telemetry func(account *Account) *telemetry.Telemetry
 
-// RawOf opens the raw surface of a table.
-func RawOf(_ rows.Pass, table *Table) Raw { return Raw{table} }
+	// Get makes the point read of one value of a source: a pointer to the type of the source's codec. It returns ErrNotFound for
+	// a row that does not belong to the source. Requests: 1.
+	Get func(ctx context.Context, source *RawSource, op string, key Key) (any, error)
+	// Condition returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
+	Condition func(c Condition, codec *RawCodec) (odata.Expr, error)
+	// State returns a pointer to the State that a repository stores in a Meta; the State is nil if there is none.
+	State func(m *Meta) **RawState
 
-// OwnerOf returns a pointer to the handle's owner, nil for a handle of Account.Table. From the handle of a Store, a
-// repository finds the Store.
-func OwnerOf(_ rows.Pass, table *Table) *any { return &table.owner }
+	// ChangeSet returns a pointer to the ChangeSet of the entities that repositories have staged; the ChangeSet is nil if
+	// there is none.
+	ChangeSet func(x *Transaction) *RawChangeSet
+	// NextChange counts a change of an entity, and returns its index.
+	NextChange func(x *Transaction) int
+	// Writes returns the rows of a transaction that is part of a change set, and for each row the index of its change. It
+	// returns an error if the transaction cannot be committed.
+	Writes func(x *Transaction) ([]RawWrite, []int, error)
+	// CheckWrites returns an error for rows that cannot be one transaction.
+	CheckWrites func(writes []RawWrite) *Error
+	// CheckReserved returns an error for properties whose names are the library's.
+	CheckReserved func(properties Properties) error
 
-// TelemetryOf returns the emitter of an account's telemetry, nil for a nil account.
-func TelemetryOf(_ rows.Pass, account *Account) *telemetry.Telemetry {
+	// Amend returns a copy of err that edit has changed, or err itself if it is no *Error. It does not change an *Error that
+	// err wraps.
+	Amend func(err error, edit func(*Error)) error
+	// Failure makes an *Error of err, which must not be the error of a write with unknown outcome.
+	Failure func(err error) *Error
+	// Loggable returns a key without the text of a part that cannot be stored.
+	Loggable func(key Key) Key
+	// ErrPartial is the cause of ErrInvalid if a program replaces a row by a value that was read through a projection.
+	ErrPartial error
+}
+
+// InternalsOf returns the Internals.
+func InternalsOf(rows.Pass) Internals { return internals }
+
+var internals = Internals{
+	Raw:       func(table *Table) Raw { return Raw{table} },
+	Owner:     func(table *Table) *any { return &table.owner },
+	Telemetry: telemetryOf,
+	Get: func(ctx context.Context, source *RawSource, op string, key Key) (any, error) {
+		return source.get(ctx, op, key)
+	},
+	Condition: func(c Condition, codec *RawCodec) (odata.Expr, error) {
+		if c.term == nil {
+			return nil, nil
+		}
+		return c.term(codec.types())
+	},
+	State:     func(m *Meta) **RawState { return &m.state },
+	ChangeSet: func(x *Transaction) *RawChangeSet { return &x.set },
+	NextChange: func(x *Transaction) int {
+		x.count++
+		return x.count - 1
+	},
+	Writes: func(x *Transaction) ([]RawWrite, []int, error) {
+		if x.err != nil {
+			return nil, nil, x.err
+		}
+		return x.writes, x.changes, nil
+	},
+	CheckWrites:   checkWrites,
+	CheckReserved: checkReserved,
+	Amend:         amend,
+	Failure:       func(err error) *Error { return asError(failure("", "", Key{}, err)) },
+	Loggable:      loggable,
+	ErrPartial:    errPartial,
+}
+
+func telemetryOf(account *Account) *telemetry.Telemetry {
 	if account == nil {
 		return nil
 	}
 	return account.telemetry
 }
+
+func amend(err error, edit func(*Error)) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	amended := *e
+	edit(&amended)
+	return &amended
+}
+
+// Raw reads and writes the rows of a table with the library's own properties.
+type Raw struct{ table *Table }
 
 // Usable returns an error if no request can be made for the table: it has no account, or an illegal name.
 func (r Raw) Usable() error { return r.table.usable() }
@@ -56,9 +135,6 @@ func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) 
 	return r.table.fetch(ctx, op, key, known)
 }
 
-// ErrPartialOf is the cause of ErrInvalid if a program replaces a row by a value that was read through a projection.
-func ErrPartialOf(_ rows.Pass) error { return errPartial }
-
 // GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
 func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {
 	return GetManyOf[RawRow](ctx, rows.Open, r.table.rawRows(), keys, nil)
@@ -68,32 +144,21 @@ func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] 
 func (r Raw) Query() Query[RawRow] { return QueryOf[RawRow](rows.Open, r.table.rawRows()) }
 
 // Source returns a source of the table's rows in a span of row keys. The caller sets Load, which may skip rows.
-func (r Raw) Source(span compoundkey.Span) *Source {
-	return &Source{Table: r.table, Codec: &RawCodec{}, Span: span, Skips: true}
+func (r Raw) Source(span compoundkey.Span) *RawSource {
+	return &RawSource{Table: r.table, Codec: &RawCodec{}, Span: span, Skips: true}
 }
 
 // Visit returns a query that passes each row to visit as it is read, and that yields no rows.
 func (r Raw) Visit(visit func(context.Context, *RawRow) error) Query[RawRow] {
-	return QueryOf[RawRow](rows.Open, &Source{Table: r.table, Codec: &RawCodec{}, Skips: true,
+	return QueryOf[RawRow](rows.Open, &RawSource{Table: r.table, Codec: &RawCodec{}, Skips: true,
 		Load: func(ctx context.Context, row *RawRow, _ []string) (any, error) { return nil, visit(ctx, row) }})
 }
 
 // QueryOf returns a query of a source, whose values are pointers to T.
-func QueryOf[T any](_ rows.Pass, source *Source) Query[T] { return Query[T]{query{src: source}} }
-
-// GetOf makes the point read of one value of a source. It returns ErrNotFound for a row that does not belong to the
-// source. Requests: 1.
-func GetOf[T any](ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (*T, error) {
-	return as[T](source.get(ctx, op, key))
-}
-
-// GetAny is GetOf for a type that is not known at compile time: a pointer to the type of the source's codec.
-func GetAny(ctx context.Context, _ rows.Pass, source *Source, op string, key Key) (any, error) {
-	return source.get(ctx, op, key)
-}
+func QueryOf[T any](_ rows.Pass, source *RawSource) Query[T] { return Query[T]{query{src: source}} }
 
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
-func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *RawSource, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
 	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
 	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
@@ -104,41 +169,11 @@ func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *Source, keys []K
 	}
 }
 
-// ConditionOf returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
-func ConditionOf(_ rows.Pass, c Condition, codec *RawCodec) (odata.Expr, error) {
-	if c.term == nil {
-		return nil, nil
-	}
-	return c.term(codec.types())
-}
-
 // CodecOf returns the codec of T.
 func CodecOf[T any](_ rows.Pass, codec *Codec[T]) *RawCodec { return codec.raw }
 
-// StateOf returns a pointer to the State that a repository stores in a Meta; the State is nil if there is none.
-func StateOf(_ rows.Pass, m *Meta) **State { return &m.state }
-
-// SetOf returns a pointer to the ChangeSet of the entities that repositories have staged; the ChangeSet is nil if
-// there is none.
-func SetOf(_ rows.Pass, x *Transaction) *ChangeSet { return &x.set }
-
-// NextChange counts a change of an entity, and returns its index.
-func NextChange(_ rows.Pass, x *Transaction) int {
-	x.count++
-	return x.count - 1
-}
-
-// WritesOf returns the rows of a transaction that is part of a change set, and for each row the index of its change. It returns an error if
-// the transaction cannot be committed.
-func WritesOf(_ rows.Pass, x *Transaction) ([]RawWrite, []int, error) {
-	if x.err != nil {
-		return nil, nil, x.err
-	}
-	return x.writes, x.changes, nil
-}
-
-// BulkUnit is the change of one entity in a bulk write. Its rows stay in one transaction.
-type BulkUnit struct {
+// RawUnit is the change of one entity in a bulk write. Its rows stay in one transaction.
+type RawUnit struct {
 	Key    Key
 	Writes []RawWrite // the first is the entity's own row; only an estimate if Written is nil
 	More   int        // rows that the entity may write or remove besides Writes
@@ -147,22 +182,8 @@ type BulkUnit struct {
 	// Together writes units as one change set of their repository, which may write more rows than Writes. It writes a single unit
 	// as any other change of the repository. It is nil without a repository. Error.Change is the number of the failed unit;
 	// ErrTooLarge concerns all of them together.
-	Together func(ctx context.Context, units []BulkUnit) error
+	Together func(ctx context.Context, units []RawUnit) error
 	Entity   any  // for Together
 	Single   bool // no other unit may be in its transaction
 	Again    bool // Together reads the entity again after a conflict
 }
-
-// Amend returns a copy of err that edit has changed, or err itself if it is no *Error. It does not change an *Error that err wraps.
-func Amend(_ rows.Pass, err error, edit func(*Error)) error {
-	e, ok := err.(*Error)
-	if !ok {
-		return err
-	}
-	amended := *e
-	edit(&amended)
-	return &amended
-}
-
-// FailureOf makes an *Error of err, which must not be the error of a write with unknown outcome.
-func FailureOf(_ rows.Pass, err error) *Error { return asError(failure("", "", Key{}, err)) }

@@ -22,7 +22,7 @@ import (
 //
 // Requests: 1 for each operation on one row.
 type Rows[T any] struct {
-	src *Source
+	src *RawSource
 }
 
 // RowsOf returns a view of the table's rows as T. It makes no request. It returns ErrWiring if a T cannot be stored.
@@ -34,7 +34,7 @@ func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	src := &Source{Table: table, Codec: codec.raw, Known: codec.raw.Known()}
+	src := &RawSource{Table: table, Codec: codec.raw, Known: codec.raw.Known()}
 	if codec.raw.IsBag() || codec.raw.HasMeta() {
 		src.Guards = []string{rows.Primary, rows.Shared, rows.Copies, rows.Layout}
 	}
@@ -143,5 +143,5 @@ func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 
 // relabel sets the operation of an error from a lower layer to the one that the caller called.
 func relabel(op string, t *Table, err error) error {
-	return Amend(rows.Open, err, func(e *Error) { e.Op, e.Table = op, t.name })
+	return amend(err, func(e *Error) { e.Op, e.Table = op, t.name })
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Source describes where values are read from: a table's rows as they are, a repository's entities, or an index's copies.
+// RawSource describes where values are read from: a table's rows as they are, a repository's entities, or an index's copies.
 // Every read of every pattern uses a Source, so all decode in the same way.
-type Source struct {
+type RawSource struct {
 	Table    *Table
 	Codec    *RawCodec
 	Known    map[string]int // properties to keep while reading, nil for all
@@ -59,7 +59,7 @@ func as[T any](v any, err error) (*T, error) {
 }
 
 // begin begins an operation on the source's table, unless ctx already belongs to an operation.
-func (s *Source) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
+func (s *RawSource) begin(ctx context.Context, verb string) (context.Context, *telemetry.Operation) {
 	if s == nil || s.Table == nil || s.Table.account == nil || s.Table.nameErr != nil {
 		return ctx, nil // no request is sent; an illegal name may be input and must not become an attribute
 	}
@@ -67,7 +67,7 @@ func (s *Source) begin(ctx context.Context, verb string) (context.Context, *tele
 }
 
 // get makes the point read of one row. It returns ErrNotFound for a row that does not belong to the source.
-func (s *Source) get(ctx context.Context, op string, key Key) (_ any, err error) {
+func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err error) {
 	ctx, span := s.begin(ctx, op)
 	err = telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
@@ -86,7 +86,7 @@ func (s *Source) get(ctx context.Context, op string, key Key) (_ any, err error)
 }
 
 // write writes one value as one row.
-func (s *Source) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
+func (s *RawSource) write(ctx context.Context, op string, verb wire.Verb, v any, ifMatch azcore.ETag) error {
 	w, err := s.Codec.write(verb, v, ifMatch)
 	if err != nil {
 		return relabel(op, s.Table, err)
@@ -100,7 +100,7 @@ func (s *Source) write(ctx context.Context, op string, verb wire.Verb, v any, if
 }
 
 // entity makes a property bag of a value.
-func (s *Source) entity(v any) (*Entity, error) {
+func (s *RawSource) entity(v any) (*Entity, error) {
 	w, err := s.Codec.write(wire.VerbInsert, v, "")
 	if err != nil {
 		return nil, err
@@ -119,14 +119,14 @@ func (s *Source) entity(v any) (*Entity, error) {
 }
 
 // rawRows is the source of a table's rows as they are stored.
-func (t *Table) rawRows() *Source {
-	return &Source{Table: t, Codec: &RawCodec{}, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
+func (t *Table) rawRows() *RawSource {
+	return &RawSource{Table: t, Codec: &RawCodec{}, Load: func(_ context.Context, row *RawRow, _ []string) (any, error) {
 		return row.Clone(), nil
 	}}
 }
 
 // DecodeError says which stored row could not be turned into a value.
-func (s *Source) DecodeError(op string, key Key, err error) error {
+func (s *RawSource) DecodeError(op string, key Key, err error) error {
 	e := asError(err)
 	if e == nil || e.Table != "" && e.Kind != ErrGarbled {
 		return err

@@ -55,7 +55,7 @@ func (t *Table) Create(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
 		return Wiringf("Create", "", "%w", err)
 	}
-	ctx, span := (&Source{Table: t}).begin(ctx, "Create")
+	ctx, span := (&RawSource{Table: t}).begin(ctx, "Create")
 	defer func() { span.End(err) }()
 	var ex wire.Exchange
 	_, err = t.client.CreateTable(wire.With(ctx, &ex), nil)
@@ -77,7 +77,7 @@ func (t *Table) Drop(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
 		return Wiringf("Drop", "", "%w", err)
 	}
-	ctx, span := (&Source{Table: t}).begin(ctx, "Drop")
+	ctx, span := (&RawSource{Table: t}).begin(ctx, "Drop")
 	defer func() { span.End(err) }()
 	var ex wire.Exchange
 	_, err = t.client.Delete(wire.With(ctx, &ex), nil)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -25,12 +24,12 @@ type Transaction struct {
 	count     int   // of changes
 	err       *Error
 	committed bool
-	set       ChangeSet
+	set       RawChangeSet
 }
 
-// ChangeSet holds the changes of entities that package patterns has added to a transaction. It commits the
+// RawChangeSet holds the changes of entities that package patterns has added to a transaction. It commits the
 // rows of the transaction as well.
-type ChangeSet interface {
+type RawChangeSet interface {
 	// Commit returns the ETag of each change.
 	Commit(ctx context.Context) ([]azcore.ETag, error)
 }
@@ -79,7 +78,7 @@ func (x *Transaction) DeleteUnconditional(key Key) int {
 
 func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 	if e != nil && e.ETag == "" {
-		x.fail(Loggable(rows.Open, e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", x.count+1))
+		x.fail(loggable(e.Key), fmt.Errorf("change %d has no ETag: the entity was not read before; use the unconditional form", x.count+1))
 	}
 	var etag azcore.ETag
 	if e != nil {
@@ -94,7 +93,7 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var err error = Invalid("", errNil)
 	var key Key
 	if e != nil {
-		key = Loggable(rows.Open, e.Key)
+		key = loggable(e.Key)
 		w, err = (&RawCodec{}).write(verb, e, ifMatch)
 	}
 	if err != nil {
@@ -124,7 +123,7 @@ func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err erro
 	if x.table == nil {
 		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
 	}
-	ctx, span := (&Source{Table: x.table}).begin(ctx, "Commit")
+	ctx, span := (&RawSource{Table: x.table}).begin(ctx, "Commit")
 	err = telemetry.ErrPanicked // until the patterns have returned
 	defer func() { span.End(err) }()
 	if err := x.usable(); err != nil {

@@ -288,7 +288,7 @@ func In(table *tables.Table, carrier any) *tables.Table {
 		panic(fmt.Sprintf("intents carried by a %T", carrier))
 	}
 	copied := *table
-	*tables.OwnerOf(rows.Open, &copied) = runner
+	*tables.InternalsOf(rows.Open).Owner(&copied) = runner
 	return &copied
 }
 

@@ -128,7 +128,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 		return content, "", tables.Invalid("Query", err)
 	}
 	content = s.New()
-	src := tables.RawOf(rows.Open, s.Table).Source(s.Span)
+	src := tables.InternalsOf(rows.Open).Raw(s.Table).Source(s.Span)
 	src.Plain = s.Plain
 	src.Problems = true
 	src.Load = func(ctx context.Context, row *tables.RawRow, _ []string) (any, error) {

@@ -126,7 +126,7 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	if err != nil {
 		return tables.Invalid(op, err)
 	}
-	etags, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	etags, err := tables.InternalsOf(pass).Raw(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func WriteOf(_ rows.Pass, row *RowOperation, owner string) (tables.RawWrite, err
 		return w, fmt.Errorf("a RowOperation has verb %d; it must be InsertRow, ReplaceRow or DeleteRow", row.Verb)
 	}
 	if w.IfMatch == "" {
-		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", tables.Loggable(pass, w.Key).Row)
+		return w, fmt.Errorf("a RowOperation on row %q has no ETag; ReplaceRow and DeleteRow need the one with which the row was read", tables.InternalsOf(pass).Loggable(w.Key).Row)
 	}
 	return w, nil
 }

@@ -321,7 +321,7 @@ func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables
 		}
 		writes[i].Meaning = namedBy(r.pattern)
 	}
-	_, err := tables.RawOf(pass, table).Commit(ctx, op, writes, rowwriter.NewWriteID())
+	_, err := tables.InternalsOf(pass).Raw(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	return err
 }
 

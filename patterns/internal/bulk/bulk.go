@@ -40,8 +40,8 @@ func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
 }
 
 // Unit plans the change of one entity.
-func (b *Writer) Unit(ctx context.Context, v any) (tables.BulkUnit, error) {
-	u := tables.BulkUnit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == tables.BulkUpsert}
+func (b *Writer) Unit(ctx context.Context, v any) (tables.RawUnit, error) {
+	u := tables.RawUnit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == tables.BulkUpsert}
 	rebases := b.verb != tables.BulkInsert && b.engine.Rebases(v, true)
 	if b.engine.InSets() || rebases || b.verb == tables.BulkUpsert || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
 		return b.estimated(ctx, u)
@@ -68,7 +68,7 @@ func (b *Writer) streams() bool {
 }
 
 // estimated checks an entity and plans the rows that are known before the stored entity is read, to count them.
-func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkUnit, error) {
+func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUnit, error) {
 	r := b.engine
 	var w *engine.Work
 	var err error
@@ -78,7 +78,7 @@ func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkU
 		if err != nil {
 			return u, err
 		}
-		u.Key = (*tables.StateOf(rows.Open, meta)).Key
+		u.Key = (*tables.InternalsOf(rows.Open).State(meta)).Key
 		verb := wire.VerbDelete
 		if b.verb == tables.BulkMerge {
 			verb = wire.VerbMerge
@@ -99,7 +99,7 @@ func (b *Writer) estimated(ctx context.Context, u tables.BulkUnit) (tables.BulkU
 }
 
 // together writes the entities of units as one change set, and a single entity as the repository's verb does.
-func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
+func (b *Writer) together(ctx context.Context, units []tables.RawUnit) error {
 	if len(units) == 1 && b.verb == tables.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)
 	}
@@ -110,7 +110,7 @@ func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
 	changes := make([]*engine.Work, len(units))
 	for i, u := range units {
 		if changes[i], err = b.change(ctx, u.Entity, fetched); err != nil {
-			return tables.Amend(rows.Open, err, func(e *tables.Error) { e.Change = i + 1 })
+			return tables.InternalsOf(rows.Open).Amend(err, func(e *tables.Error) { e.Change = i + 1 })
 		}
 		changes[i].Fetched = fetched
 	}
@@ -118,7 +118,7 @@ func (b *Writer) together(ctx context.Context, units []tables.BulkUnit) error {
 }
 
 // fetch reads the own rows that the changes of units need, several by one query if their keys lie close together.
-func (b *Writer) fetch(ctx context.Context, units []tables.BulkUnit) (engine.Fetched, error) {
+func (b *Writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetched, error) {
 	var keys []tables.Key
 	for _, u := range units {
 		rebases := b.engine.Rebases(u.Entity, b.verb != tables.BulkReplace)

@@ -39,7 +39,7 @@ func (d *draft) check() error {
 	if len(d.Writes) == 0 {
 		return nil
 	}
-	if e := tables.CheckWrites(pass, d.Writes); e != nil {
+	if e := internals.CheckWrites(d.Writes); e != nil {
 		return e
 	}
 	total := 0
@@ -71,7 +71,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	if err := r.store(ctx, w); err != nil || w.Change.Kind == driver.ChangeDelete {
 		return err
 	}
-	p := d.begin(w, &tables.State{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
+	p := d.begin(w, &tables.RawState{Key: w.Change.Key, Row: w.Change.Key.Row, Copies: r.copyNames, Incarnation: rowwriter.AnyWriteID, Owner: r})
 	if err := r.planRows(&w.Change, p, w.merged); err != nil {
 		return err
 	}
@@ -81,13 +81,13 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 
 // Located adds the operation, the key and the number of the change to the library's own errors.
 func (w *Work) Located(err error) error {
-	return tables.Amend(pass, err, func(e *tables.Error) {
+	return internals.Amend(err, func(e *tables.Error) {
 		e.Op, e.Table = w.Op, w.engine.Table.Name()
 		if w.number > 0 {
 			e.Change = w.number
 		}
 		if e.Key == (tables.Key{}) {
-			e.Key = tables.Loggable(pass, w.Change.Key)
+			e.Key = internals.Loggable(w.Change.Key)
 		}
 	})
 }
@@ -228,7 +228,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 	if err != nil {
 		return err
 	}
-	if err := tables.CheckReserved(pass, p); err != nil {
+	if err := internals.CheckReserved(p); err != nil {
 		return tables.Invalid("", err)
 	}
 	if err := r.checkMirror(&w.Change, p); err != nil {

@@ -44,14 +44,14 @@ func (w *Work) complete(ctx context.Context) error {
 
 // handBack updates the Meta of the written value after the commit, and copies the value, with the properties that
 // patterns have set, to the caller's.
-func (w *Work) handBack(next *tables.State, etag azcore.ETag) {
+func (w *Work) handBack(next *tables.RawState, etag azcore.ETag) {
 	if w.Entity != nil {
 		meta := w.engine.Codec.Meta(w.Entity)
 		if w.Change.Kind == driver.ChangeDelete {
 			next, etag = nil, ""
 		}
 		meta.ETag = etag
-		*tables.StateOf(pass, meta) = next
+		*internals.State(meta) = next
 	}
 	if w.given != nil {
 		w.engine.Codec.Assign(w.given, w.Entity)
@@ -98,7 +98,7 @@ type stagedChange struct {
 	context context.Context // context with which a pattern has staged it, for the companions of the change; nil for the caller's own
 }
 
-// Commit implements tables.ChangeSet.
+// Commit implements tables.RawChangeSet.
 func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if t.set != nil {
 		t.err = tables.Wiringf("Commit", "", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
@@ -120,7 +120,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	for _, c := range t.changes {
 		w, err := c.prepare(ctx)
 		if err != nil {
-			return nil, tables.Amend(pass, err, func(e *tables.Error) { e.Change = c.number })
+			return nil, internals.Amend(err, func(e *tables.Error) { e.Change = c.number })
 		}
 		w.engine, w.number = c.engine, c.number
 		if err := s.admit(w); err != nil {
@@ -128,7 +128,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 		}
 		s.own = append(s.own, w)
 	}
-	writes, changes, err := tables.WritesOf(pass, t.x)
+	writes, changes, err := internals.Writes(t.x)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (s *Set) admit(w *Work) error {
 		switch {
 		case o.Change.Key.Partition != w.Change.Key.Partition:
 			return fmt.Errorf("the entity is in partition %q, and change %d in partition %q; all changes of a transaction must be in one partition",
-				tables.Loggable(pass, w.Change.Key).Partition, o.number, tables.Loggable(pass, o.Change.Key).Partition)
+				internals.Loggable(w.Change.Key).Partition, o.number, internals.Loggable(o.Change.Key).Partition)
 		case o.Change.Key == w.Change.Key:
 			return fmt.Errorf("changes %d and %d are of the same entity; a transaction may change an entity only once", o.number, w.number)
 		}
@@ -156,13 +156,13 @@ func (s *Set) admit(w *Work) error {
 // Stage adds a change of an entity to a transaction. The transaction's Commit returns an error of the change.
 func (r *Engine) Stage(x *tables.Transaction, prepare func(ctx context.Context, op string) (*Work, error)) *stagedChange {
 	const op = "Commit"
-	set := tables.SetOf(pass, x)
+	set := internals.ChangeSet(x)
 	t, _ := (*set).(*staged)
 	if t == nil {
 		t = &staged{x: x}
 		*set = t
 	}
-	t.changes = append(t.changes, stagedChange{number: tables.NextChange(pass, x) + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
+	t.changes = append(t.changes, stagedChange{number: internals.NextChange(x) + 1, engine: r, prepare: func(ctx context.Context) (*Work, error) {
 		if !x.Table().Same(r.Table) {
 			return nil, r.Invalid(op, tables.Key{}, fmt.Errorf("the transaction is on table %s; make it with NewTransaction of the repository's table", x.Table().Name()))
 		}
@@ -210,7 +210,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	for _, p := range w.engine.companions {
 		x := w.engine.Table.NewTransaction()
 		t := &staged{x: x, set: s}
-		*tables.SetOf(pass, x) = t
+		*internals.ChangeSet(x) = t
 		err := p.Companions(ctx, &w.Change, x)
 		if err = cmp.Or(err, t.err); err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
@@ -220,7 +220,7 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 				return PatternError(p, err, tables.ErrInvalid)
 			}
 		}
-		writes, _, err := tables.WritesOf(pass, x)
+		writes, _, err := internals.Writes(x)
 		if err != nil {
 			return PatternError(p, err, tables.ErrInvalid)
 		}
@@ -307,7 +307,7 @@ func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.mer
 // GetIn implements Host.GetIn.
 func (r *Engine) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (any, error) {
 	const op = "Get"
-	t, _ := (*tables.SetOf(pass, x)).(*staged)
+	t, _ := (*internals.ChangeSet(x)).(*staged)
 	if t == nil || t.set == nil {
 		return nil, r.Invalid(op, key, errors.New("the transaction was not given to a pattern's Companions, and GetIn works only there; use Get"))
 	}

@@ -38,9 +38,9 @@ type rowOf struct {
 type part struct {
 	draft  *draft
 	member *Work
-	first  int           // index of the entity's own row
-	etag   azcore.ETag   // ETag of the entity's own row: guards all rows
-	next   *tables.State // prior state of the entity after the commit
+	first  int              // index of the entity's own row
+	etag   azcore.ETag      // ETag of the entity's own row: guards all rows
+	next   *tables.RawState // prior state of the entity after the commit
 }
 
 // removal is a row that an entity no longer has. If another member gets a row with the same key, the row is
@@ -51,7 +51,7 @@ type removal struct {
 }
 
 // begin begins the plan of a member.
-func (d *draft) begin(w *Work, next *tables.State) *part {
+func (d *draft) begin(w *Work, next *tables.RawState) *part {
 	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
 }
 
@@ -131,7 +131,7 @@ func (d *draft) refused(e *tables.Error) int {
 // plan turns a change into the rows of its entity.
 func (r *Engine) plan(w *Work, d *draft) error {
 	c := &w.Change
-	p := d.begin(w, &tables.State{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
+	p := d.begin(w, &tables.RawState{Key: c.Key, Row: c.Key.Row, Copies: r.copyNames, Owner: r})
 	if c.Old != nil {
 		p.next.Incarnation, p.next.Carried = c.Old.Incarnation, c.Old.Carried
 	}

@@ -26,8 +26,8 @@ type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
 	Codec    *tables.RawCodec
-	Names    []string      // names of the properties that the type stores, nil for any
-	Primary  tables.Source // of the entities' own rows
+	Names    []string         // names of the properties that the type stores, nil for any
+	Primary  tables.RawSource // of the entities' own rows
 	Patterns []*Pattern
 
 	Copies       []*Pattern
@@ -120,16 +120,16 @@ func (r *Engine) refuseClearText() error {
 }
 
 // State returns the prior state of an entity as its Meta stores it, nil for none.
-func (r *Engine) State(v any) *tables.State { return *tables.StateOf(pass, r.Codec.Meta(v)) }
+func (r *Engine) State(v any) *tables.RawState { return *internals.State(r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error) {
-	return tables.GetAny(ctx, pass, &r.Primary, op, key)
+	return internals.Get(ctx, &r.Primary, op, key)
 }
 
 // CopiesSource returns the source of queries of a pattern's copies in the entities' own partitions. It decodes each copy as an entity.
 // keep names the properties that the copies hold; nil means all.
-func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.Source {
+func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.RawSource {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
@@ -149,8 +149,8 @@ func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(c
 }
 
 // newPrimary returns the source of the entities' own rows.
-func (r *Engine) newPrimary() (tables.Source, error) {
-	src := tables.Source{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
+func (r *Engine) newPrimary() (tables.RawSource, error) {
+	src := tables.RawSource{Table: r.Table, Codec: r.Codec, Known: r.Codec.Known(),
 		System: []string{rows.Primary, rows.Shared, rows.Copies, rows.Incarnation, rows.WriteID, rows.Layout}, Filterable: r.filterable}
 	if len(r.Transformers) > 0 || len(r.rememberers) > 0 || r.Layout != nil {
 		src.Known = nil // patterns need every stored property
@@ -311,7 +311,7 @@ func (p *Pattern) check() error {
 // reading. On writing, a pattern's ErrNotFound becomes ErrMissingReference, so that ErrNotFound always
 // concerns the entity itself.
 func PatternError(p *Pattern, err, objection error) error {
-	e := tables.FailureOf(pass, err)
+	e := internals.Failure(err)
 	of, ours := err.(*tables.Error)
 	if ours {
 		*e = *of

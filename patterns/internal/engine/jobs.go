@@ -142,8 +142,8 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 		return nil, nil, err
 	}
 	r.Codec.Finish(row.RawRow, row.Key, value)
-	*tables.StateOf(pass, r.Codec.Meta(value)) =
-		&tables.State{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r}
+	*internals.State(r.Codec.Meta(value)) =
+		&tables.RawState{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r}
 	return value, row.Properties, nil
 }
 

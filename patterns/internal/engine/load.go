@@ -21,6 +21,8 @@ import (
 // pass opens the raw surface of package tables.
 const pass = rows.Open
 
+var internals = tables.InternalsOf(pass)
+
 // StoredRow is one stored row, with the library's own properties as fields.
 type StoredRow struct {
 	*tables.RawRow
@@ -85,7 +87,7 @@ func (r *StoredRow) isNearCopy() bool { return r.IsCopy && !r.Shared && !r.Outsi
 func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answered, r.Outside.Term) }
 
 // Raw opens the raw surface of a table.
-func Raw(t *tables.Table) tables.Raw { return tables.RawOf(pass, t) }
+func Raw(t *tables.Table) tables.Raw { return internals.Raw(t) }
 
 // Fetch reads one row with the properties that known names, nil for all. Requests: 1.
 func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, known map[string]int) (*StoredRow, error) {
@@ -220,7 +222,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 		return nil, nil, err
 	}
 	r.Codec.Finish(row.RawRow, key, v)
-	*s = tables.State{Key: key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Carried: row.carried,
+	*s = tables.RawState{Key: key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Carried: row.carried,
 		Version: azcore.ETag(row.Outside.Version), Partial: partial, Owner: r}
 	if !partial {
 		known, err := r.Remember(v, key, &read)
@@ -230,7 +232,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 		s.Prior = known
 	}
 	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
-	*tables.StateOf(pass, r.Codec.Meta(v)) = s
+	*internals.State(r.Codec.Meta(v)) = s
 	return v, &read, nil
 }
 

@@ -147,7 +147,7 @@ func (r *Engine) preflightOutside(w *Work) error {
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
 // OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities.
-func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.Source {
+func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.RawSource {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Table, src.Kept = table, keep
 	src.Span = span

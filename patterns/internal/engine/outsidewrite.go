@@ -333,7 +333,7 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 			operations = append(operations, row.operations...)
 		}
 		if _, err := Commit(ctx, table, opReconcile, operations...); err != nil {
-			tables.TelemetryOf(pass, table.Account()).Refused(ctx, table.Name(), len(rows), codeOf(err))
+			internals.Telemetry(table.Account()).Refused(ctx, table.Name(), len(rows), codeOf(err))
 			return err
 		}
 		for _, row := range rows {
@@ -417,7 +417,7 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 			src.Problems, src.Load = true, func(_ context.Context, row *tables.RawRow, _ []string) (any, error) { return row.Clone(), nil }
 			page, err := tables.QueryOf[tables.RawRow](pass, src).Partition(partition).PageSize(size).Page(ctx, "")
 			if err != nil {
-				return "", false, tables.Amend(pass, err, func(e *tables.Error) { e.Op = op })
+				return "", false, internals.Amend(err, func(e *tables.Error) { e.Op = op })
 			}
 			for _, raw := range page.Items {
 				note(RowOf(raw))

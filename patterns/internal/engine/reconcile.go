@@ -25,7 +25,7 @@ type snapshot struct {
 
 // snapshotAfter returns the snapshot of an entity after a committed change, or nil if the entity's ETag is
 // unknown.
-func snapshotAfter(w *Work, next *tables.State, etag azcore.ETag) *snapshot {
+func snapshotAfter(w *Work, next *tables.RawState, etag azcore.ETag) *snapshot {
 	if w.Change.Kind == driver.ChangeDelete {
 		return &snapshot{}
 	}
@@ -57,7 +57,7 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //
 // Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
-	ctx, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
+	ctx, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
 	err = telemetry.ErrPanicked // until the patterns have returned
 	defer func() { span.End(err) }()
 	targets := make([]*target, len(intent.Members))
@@ -260,7 +260,7 @@ func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (aga
 // labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
 // index's, and adds the entities' table if the error names none.
 func (r *Engine) labelOutside(err error) error {
-	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
+	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
 }
 
 // round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If a key

@@ -325,7 +325,7 @@ func (s *Set) located(err error) error {
 	if s.own[0].number == 0 {
 		return s.own[0].Located(err)
 	}
-	return tables.Amend(pass, err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
+	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
 
 // locate does what located does for an error of the transaction, whose Change is the number of a row.
@@ -333,7 +333,7 @@ func (s *Set) located(err error) error {
 // Only the entity's own row causes ErrNotFound or ErrExists: a pattern's row that was added or deleted meanwhile
 // causes ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
-	err = tables.Amend(pass, err, func(e *tables.Error) {
+	err = internals.Amend(err, func(e *tables.Error) {
 		if e.Pattern != "" && Lost(e) {
 			e.Kind = tables.ErrConflict
 		}
@@ -343,7 +343,7 @@ func (s *Set) locate(d *draft, err error) error {
 		return s.own[0].Located(err)
 	}
 	row := d.refused(e)
-	return tables.Amend(pass, err, func(e *tables.Error) {
+	return internals.Amend(err, func(e *tables.Error) {
 		e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0
 		if row >= 0 {
 			e.Change = d.of[row].number

@@ -36,7 +36,7 @@ func (r *Engine) wholeKey(op string, v any) (tables.Key, error) {
 	}
 	key := r.Schema.Key(v)
 	if meta := r.Codec.Meta(v); stateOf(meta) != nil && stateOf(meta).Partial {
-		return key, r.Invalid(op, key, tables.ErrPartialOf(pass))
+		return key, r.Invalid(op, key, internals.ErrPartial)
 	}
 	return key, nil
 }
@@ -79,7 +79,7 @@ func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
 // Invalid returns ErrInvalid for an operation on an entity of the repository.
 func (r *Engine) Invalid(op string, key tables.Key, err error) error {
 	e := tables.Invalid(op, err)
-	e.Table, e.Key = r.Table.Name(), tables.Loggable(pass, key)
+	e.Table, e.Key = r.Table.Name(), internals.Loggable(key)
 	return e
 }
 
@@ -132,7 +132,7 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 // waits, with jitter, and tries again, up to the given number of attempts. Telemetry records all attempts as
 // one operation.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
-	inner, span := tables.TelemetryOf(pass, r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	inner, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
 	defer func() { span.End(err) }()
 	err = backoff.Retry(inner, attempts, func() (again bool, err error) {
@@ -201,7 +201,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 			return nil, err
 		}
 		if old == nil {
-			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: tables.Loggable(pass, key), Kind: tables.ErrNotFound}
+			return nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: internals.Loggable(key), Kind: tables.ErrNotFound}
 		}
 		meta := r.Codec.Meta(old)
 		return &Work{Op: op, Etag: meta.ETag, Change: Change{Kind: driver.ChangeDelete, Key: key, Entity: old, Old: stateOf(meta)}}, nil
@@ -209,7 +209,7 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 }
 
 // whole reads all of an entity that was read in part. It returns ErrConflict if the entity has changed since.
-func (r *Engine) whole(ctx context.Context, op string, old *tables.State, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
+func (r *Engine) whole(ctx context.Context, op string, old *tables.RawState, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
 	row, known := fetched[old.Key]
 	var err error
 	if !known {
@@ -263,7 +263,7 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 		next := *stateOf(written)
 		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
-		*tables.StateOf(pass, meta) = &next
+		*internals.State(meta) = &next
 	}
 	return w, nil
 }
@@ -309,7 +309,7 @@ func (r *Engine) merging(v any, meta *tables.Meta, names []string) (tables.Prope
 	if err != nil {
 		return nil, err
 	}
-	if err := tables.CheckReserved(pass, all); err != nil {
+	if err := internals.CheckReserved(all); err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
@@ -340,7 +340,7 @@ func overlay(base, top tables.Properties) tables.Properties {
 }
 
 // stateOf returns a repository's prior state in a Meta, nil for none.
-func stateOf(meta *tables.Meta) *tables.State { return *tables.StateOf(pass, meta) }
+func stateOf(meta *tables.Meta) *tables.RawState { return *internals.State(meta) }
 
 // Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {

@@ -53,7 +53,7 @@ type Change struct {
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
 	copies  EntityCopies // copies of Entity, cached at first use
-	Old     *tables.State
+	Old     *tables.RawState
 	claimed map[string]azcore.ETag // orphaned copies that the change claims, by row key
 }
 
@@ -91,7 +91,7 @@ type outsideCopy struct {
 }
 
 // priorOf returns the prior state of an entity, never nil.
-func priorOf(s *tables.State) *prior {
+func priorOf(s *tables.RawState) *prior {
 	if s == nil {
 		return &prior{}
 	}
@@ -124,4 +124,4 @@ func (p *prior) outsideOf(pattern string) []tables.Key {
 }
 
 // isCopy reports whether the entity was read through a copy.
-func isCopy(s *tables.State) bool { return s.Version != "" || s.Row != s.Key.Row }
+func isCopy(s *tables.RawState) bool { return s.Version != "" || s.Row != s.Key.Row }

@@ -37,7 +37,7 @@ func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(p
 	if r.Span.Empty() {
 		return errors.New("Schema.Rows contains no key; give the range of the entities' row keys")
 	}
-	if r.where, err = tables.ConditionOf(rows.Open, r.Where, codec); err != nil {
+	if r.where, err = tables.InternalsOf(rows.Open).Condition(r.Where, codec); err != nil {
 		return fmt.Errorf("Schema.Where: %w", err)
 	}
 	if r.where == nil {

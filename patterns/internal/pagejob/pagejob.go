@@ -107,7 +107,7 @@ func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	}
 	j.report.Resume = j.Resume
 	j.count(&at)
-	ctx, span := tables.TelemetryOf(rows.Open, j.Engine.Table.Account()).Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
+	ctx, span := tables.InternalsOf(rows.Open).Telemetry(j.Engine.Table.Account()).Begin(ctx, telemetry.Tables, j.Op, j.Engine.Table.Name())
 	err := telemetry.ErrPanicked // until the callbacks have returned
 	defer func() { span.End(err) }()
 	err = j.run(pace.With(ctx, j.RowsPerSecond), &at)

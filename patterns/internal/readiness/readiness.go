@@ -127,7 +127,7 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	if !own.Declared() {
 		return false, nil
 	}
-	src := &tables.Source{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
+	src := &tables.RawSource{Table: r.Table, Codec: r.Codec, Span: own.Span, Where: own.Conditions(), Skips: true, Problems: true, System: append(own.Properties(), rows.Primary, rows.Shared),
 		Load: func(_ context.Context, row *tables.RawRow, _ []string) (any, error) {
 			if !r.Owns(engine.RowOf(row)) {
 				return nil, nil
@@ -176,7 +176,7 @@ func (r *Register) Warn(ctx context.Context, all []*engine.Engine) {
 		r.known[matchOf(e)] = true
 		r.mu.Unlock()
 		if unmatched, err := Unmatched(ctx, e); err == nil && unmatched {
-			tables.TelemetryOf(rows.Open, e.Table.Account()).Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
+			tables.InternalsOf(rows.Open).Telemetry(e.Table.Account()).Log(ctx, telemetry.LineUnmatched, e.Table.Name(), slog.String("table", e.Table.Name()), slog.String("repository", e.Name()))
 		}
 	}
 }

@@ -260,7 +260,7 @@ func (r *Rewriting) commit(ctx context.Context, set []*old) error {
 	for i, x := range set {
 		w, err := r.job.Engine.Replacing(r.job.Op, x.value)
 		if err != nil {
-			return tables.Amend(pass, err, func(e *tables.Error) { e.Change = i + 1 })
+			return tables.InternalsOf(pass).Amend(err, func(e *tables.Error) { e.Change = i + 1 })
 		}
 		w.Change.Kind, w.Change.Rewritten, changes[i] = r.Kind, true, w
 	}
