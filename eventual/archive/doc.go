@@ -71,8 +71,9 @@
 //
 // If the response to a user's delete of the entity is lost and the entity no longer exists, the delete
 // returns success, although a Mover may have moved the entity meanwhile. So delete the copy, too. An insert
-// whose first attempt got no response can arrive a second time, after the move; then both entities stay, and
-// the message goes to the poison queue.
+// whose first attempt got no response can arrive a second time, after the move. Then both entities stay. If
+// a message about the move still exists, it goes to the poison queue; otherwise nothing reports the second
+// entity. A new call of Move reports it in the same way.
 //
 // While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
 // it.

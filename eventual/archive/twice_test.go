@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -196,6 +197,36 @@ func TestMoverReplaceDeleted(t *testing.T) {
 			}
 			wantPlaces(t, plain, c, "", "")
 			harness.Check(t, plain.checkLeftOver(ctx))
+		})
+	}
+}
+
+// TestMoverInsertTwice: the first attempt to insert the entity arrives after the move. Both entities stay, and a message about the
+// move goes to the poison queue: one that is still on the queue, or that of a later call of Move. Without one, nothing reports it.
+func TestMoverInsertTwice(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("another message ", again), func(t *testing.T) {
+			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+				late := &harness.HeldRequest{Network: s.ClientOptions.Transport}
+				faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(late))))
+				ctx, p, c := t.Context(), o.open(t, s), june()
+				harness.Check(t, o.open(t, faulty).current.Insert(ctx, c))
+				moved := *c
+				harness.Check(t, p.mover.Move(ctx, c))
+				drainMoves(t, p)
+				wantPlaces(t, p, c, "", "first: hired")
+				if status := late.Arrive(); status != http.StatusAccepted {
+					t.Fatalf("the first attempt is answered with %d", status)
+				}
+				if again {
+					harness.Check(t, p.mover.Move(ctx, &moved))
+				}
+				drainMoves(t, p)
+				wantPlaces(t, p, c, "first: hired", "first: hired")
+				if poisoned := entries(t, p.queue); (len(poisoned) == 1) != again {
+					t.Errorf("%+v", poisoned)
+				}
+			})
 		})
 	}
 }
