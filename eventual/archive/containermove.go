@@ -223,8 +223,9 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	}
 	removes := false
 	switch base := b != nil && string(b.etag) == record.Base; {
-	case b == nil, base && !m.ours(b):
+	case b == nil:
 	case base, m.ours(b) && b.pending:
+		// Also a blob that the content was to replace: another worker may be about to write the content under that ETag.
 		removes = true
 	case m.ours(b) && b.write != record.Write && record.Round == 1:
 		// The record was inserted late, after another worker had moved the entity.

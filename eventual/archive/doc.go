@@ -51,9 +51,9 @@
 // # Guarantee
 //
 // An entity for which Move was called, and which nobody deletes, ends in exactly one place with its last content: at the destination
-// or, with the reason on the poison queue, at the source. Between copy and delete it is in both places; it is never in neither. This
-// holds whatever crashes, with any number of messages about the entity, handled by any number of workers at once and in any order. What
-// users do at either end meanwhile is never lost:
+// or, with the reason on the poison queue, at the source. If users have changed both ends, it stays in both places. Between
+// copy and delete it is in both places; it is never in neither. This holds whatever crashes, with any number of messages about the
+// entity, handled by any number of workers at once and in any order. What users do at either end meanwhile is never lost:
 //
 //   - An update of the entity is carried over to the copy unless somebody has changed the copy.
 //   - An update or a delete of the copy stays. The worker deletes the entity if it has not changed since it was copied.
@@ -65,11 +65,15 @@
 //     nothing. The same holds after another Mover has moved the entity back: at its destination it has another incarnation.
 //
 // If the destination already holds another entity under the copy's key, the worker leaves it alone unless Options.Replace is set.
+// What a move with Replace begins to replace is lost even if a user deletes the entity during the move: the worker then deletes the
+// copy or, in a container, the blob that the content was about to replace. In a container, a later message about the entity, such
+// as a requeued one, also replaces a copy that a user has changed without keeping its metadata.
 //
 // If the response to a user's delete of the entity is lost and the entity no longer exists, the delete
 // returns success, although a Mover may have moved the entity meanwhile. So delete the copy, too. An insert
-// whose first attempt got no response can arrive a second time, after the move; then both entities stay, and
-// the message goes to the poison queue.
+// whose first attempt got no response can arrive a second time, after the move. Then both entities stay. If
+// a message about the move still exists, it goes to the poison queue; otherwise nothing reports the second
+// entity. A new call of Move reports it in the same way.
 //
 // While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
 // it.
@@ -87,6 +91,9 @@
 //	the pending blob pending blob             inserts the record
 //	the record       pending blob, record     puts the content
 //	the content      blob, record             deletes entity and record
+//
+// With Options.Replace, the record can name another blob instead of a pending one. If a user has deleted the entity, the next worker
+// deletes the blob, unless a user has changed it, and then the record.
 //
 // Only a worker repairs these rows. As long as one exists, so does a message or its entry on the poison queue, unless somebody purged it. If a message failed too
 // often, requeue it, and the worker continues where the last one stopped. A message that was poisoned because both ends had changed has

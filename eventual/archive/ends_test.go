@@ -3,8 +3,11 @@ package archive_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -26,7 +29,7 @@ func TestMoverUsersAtBothEnds(t *testing.T) {
 							if harness.Shortened() && mode != "dies after" {
 								continue
 							}
-							if err := bothEnds(t, toBlobs, usersOf(atSource, atCopy), at, mode); err != nil {
+							if err := bothEnds(t, office{toBlobs: toBlobs}, usersOf(atSource, atCopy), at, mode); err != nil {
 								t.Errorf("at request %d, the worker %s: %v", at, mode, err)
 							}
 						}
@@ -37,11 +40,45 @@ func TestMoverUsersAtBothEnds(t *testing.T) {
 	}
 }
 
-// bothEnds is one run: the worker comes to a request, users come, and other workers drain the queue.
-func bothEnds(t *testing.T, toBlobs bool, users []user, at int, mode string) error {
+// replaceRequests is the number of requests of a worker that replaces another blob.
+const replaceRequests = 11
+
+// TestMoverUsersReplace: users change the entity while the copy replaces something else.
+func TestMoverUsersReplace(t *testing.T) {
+	for _, toBlobs := range []bool{false, true} {
+		for _, atSource := range acts() {
+			t.Run(fmt.Sprintf("to blobs %v, source %q", toBlobs, atSource), func(t *testing.T) {
+				for at := range replaceRequests {
+					for _, mode := range []string{"dies before", "dies after", "goes on", "gets a 503"} {
+						if err := bothEnds(t, office{toBlobs: toBlobs, replaces: true}, usersOf(atSource, ""), at, mode); err != nil {
+							t.Errorf("at request %d, the worker %s: %v", at, mode, err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// occupy puts something else at the destination.
+func (p *officer) occupy(ctx context.Context) error {
+	if !p.toBlobs {
+		return p.archive.Insert(ctx, &clerk{Department: june().Department, ID: june().ID, Email: "occupant@contoso.com", Life: "occupant"})
+	}
+	_, err := p.queue.Account().Container(p.container).NewBlockBlobClient(clerkBlob(june())).Upload(ctx, streaming.NopCloser(strings.NewReader(
+		`{"v":1,"partition":"Sales","row":"empid_000223","properties":{"Life":"occupant"}}`)), nil)
+	return err
+}
+
+// bothEnds is one run: the worker comes to a request, users come, and other workers drain the queue. If the office replaces,
+// something else is at the destination before.
+func bothEnds(t *testing.T, o office, users []user, at int, mode string) error {
 	s := storagetest.Simulator(t, nil)
-	o := newOffice(t, s, office{toBlobs: toBlobs})
-	ctx, plain, c := t.Context(), o.open(t, s), june()
+	p := newOffice(t, s, o)
+	ctx, plain, c := t.Context(), p.open(t, s), june()
+	if o.replaces {
+		harness.Check(t, plain.occupy(ctx))
+	}
 	harness.Check(t, plain.current.Insert(ctx, c))
 	harness.Check(t, plain.mover.Move(ctx, c))
 	var once sync.Once
@@ -59,7 +96,7 @@ func bothEnds(t *testing.T, toBlobs bool, users []user, at int, mode string) err
 	faulty, calls := s.WithRetries(0).Faulty(storagetest.OnIndex(at, storagetest.Always(faults[mode])))
 	living, cancel := calls.Context(ctx)
 	defer cancel()
-	_, _ = o.open(t, faulty).work(living, 5)
+	_, _ = p.open(t, faulty).work(living, 5)
 	come()
 	for range 3 {
 		s.Wait(2 * moverVisibility)

@@ -34,6 +34,7 @@ type Mover[T any] struct {
 type Options struct {
 	// Replace makes the mover replace another entity, or another incarnation of the same one, that has the copy's key at the destination.
 	// Without Replace, the move fails with tables.ErrExists: both entities stay, and the message goes to the poison queue.
+	// With Replace, that other entity is lost even if a user deletes the moved entity during the move.
 	Replace bool
 }
 

@@ -1,6 +1,8 @@
 package archive_test
 
 import (
+	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -147,4 +149,84 @@ func TestMoverOthersCopy(t *testing.T) {
 			hook{p.read, reads, true, p.endSecond},                          // reads: the worker has read the destination, and now the entity is deleted
 		)
 	})
+}
+
+// TestMoverReplaceDeleted: two workers handle two messages about one entity, whose blob's name another blob has. A user deletes
+// the entity after the first worker has inserted the record. The second worker then reads the blob, and finds that the first one
+// has not filled it yet. Whichever of the two goes on first, the deleted entity must not remain in its blob.
+func TestMoverReplaceDeleted(t *testing.T) {
+	for _, fillsFirst := range []bool{false, true} {
+		t.Run(fmt.Sprint("fills first ", fillsFirst), func(t *testing.T) {
+			s := storagetest.Open(t)
+			ctx, o := t.Context(), newOffice(t, s, office{toBlobs: true, replaces: true})
+			plain, c := o.open(t, s), june()
+			harness.Check(t, plain.occupy(ctx))
+			harness.Check(t, plain.current.Insert(ctx, c))
+			for range 2 {
+				harness.Check(t, plain.mover.Move(ctx, c))
+			}
+			read, release := make(chan struct{}), make(chan struct{})
+			second := o.open(t, hooked(s, hook{storagetest.GetBlobProperties, 0, true, func() { close(read); <-release }}))
+			var ended sync.WaitGroup
+			endSecond := func() { close(release); ended.Wait() }
+			first := o.open(t, hooked(s,
+				hook{storagetest.PutBlob, 1, false, func() { // the pending blob was refused, and the record inserted
+					if err := plain.current.DeleteUnconditional(ctx, clerkKey(c)); err != nil {
+						t.Error(err)
+					}
+					ended.Go(func() {
+						if stats, err := second.work(ctx, 5); err != nil || stats.Failed != 0 {
+							t.Errorf("%v, %+v", err, stats)
+						}
+					})
+					<-read
+					if !fillsFirst {
+						endSecond()
+					}
+				}},
+				hook{storagetest.Batch, 0, false, func() { // the blob was filled, and the entity is to be deleted
+					if fillsFirst {
+						endSecond()
+					}
+				}}))
+			if stats := drainMoves(t, first); stats.Failed != 0 {
+				t.Errorf("%+v", stats)
+			}
+			if n := harness.Must[int](t)(plain.queue.Length(ctx)); n != 0 {
+				t.Errorf("%d messages are left", n)
+			}
+			wantPlaces(t, plain, c, "", "")
+			harness.Check(t, plain.checkLeftOver(ctx))
+		})
+	}
+}
+
+// TestMoverInsertTwice: the first attempt to insert the entity arrives after the move. Both entities stay, and a message about the
+// move goes to the poison queue: one that is still on the queue, or that of a later call of Move. Without one, nothing reports it.
+func TestMoverInsertTwice(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("another message ", again), func(t *testing.T) {
+			everyOffice(t, office{}, func(t *testing.T, s *storagetest.Service, o *office) {
+				late := &harness.HeldRequest{Network: s.ClientOptions.Transport}
+				faulty, _ := s.WithRetries(1).Faulty(storagetest.On(storagetest.Batch, storagetest.Once(storagetest.Always(late))))
+				ctx, p, c := t.Context(), o.open(t, s), june()
+				harness.Check(t, o.open(t, faulty).current.Insert(ctx, c))
+				moved := *c
+				harness.Check(t, p.mover.Move(ctx, c))
+				drainMoves(t, p)
+				wantPlaces(t, p, c, "", "first: hired")
+				if status := late.Arrive(); status != http.StatusAccepted {
+					t.Fatalf("the first attempt is answered with %d", status)
+				}
+				if again {
+					harness.Check(t, p.mover.Move(ctx, &moved))
+				}
+				drainMoves(t, p)
+				wantPlaces(t, p, c, "first: hired", "first: hired")
+				if poisoned := entries(t, p.queue); (len(poisoned) == 1) != again {
+					t.Errorf("%+v", poisoned)
+				}
+			})
+		})
+	}
 }

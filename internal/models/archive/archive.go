@@ -19,17 +19,21 @@
 //	unmarked: read D. None: start over. Not pending: read R again: it exists: recheck. Then read S: gone.
 //	      D is pending for this move: insert R with D as its base. Else poison, and S and D stay; or, with Options.Replace: insert R with D as its base.
 //	gone: read R. None: X was moved, or there never was a record: delete D if it is pending for this move.
-//	      R exists, so a user deleted S. Read D. None: delete R. D is the base, or has w and nobody has changed it: delete D, unless
-//	      it was another blob before, then R. Another write of this move: if R was inserted, it arrived after the move: keep D,
-//	      delete R; if R was replaced, as if D had w. Else a user has changed D: poison; D stays.
+//	      R exists, so a user deleted S. Read D. None: delete R. D is the base, or has w and nobody has changed it: delete D, then R.
+//	      Another write of this move: if R was inserted, it arrived after the move: keep D, delete R; if R was replaced, as if
+//	      D had w. Else a user has changed D: poison; D stays.
 //
 // To poison is to put the entry on the poison queue, then delete R under its ETag, and then the message.
 //
 // The pending blob is needed because otherwise, if R exists and D does not, a worker could not know whether an earlier worker
 // crashed before it filled D, or a user has deleted D since.
 //
+// With Options.Replace, the base can be another blob. gone deletes that blob, too: as long as D is the base, a fill of another worker
+// can still arrive, and without R nobody can tell afterwards that X was not moved. No request deletes R under a condition on D.
+//
 // The walk covers the same interleavings as that of package mover. A user who updates a blob may keep or
-// remove its metadata, and may delete a pending blob.
+// remove its metadata, and may delete a pending blob. With Options.Replace and without R, the
+// code replaces a copy that has lost its metadata; the model poisons the message.
 package archive
 
 import (
@@ -52,13 +56,14 @@ const (
 	UnmarkedAgain                               // unmarked does not read R again
 	PoisonFirst                                 // poison deletes R before it puts the entry on the poison queue
 	CopyETag                                    // D is deleted without its ETag
+	Replaced                                    // gone deletes R, but not a D that was to be replaced
 	CleanPending                                // gone does not delete a pending blob without R
 	Incarnation                                 // the incarnation of S is not compared
 	Lease                                       // a message reappears while a request of its holder is under way
 )
 
 var names = []string{"Pending", "RecordBeforeFill", "Base", "Unchanged", "SourceETag", "RecordInCommit", "RecordBeforeSource", "First",
-	"SourceAgain", "UnmarkedAgain", "PoisonFirst", "CopyETag", "CleanPending", "Incarnation", "Lease"}
+	"SourceAgain", "UnmarkedAgain", "PoisonFirst", "CopyETag", "Replaced", "CleanPending", "Incarnation", "Lease"}
 
 var who = []string{"worker 1", "worker 2"}
 
@@ -81,7 +86,7 @@ type worker struct {
 	dSame   bool // D has not changed since it was read or written
 	rSame   bool // R has not changed since it was read into r
 	r       record
-	foreign bool // D as read does not belong to this move
+	foreign bool // D as read has no R, and this move must not write it
 	gone    bool // S is gone
 	early   bool // S was read before R, because the rule RecordBeforeSource is dropped
 }

@@ -89,9 +89,11 @@ func worlds() []World {
 		{moves.Case{Case: at("one message"), Messages: 1, SourceChanges: 2, CopyChanges: 2, Lates: 1, Requeues: 1}},
 		{moves.Case{Case: at("two messages"), Messages: 2, SourceChanges: 1}},
 		{moves.Case{Case: at("replaces"), Messages: 1, SourceChanges: 1, CopyChanges: 2, Lates: 1, Replace: true}},
+		{moves.Case{Case: at("two messages, replaces"), Messages: 2, SourceChanges: 1, CopyChanges: 1, Replace: true}},
 		{moves.Case{Case: large("two messages, users at both ends"), Messages: 2, SourceChanges: 1, CopyChanges: 1}},
 		{moves.Case{Case: large("two messages, a late request"), Messages: 2, SourceChanges: 1, CopyChanges: 1, Lates: 1}},
 		{moves.Case{Case: large("two messages, two changes each"), Messages: 2, SourceChanges: 2, CopyChanges: 2}},
-		{moves.Case{Case: large("two messages, replaces"), Messages: 2, SourceChanges: 1, CopyChanges: 2, Replace: true}},
+		{moves.Case{Case: large("two messages, replaces, two changes of D"), Messages: 2, SourceChanges: 1, CopyChanges: 2, Replace: true}},
+		{moves.Case{Case: large("two messages, replaces, a late request"), Messages: 2, SourceChanges: 1, CopyChanges: 1, Lates: 1, Replace: true}},
 	}
 }

@@ -98,7 +98,7 @@ func (a *act) moves(p *worker) {
 				q.to(rechecksRecord)
 				return
 			}
-			q.foreign, q.At = false, fills
+			q.At = fills
 			if a.Drops(RecordBeforeFill) {
 				y.r.w, q.At = q.dSame, commits
 			}
@@ -224,10 +224,11 @@ func (a *act) unmarked(p *worker) {
 			case y.D == moves.None:
 				q.to(readsSource)
 			case y.D == pending || a.Drops(UnmarkedAgain):
-				q.dSame, q.At, q.foreign = y.D != moves.X, unmarkedSource, y.D != pending
+				q.dSame, q.At = true, unmarkedSource
 			default:
-				q.dSame, q.At, q.foreign = y.D != moves.X, unmarkedRecord, true
+				q.dSame, q.At = true, unmarkedRecord
 			}
+			q.foreign = y.D == moves.X || y.D == moves.Other && !a.Replace
 		})
 	case unmarkedRecord:
 		a.Does("reads R again", func(y *world, q *worker) {
@@ -238,11 +239,10 @@ func (a *act) unmarked(p *worker) {
 		})
 	case unmarkedSource:
 		a.Does("reads S again", func(y *world, q *worker) {
-			known := q.dSame || a.Replace && y.D == moves.Other
 			switch {
 			case !a.isX(y):
 				q.to(goneRecord)
-			case !q.foreign || a.Replace && known:
+			case !q.foreign:
 				q.content, q.sSame, q.At = y.SContent, true, insertsRecord
 			default:
 				q.to(poisons)
@@ -334,7 +334,7 @@ func (a *act) decidesGone(y *world, q *worker) {
 	q.dSame, q.gone = true, true
 	unchanged := y.dKept && y.D == moves.X && (!y.dChanged || a.Drops(Unchanged))
 	switch {
-	case y.D == moves.None, q.r.base && !y.dKept:
+	case y.D == moves.None, q.r.base && !y.dKept && a.Drops(Replaced):
 		q.dSame, q.At = false, deletesRecord
 	case q.r.base, q.r.w && unchanged, y.D == pending:
 		q.At = deletesCopy

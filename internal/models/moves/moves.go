@@ -157,7 +157,7 @@ func CheckRules(t *testing.T, names []string, walk func(c Case, drop models.Rule
 	for i, name := range names {
 		var r models.Result
 		for _, c := range []Case{{Messages: 1, SourceChanges: 1, CopyChanges: 1, Lates: 1}, {Messages: 2, SourceChanges: 1}, {Messages: 1, SourceChanges: 2, CopyChanges: 2, Lates: 1},
-			{Messages: 2, SourceChanges: 1, CopyChanges: 1}, {Messages: 2, SourceChanges: 2, CopyChanges: 1}} {
+			{Messages: 2, SourceChanges: 1, CopyChanges: 1}, {Messages: 2, SourceChanges: 2, CopyChanges: 1}, {Messages: 2, SourceChanges: 1, CopyChanges: 1, Replace: true}} {
 			if r = walk(c, 1<<i); r.Violation != "" {
 				break
 			}
