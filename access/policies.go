@@ -23,8 +23,8 @@ const (
 	DefaultSettle = 6 * time.Second
 )
 
-// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. A field
-// that the policy does not set must be set in each token.
+// Policy is a stored access policy of a table: tokens that name it are valid as long as it exists. Permissions and
+// Expiry must be set in each token if the policy does not set them.
 type Policy struct {
 	ID            string
 	Permissions   Permission

@@ -93,8 +93,8 @@ func lastOf(span compoundkey.Span) (string, error) {
 	return last, nil
 }
 
-// makeRange checks the bounds. An empty Row means no bound; an empty last Partition means no bound if the
-// last Row is empty, too.
+// makeRange returns the Range from first to last. An empty key means no bound. It refuses an empty Partition with a Row,
+// and four empty keys.
 func makeRange(first, last tables.Key) Range {
 	for _, key := range []string{first.Partition, first.Row, last.Partition, last.Row} {
 		if err := compoundkey.CheckKey(key); err != nil {

@@ -35,8 +35,8 @@ type BlobSet struct {
 	// Prefix is the beginning of the blobs' names, without the slash after it: Options.Prefix of largeentities, by default the names of
 	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.
 	Prefix string
-	// Table is the table whose rows name the blobs. Restore writes the table's name into the metadata tphome of each blob that has this
-	// metadata.
+	// Table is the table whose rows name the blobs. Restore sets the metadata tphome, which names the account and the
+	// table, to this table in each blob that has it.
 	Table *tables.Table
 }
 

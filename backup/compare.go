@@ -23,7 +23,7 @@ import (
 // snapshot: it may report a row that changes meanwhile. It returns tables.ErrWiring if a table is on Azure
 // Cosmos DB, which returns rows in no order.
 //
-// Requests: 1 for each 1,000 rows of each table, and for each page of the first up to 3 more of the second.
+// Requests: 1 for each 1,000 rows of each table, and up to 3 more for each page of the first table.
 func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {

@@ -32,7 +32,7 @@ type Options struct {
 	// and create the container yourself. The name of a blob contains the name of the table but not of its
 	// account, so tables of one name in different accounts need different containers.
 	Container *container.Client
-	// MaxAttempts limits how often a change that reads first is tried on conflict (default 20).
+	// MaxAttempts limits the attempts of a change that reads before it writes; a conflict repeats it (default 20).
 	MaxAttempts int
 }
 

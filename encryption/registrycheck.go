@@ -25,12 +25,13 @@ import (
 // So a wrapped key is valid only in its own row of its own registry, with its own state, and only somebody
 // who has a key can name it as current. A key is active until CreateDataKey creates the next one, which
 // retires it in the same transaction. A retired key still decrypts, but a program that reads its row does not
-// write under it, even if the row "current" names it; with RegistryOptions.Trusted, the list alone decides.
-// A row without a State is from an earlier version: its Check covers "tablepatterns/encryption/1/registry",
-// without the length, and the row key.
+// write under it, even if the row "current" names it; with RegistryOptions.Trusted, only that list decides which key is
+// used.
+// A row without a State is from an earlier version: its Check covers "tablepatterns/encryption/1/registry", with no
+// length before it, and then the row key as above.
 //
-// An attacker who can write the table can restore a row that was valid once. A deleted key that was restored
-// from a backup decrypts again, which a restore of the data requires. If the row "current" and the row of its
+// An attacker who can write the table can restore a row that was valid once. A deleted key that is restored from a
+// backup decrypts again. This is intended: restored data needs its key. If the row "current" and the row of its
 // key are restored from before a rotation, the older key becomes current again. A program that has already
 // used the newer "current" refuses it. A program that has just started accepts it, unless
 // RegistryOptions.Trusted is set.

@@ -70,7 +70,7 @@ type reconcilers struct {
 	byName map[string]func(context.Context, intents.Intent) error
 
 	opening sync.Mutex
-	open    func(name string) error // makes a repository that the program has not made yet; nil if it cannot
+	open    func(name string) error // StoreOptions.OpenRepository, which makes a missing repository; may be nil
 }
 
 func (r *reconcilers) add(name string, reconcile func(context.Context, intents.Intent) error) error {
@@ -415,7 +415,9 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 }
 
 // signals emits the queue's lines, metrics and spans.
-func (q *Queue) signals() *telemetry.Telemetry { return tables.InternalsOf(rows.Open).Telemetry(q.account) }
+func (q *Queue) signals() *telemetry.Telemetry {
+	return tables.InternalsOf(rows.Open).Telemetry(q.account)
+}
 
 // logMessage logs that a request about the message of an intent failed. line describes the consequence.
 func (q *Queue) logMessage(ctx context.Context, intent *intents.Intent, line telemetry.Line, err error) {

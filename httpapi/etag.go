@@ -62,7 +62,7 @@ func etagOf(tag string) azcore.ETag {
 	return azcore.ETag("W/" + tag)
 }
 
-// SetETag sets the ETag header of a response to the tag of an ETag of Azure Storage, which is in tables.Meta.
+// SetETag sets the ETag header of a response to FormatETag(etag). The ETag of an entity is in tables.Meta.
 func SetETag(h http.Header, etag azcore.ETag) {
 	if tag := FormatETag(etag); tag != "" {
 		h.Set("ETag", tag)

@@ -17,7 +17,8 @@ import (
 
 // Problem is a problem detail of RFC 9457. Its texts are fixed: they contain no key, no value, no secret and no text of an error.
 type Problem struct {
-	// Type is "about:blank" if Code says enough. Set it to an address of your own documentation if you have one.
+	// Type is "about:blank", unless you set it to the address of your own documentation. Set it to an address of your
+	// own documentation if you have one.
 	Type string `json:"type"`
 	// Title is the standard text of the status, such as "Not Found".
 	Title  string `json:"title"`

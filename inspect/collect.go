@@ -319,7 +319,7 @@ type distribution [65]int64
 
 func (d *distribution) add(n int64) { d[bits.Len64(uint64(max(n, 0)))]++ }
 
-// buckets returns the steps, without those at the beginning and the end that have no count.
+// buckets returns a Bucket for each power of two, without the empty ones at both ends.
 func (d *distribution) buckets() []Bucket {
 	all := []Bucket{}
 	for i, n := range d {

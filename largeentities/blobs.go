@@ -105,22 +105,32 @@ func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	return nil
 }
 
-// removeNamed deletes a blob that only a message names. Anybody who can put messages can choose the name, so removeNamed first checks by
-// the blob's metadata that the blob belongs to the entity. A missing blob is not an error. Requests: 2.
-func (b *blobs) removeNamed(ctx context.Context, op string, key tables.Key, name string) error {
+// check reads the metadata of a blob, and returns ErrGarbled unless they say that it belongs to the entity. A blob of another table can
+// have a name of the entity's, if the tables share container and prefix. The ETag is "" if the blob does not exist. Requests: 1.
+func (b *blobs) check(ctx context.Context, op string, key tables.Key, name string) (azcore.ETag, error) {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {
 	case blobio.IsGone(err):
-		return nil
+		return "", nil
 	case err != nil:
-		return failure(op, name, err)
+		return "", failure(op, name, err)
 	case there.ETag == nil:
-		return garbled(op, name, "the response has no ETag; repeat the operation")
+		return "", garbled(op, name, "the response has no ETag; repeat the operation")
 	}
 	if err := b.ownerOf(key).CheckLabels(name, there.Metadata); err != nil {
-		return garbled(op, name, "%w", err)
+		return "", garbled(op, name, "%w", err)
 	}
-	return b.remove(ctx, op, name, *there.ETag)
+	return *there.ETag, nil
+}
+
+// removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it, and whoever writes
+// these can choose the name. A missing blob is not an error. Requests: 2.
+func (b *blobs) removeUnread(ctx context.Context, op string, key tables.Key, name string) error {
+	etag, err := b.check(ctx, op, key, name)
+	if err != nil || etag == "" {
+		return err
+	}
+	return b.remove(ctx, op, name, etag)
 }
 
 // stored is a blob that was just stored.

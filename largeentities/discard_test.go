@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
@@ -38,7 +39,11 @@ func TestDiscard(t *testing.T) {
 		return err
 	}
 	damage := func(p *process, blob string) error {
-		_, err := p.blobs.NewBlockBlobClient(blob).Upload(ctx, streaming.NopCloser(bytes.NewReader(large("x"))), nil)
+		client := p.blobs.NewBlockBlobClient(blob)
+		old, err := client.GetProperties(ctx, nil)
+		if err == nil {
+			_, err = client.Upload(ctx, streaming.NopCloser(bytes.NewReader(large("x"))), &blockblob.UploadOptions{Metadata: old.Metadata})
+		}
 		return err
 	}
 	for name, c := range map[string]struct {

@@ -58,16 +58,16 @@
 //
 //	Insert, or a change of the value   1 blob, 1 transaction, 2 of the queue, 1 to read again
 //	  of more than a block             1 for each Options.BlockSize, and 1 for the blob
-//	  that was in a blob before        1 more, to delete that blob
+//	  that was in a blob before        1 more, to delete that blob; 2 for a Stream, which nothing has read before
 //	  in a Merge, Update, Upsert       the reads of these, and 1 for each []byte and string in a blob
 //	the same with Async                1 less to read again; a worker deletes the old blob
-//	Delete                             1 transaction, 2 of the queue, 1 for each blob, 1 to read again
+//	Delete                             1 transaction, 2 of the queue, 1 for each blob (2 for a Stream's), 1 to read again
 //	a change of other properties       as without the pattern
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
 //	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace if one was lost
-//	  and a worker deletes the old one 1 more, for the blob's metadata
-//	SignedURL                          1; with a token credential 2
+//	a worker, or a Discard, that deletes a blob   1 more, for the blob's metadata
+//	SignedURL                          2; with a token credential 3
 //	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob, 1 for each blob deleted
 //
 // # When not to use it

@@ -94,10 +94,25 @@ func TestForeignClient(t *testing.T) {
 	}
 }
 
-// delegation is a blob service that gives a user delegation key.
-type delegation struct{ inner policy.Transporter }
+// delegation is a blob service that gives a user delegation key, and the metadata of blobs, which it reads with another client.
+type delegation struct {
+	inner policy.Transporter
+	blobs *container.Client
+}
 
 func (d delegation) Do(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodHead {
+		_, name, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+		there, err := d.blobs.NewBlobClient(name).GetProperties(req.Context(), nil)
+		if err != nil {
+			return nil, err
+		}
+		header := http.Header{"Etag": {string(*there.ETag)}}
+		for name, value := range there.Metadata {
+			header.Set("X-Ms-Meta-"+name, *value)
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: http.NoBody, Request: req}, nil
+	}
 	if req.URL.Query().Get("comp") != "userdelegationkey" {
 		return d.inner.Do(req)
 	}
@@ -121,7 +136,7 @@ func TestDelegatedURL(t *testing.T) {
 	e.Photo = large("a")
 	ok(t, p.repo.Insert(ctx, e))
 	options := s.ClientOptions
-	options.Transport = delegation{options.Transport}
+	options.Transport = delegation{options.Transport, p.blobs}
 	endpoint := func(u string) string { return strings.Replace(u, "http://", "https://", 1) }
 	account := harness.Must[*tables.Account](t)(tables.NewAccount(tables.Endpoints{Table: endpoint(s.TableEndpoint), Queue: endpoint(s.QueueEndpoint), Blob: endpoint(s.BlobEndpoint)},
 		bearer{}, &tables.AccountOptions{ClientOptions: options}))

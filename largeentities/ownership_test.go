@@ -199,7 +199,8 @@ func TestForgedPointer(t *testing.T) {
 	}
 }
 
-// TestSharedPrefix: of two repositories with one container and one prefix, neither reads the other's blobs of the same key.
+// TestSharedPrefix: of two repositories with one container and one prefix, neither reads, signs or deletes the other's blobs of the same key,
+// although their names are those of its own.
 func TestSharedPrefix(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	w := (&world{options: largeentities.Options{Prefix: "shared"}}).open(t, s)
@@ -208,16 +209,33 @@ func TestSharedPrefix(t *testing.T) {
 	p, q := harness.Must[*process](t)(w.start(s)), harness.Must[*process](t)(other.start(s))
 	photo := func(letter string) *employee {
 		e := with(1)
-		e.Photo = large(letter)
+		e.Photo, e.Video = large(letter), largeentities.NewStreamBytes(large(letter), nil)
 		return e
 	}
 	ok(t, q.account.Table(other.table).Create(ctx), p.repo.Insert(ctx, photo("p")), q.repo.Insert(ctx, photo("q")))
 	stored := harness.Must[*tables.Entity](t)(p.account.Table(w.table).Entities().Get(ctx, at(1)))
-	forged := map[string]any{"PartitionKey": stored.Key.Partition, "RowKey": stored.Key.Row, "Photo": textIn(stored.Get("Photo"))}
-	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(forged)), nil)
+	_, err := q.account.TableService().NewClient(other.table).UpdateEntity(ctx, harness.Must[[]byte](t)(json.Marshal(rawOf(stored))), nil)
 	ok(t, err)
 	if e, err := q.repo.Get(ctx, at(1)); !errors.Is(err, tables.ErrGarbled) {
 		t.Errorf("a blob of another table is read: %v, %v", e, err)
+	}
+	for _, property := range []*largeentities.Property[employee]{q.photo, q.video} {
+		if signed, err := property.SignedURL(ctx, at(1), time.Now().Add(time.Hour)); !errors.Is(err, tables.ErrGarbled) {
+			t.Errorf("a blob of another table is signed: %s, %v", signed, err)
+		}
+	}
+	discarded, err := largeentities.Discard(ctx, q.repo, at(1))
+	ok(t, err)
+	if !slices.Contains(discarded, "Photo") {
+		t.Errorf("Discard took away %v", discarded)
+	}
+	repaired := harness.Must[*employee](t)(q.repo.Get(ctx, at(1)))
+	repaired.Video = largeentities.NewStreamBytes(large("n"), nil)
+	ok(t, q.repo.Replace(ctx, repaired))
+	_ = other.drain(ctx, s) // the message about the other table's video cannot be handled
+	left := harness.Must[*employee](t)(p.repo.Get(ctx, at(1)))
+	if video, err := readAll(ctx, left.Video); err != nil || !bytes.Equal(left.Photo, large("p")) || !bytes.Equal(video, large("p")) {
+		t.Errorf("the other table's values have changed: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func BenchmarkOwnership(b *testing.B) {
 		func(int) error { return bare() },
 		func(int) error { _, err := owned.load(ctx, read); return err },
 		func(turn int) error { return owned.remove(ctx, "Reconcile", all[2*turn].name, "") },
-		func(turn int) error { return owned.removeNamed(ctx, "Reconcile", key, all[2*turn+1].name) },
+		func(turn int) error { return owned.removeUnread(ctx, "Reconcile", key, all[2*turn+1].name) },
 	}
 	var took [len(ways)][]time.Duration
 	var requests [len(ways)]int

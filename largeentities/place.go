@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
 
+	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -257,7 +259,7 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 
 // reconcile deletes the named blobs of the entity at which it does not point. Since no name is used twice, no later change points at
 // them. For a blob of another entity or program, reconcile returns an error, so the message ends on the poison queue. Requests: 1 for
-// each blob to delete; 2 if a message has named it.
+// each blob to delete; 2 if a worker does it, for a Stream, and for Discard, since then nothing has read the blob before.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
@@ -274,8 +276,12 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 		}
 		err := x.blobs.checkOwn(op, r.Key, name)
 		switch {
-		case err == nil && r.Received:
-			err = x.blobs.removeNamed(ctx, op, r.Key, name)
+		case err == nil && (r.Received || x.form == streamForm):
+			err = x.blobs.removeUnread(ctx, op, r.Key, name)
+		case err == nil && discards(ctx):
+			if err = x.blobs.removeUnread(ctx, op, r.Key, name); errors.Is(err, blobowner.ErrForeign) {
+				err = nil // the row named a blob that is not the entity's, so there is nothing to delete
+			}
 		case err == nil:
 			err = x.blobs.remove(ctx, op, name, "")
 		}

@@ -18,7 +18,8 @@ import (
 // SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until
 // expiry, which is at most 7 days from now. Options.Account signs it by Account.SignBlob. The URL is a
 // secret: do not log it. SignedURL returns tables.ErrNotFound if the entity has no value or holds it in its
-// row. When the value is replaced, the URL stops working. Requests: 1; with a token credential 2.
+// row, tables.ErrConflict if the blob does not exist, and tables.ErrGarbled if it belongs to another entity. When the value is replaced, the
+// URL stops working. Requests: 2; with a token credential 3.
 func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
 	x, err := p.spill(op)
@@ -45,7 +46,18 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	if ptr.sealed {
 		return "", tables.Wiringf(op, "", "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
 	}
-	return account.SignBlob(ctx, address.ContainerName, ptr.name, expiry)
+	signed, err := account.SignBlob(ctx, address.ContainerName, ptr.name, expiry)
+	if err != nil {
+		return "", err
+	}
+	etag, err := x.blobs.check(ctx, op, key, ptr.name)
+	switch {
+	case err != nil:
+		return "", err
+	case etag == "":
+		return "", fault(op, ptr.name, tables.ErrConflict, "the blob does not exist: the entity has been changed since, or the blob is lost; call SignedURL again")
+	}
+	return signed, nil
 }
 
 type resealKey struct{}
@@ -78,7 +90,7 @@ func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 // reads its blob does not exist, has another length or hash than the pointer says, or does not belong to the
 // entity; a sealed value only if its blob does not exist. If the service does not respond or refuses the
 // request, or if a response is cut off, Discard removes nothing. It never removes a Stream, because a lost
-// Stream does not prevent reading its entity. It deletes the damaged blobs. If the keys of an index depend on
+// Stream does not prevent reading its entity. It deletes the damaged blobs whose metadata name the entity. If the keys of an index depend on
 // a lost value, only Repository.Repair finds the old rows of that index. tables.ErrConflict means that the
 // entity was changed meanwhile. Check the entity before you call Discard: if the property is configured with
 // the wrong container, every value looks lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and
@@ -92,11 +104,16 @@ func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key table
 	if err != nil || len(lost.properties) == 0 {
 		return nil, err
 	}
-	if err := repo.Replace(ctx, v); err != nil {
+	if err := repo.Replace(context.WithValue(ctx, discardKey{}, true), v); err != nil {
 		return nil, err
 	}
 	return lost.properties, nil
 }
+
+// discardKey marks the Replace of Discard. The blobs that it gives up were not read, and may be those of another table.
+type discardKey struct{}
+
+func discards(ctx context.Context) bool { return ctx.Value(discardKey{}) != nil }
 
 // salvage marks a read of an entity by Discard, which leaves out lost values, and collects their properties.
 type salvage struct {
@@ -106,9 +123,10 @@ type salvage struct {
 
 type salvageKey struct{}
 
-// leavesOut reports whether the value, whose read returned err, is lost; read reads it a second time. A sealed blob that exists does not
-// count as lost, because the program may have the wrong key. If a concurrent writer has replaced the blob, the value only looks lost; but
-// then the entity has a new ETag, and the write of Discard fails.
+// leavesOut reports whether a value is lost, and notes its property. err is the error of the first read, and the
+// function read repeats it. A sealed blob that exists does not
+// count as lost, because the program may have the wrong key. A value that a concurrent writer has just replaced can look
+// lost, too. This does no harm: the entity then has a new ETag, so the write of Discard fails.
 func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
 		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed

@@ -196,7 +196,8 @@ func (v *verifier) drain(ctx context.Context, scan tablescan.Scan[*page]) error 
 	return nil
 }
 
-// compareSums compares the facts behind unequal sums, in groups that fit in memory.
+// compareSums compares the facts of each bucket whose required and stored facts differ, as many buckets at once as fit
+// in memory. It continues at *group.
 func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, collect func(*collector) error) error {
 	unequal := s.Unequal()
 	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))

@@ -123,8 +123,8 @@ func checkPartitions(n int) error {
 	return nil
 }
 
-// keyOf is the Key function of the repository's schema. For a row key at or above the known horizon, whose partition is not known,
-// it returns a key that every operation refuses.
+// keyOf is the Key function of the repository's schema. At or above the known horizon it returns the key in Meta if the
+// entity was read, otherwise a key that every operation refuses.
 func (s *Spread[T]) keyOf(v *T) tables.Key {
 	row := s.row(v)
 	position, err := s.order.position(row)

@@ -58,7 +58,7 @@ func Simulated() (bool, error) {
 	}
 }
 
-// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour. All
+// AzuriteOnly skips the rest of a test if STORAGETEST_SERVICE asks for the simulator. It is for tests of Azurite's own behaviour, and for those that kill processes. All
 // other tests call Open.
 func AzuriteOnly(t testing.TB) {
 	t.Helper()

@@ -35,8 +35,8 @@ const atOnce = 8
 // maxPage is the service's limit on the rows of a page.
 const maxPage = 1000
 
-// Read reads the rows of all keys. Requests: 1 for each partition if its keys lie close together, and never more than 1 for each key and
-// 1 for each partition.
+// Read reads the rows of all keys. Requests: at most 1 for each key plus 1 for each partition. Unless Unordered, 3 or
+// more keys of a partition that lie close together take 1 for each 1,000 rows of their range.
 func (r Reader) Read(ctx context.Context, keys []Key) error {
 	if len(keys) == 1 {
 		return r.One(ctx, keys[0])

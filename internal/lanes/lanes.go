@@ -20,7 +20,7 @@ const heldRows = 20_000
 type Unit[T any] struct {
 	Sequence  int64 // its position in the sequence of units, from 1
 	Partition string
-	Rows      []string // row keys; two units with one of them are in different transactions
+	Rows      []string // row keys; units that share one are in different transactions
 	More      int      // number of rows besides Rows
 	Bytes     int      // number of bytes that it adds to a transaction
 	Value     T        // set by the caller

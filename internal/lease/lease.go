@@ -276,7 +276,7 @@ const (
 	Expiry  Rules = 1 << iota // no request is sent after the lease may have expired
 	OwnKeys                   // a holder writes only the keys that its message names
 	Reread                    // a message is deleted only if the entity, read again, has not changed
-	Terms                     // no request is sent after a bound of the lease has passed, and a cleaner waits until Expired
+	Terms                     // no request is sent after a Bound has passed, and what cleans up removes an object only if Expired returns true
 )
 
 type waivedKey struct{}

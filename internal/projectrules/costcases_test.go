@@ -108,7 +108,7 @@ a write with denormalization.New |  | denormalization.TestRequestCounts | one, t
 the same with many holders | group of holders in a partition=1 | denormalization.TestRequestsOfManyHolders | partitions: 1, named: «1 + 2 + 1 + 1 + 1»
 the same with many holders | group of holders in a partition=4 | denormalization.TestRequestsOfManyHolders | partitions: 4, named: «1 + 2 + 4 + 4 + 1»
 one of these holders changes meanwhile | without=6 | denormalization.TestRequestsOfManyHolders | hot: true, named: «1 + 2 + 1 + 1 + 1 + 3»
-its holders found by Find | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
+its holders found by Find without an index | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
 the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2», 1+2
 a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
 a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "reading a department with its manager"
@@ -119,7 +119,7 @@ Repair of 100 missing copies of a partition, beside Verify |  | patterns.TestReq
 of 100 missing copies in one other partition |  | patterns.TestRequestCountsOfRepair | {"outside", «8»,
 of 100 spurious rows of a partition |  | patterns.TestRequestCountsOfRepair | {"spurious", «1»,
 RemoveUnattached of an index of 200 entities of a partition |  | patterns.TestRequestCountsOfRemoveUnattached | want = «1 + 1 + 2 + 2»
-Rebuild of a complete index | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
+Rebuild of a complete index in the partition | page=1 | patterns.TestRepairRequests | Patterns: []string{"email"}}); err != nil { t.Error(err) } }), pages(«1»))
 Rebuild of an index in the partition | page=1, set of entities that it lacks=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild of an index that 7 entities lack", «2»,
 Rebuild of an index in the partition | page=1 | patterns.TestRequestCountsOfRebuild | {"Rebuild once more", «1»,
 Rebuild of 1,000 entities that lack a unique copy in one other partition |  | patterns.TestRequestCountsOfRebuildOutside | {{1, «38», 45, 197}
@@ -171,7 +171,7 @@ ReadMany in blobs | page of the list=1, series=2 | dataseries.TestRequestCounts 
 Delete of a series in one row or a blob |  | dataseries.TestRequestCounts | {world{place: inRow, slots: 24}, 1, 2, 3, 1, 2, «1»},
 Delete of a series in one row or a blob |  | dataseries.TestRequestCounts | {world{place: inBlob, slots: 365}, 2, 2, 1, 1 + 2, 1 + 2, «1»},
 in several rows |  | dataseries.TestRequestCounts | {world{place: inRows, slots: 365}, 1, 2, 3, 1, 2, «2»},
-SweepMarkers | page of old markers=1, 100 markers of a partition=4 | dataseries.TestSweepRequests | requests.Count() != «2+4»
+SweepMarkers in rows | page of old markers=1, 100 markers of a partition=4 | dataseries.TestSweepRequests | requests.Count() != «2+4»
 # Spread keys
 Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Insert",
 Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Replace",

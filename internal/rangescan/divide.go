@@ -267,8 +267,8 @@ func (s *span) rowEnd() *string {
 	return &s.To.Row
 }
 
-// middle returns a key between low and high, and the estimated number of pages between them; a nil high means no bound. a and b are the
-// keys at the ends of one page.
+// middle returns in d.left the estimated number of pages between low and high (nil for no bound), and a key at which to
+// divide, "" for none. a and b are the ends of one page.
 func (s *span) middle(r *ruler, low string, high *string, a, b string, ahead float64) (d division, key string) {
 	keys := []string{low, a, b}
 	if high != nil {

@@ -16,7 +16,7 @@ type Fetch[P any] func(ctx context.Context, leg Leg, token string, accept func(K
 type Options struct {
 	Readers  int  // the maximum number of requests in flight
 	Ordered  bool // deliver pages in the order of keys
-	Buffer   int  // the maximum number of pages in memory, including those in flight; 0 means 2 for each reader, and 8 if Ordered
+	Buffer   int  // pages in memory, with those in flight, at least Readers; 0 means 2 for each reader, or with Ordered 8 for each
 	Together bool // do not divide ranges
 }
 

@@ -18,7 +18,7 @@ type Job struct {
 	Op     string
 	Names  []string // names of the repositories, sorted, so that another process can resume the run
 	Resume string
-	// Run runs the job of one repository from the token of an earlier run of it.
+	// Run runs the job of one repository. resume is the token of its earlier run, "" to begin.
 	Run      func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error)
 	Progress func(tables.Report) // nil for none
 }

@@ -37,7 +37,7 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 	return r.Run(ctx, w)
 }
 
-// Again is an entity that a job writes or reconciles again, with others.
+// Again is one of several entities that a job writes or reconciles together.
 type Again struct {
 	Key   tables.Key
 	Value any                 // to write; with Row

@@ -395,7 +395,7 @@ func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey)
 	return nil
 }
 
-// FetchMany reads rows of a table by their keys. Requests: 1 for each partition if the keys lie close together.
+// FetchMany reads rows of a table by their keys. Requests: see keyrange.Reader.Read.
 func FetchMany(ctx context.Context, table *tables.Table, op string, keys []tables.Key) (map[tables.Key]*StoredRow, error) {
 	found := make(map[tables.Key]*StoredRow, len(keys))
 	wanted := make(map[tables.Key]bool, len(keys))
