@@ -84,8 +84,9 @@ func (s Stream) Length() int64 {
 		return 0
 	case s.c.ptr != nil:
 		return s.c.ptr.length
-	case s.c.src.memory:
-		return int64(len(s.c.src.data))
+	}
+	if data, known := s.c.src.known(); known {
+		return int64(len(data))
 	}
 	return -1
 }
@@ -99,8 +100,9 @@ func (s Stream) SHA256() (sum [sha256.Size]byte, known bool) {
 		return s.c.ptr.sha256, true
 	case s.c.src == nil:
 		return sum, false
-	case s.c.src.memory:
-		return sha256.Sum256(s.c.src.data), true
+	}
+	if data, known := s.c.src.known(); known {
+		return sha256.Sum256(data), true
 	}
 	return sum, false
 }
@@ -143,10 +145,12 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	switch {
 	case s.c == nil:
 		return io.NopCloser(strings.NewReader("")), nil
-	case s.c.ptr == nil && s.c.src.memory:
-		return io.NopCloser(bytes.NewReader(s.c.src.data[offset : offset+n])), nil
 	case s.c.ptr == nil:
-		return nil, tables.Invalidf(op, "the Stream was not written yet; write its entity first")
+		data, known := s.c.src.known()
+		if !known {
+			return nil, tables.Invalidf(op, "the Stream was not written yet; write its entity first")
+		}
+		return io.NopCloser(bytes.NewReader(data[offset : offset+n])), nil
 	case s.c.home == nil:
 		return nil, tables.Invalidf(op, "the Stream was read through a projection and does not know its container; get it from Property.Of")
 	}
@@ -335,8 +339,19 @@ func (s *source) openAgain() (io.ReadCloser, error) {
 	return r, err
 }
 
+// known returns the content if it is in memory: that of NewStreamBytes, or a short content that a write has read.
+func (s *source) known() (data []byte, ok bool) {
+	if s.memory {
+		return s.data, true
+	}
+	return s.head, s.headRead && s.whole
+}
+
 // spent reports whether the source cannot be read again.
-func (s *source) spent() bool { return s.used && !s.memory && !(s.headRead && s.whole) }
+func (s *source) spent() bool {
+	_, known := s.known()
+	return s.used && !known
+}
 
 // reader returns the whole content from the beginning.
 func (s *source) reader() (io.ReadCloser, error) {

@@ -168,3 +168,30 @@ func BenchmarkTransfer(b *testing.B) {
 	b.ReportMetric(float64(growth[1])/(1<<20), "MiB-down")
 	b.SetBytes(2 * size)
 }
+
+// TestShortStream: a short Stream from a function or a reader is stored in the row, and the caller's Stream can then be read.
+func TestShortStream(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	p := harness.Must[*process](t)(w.start(s))
+	short := []byte("a short text")
+	for id, video := range []largeentities.Stream{
+		largeentities.NewStreamBytes(short, nil),
+		largeentities.NewStreamReader(bytes.NewReader(short), nil),
+		largeentities.NewStreamFunc(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(short)), nil }, nil),
+	} {
+		e := with(id)
+		e.Video = video
+		ok(t, p.repo.Insert(ctx, e))
+		sum, known := e.Video.SHA256()
+		if got, err := readAll(ctx, e.Video); err != nil || !bytes.Equal(got, short) || e.Video.InBlob() || e.Video.Length() != int64(len(short)) || !known || sum != sha256.Sum256(short) {
+			t.Errorf("%d: %q, %v, in a blob: %v, %d bytes, hash known: %v", id, got, err, e.Video.InBlob(), e.Video.Length(), known)
+		}
+		e.Note = "again"
+		ok(t, p.repo.Replace(ctx, e))
+		stored := harness.Must[*employee](t)(p.repo.Get(ctx, at(id)))
+		if got, err := readAll(ctx, stored.Video); err != nil || !bytes.Equal(got, short) {
+			t.Errorf("%d: stored is %q, %v", id, got, err)
+		}
+	}
+}

@@ -102,8 +102,9 @@ func List(ctx context.Context, c *container.Client, prefix string, include conta
 				yield(nil, err)
 				return
 			}
-			if page.Segment == nil {
-				continue
+			if page.Segment == nil { // an empty listing has one, too: without it, blobs would be missed
+				yield(nil, fmt.Errorf("%w: the listing of the container has no list of blobs; repeat the operation", wire.ErrGarbled))
+				return
 			}
 			for _, item := range page.Segment.BlobItems {
 				if item != nil && item.Name != nil && !yield(item, nil) {
