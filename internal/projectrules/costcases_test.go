@@ -14,26 +14,26 @@ every verb of Rows |  | patterns.TestRequestCounts | {"Merge of a bag", «1»,
 every verb of Rows |  | patterns.TestRequestCounts | {"Upsert of a bag", «1»,
 every verb of Rows |  | patterns.TestRequestCounts | {"Delete of a bag", «1»,
 every verb of Rows |  | patterns.TestRequestCountsOfTables | {"DeleteUnconditional of a row", «1»,
-what the library refuses as ErrInvalid or ErrTooLarge |  | patterns.TestRequestCountsOfTables | {"a refused row", «0»,
-Transaction.Commit |  | patterns.TestRequestCountsOfTables | {"Commit", «1»,
+a row that the library refuses as ErrInvalid or ErrTooLarge |  | patterns.TestRequestCountsOfTables | {"a refused row", «0»,
+Transaction.Commit of rows |  | patterns.TestRequestCountsOfTables | {"Commit", «1»,
 StageInsert, StageReplace, StageDelete |  | patterns.TestRequestCountsOfTables | {"StageInsert", «0»,
 Commit of two entities with two new outside copies each, of one partition for each index |  | interpartition.TestSetRequests | {6, «7»},
 Commit of two entities with two new Unique keys each, of one partition for each index |  | interpartition.TestSetRequests | {8, «9»}}
 BulkNonAtomic of 1,000 entities in 10 partitions, with two outside indexes of one group each and lists of 20 values in the partition |  | interpartition.TestBulkInSets | requests != «140»
-BulkNonAtomic of small rows | 100 rows=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
+BulkNonAtomic of small rows | 100 rows of a partition=30 | patterns.TestRequestCountsOfTables | {"3,000 rows of two partitions in bulk", «30»,
 Store.Ready of tables, containers, storage queues and poison queues | resource=5 | patterns.TestReady | n != «5» {
 # Queries
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"Get", «1»,
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCounts | {"point query by Query", «1»,
 a point query: Get, or Query with partition and row |  | patterns.TestRequestCountsOfReads | {"a point query", «1»,
-any other query | page=2 | patterns.TestRequestCountsOfReads | {"a partition of 1,500 rows", «2»,
-any other query | page=15 | patterns.TestRequestCountsOfReads | {"1,500 rows in pages of 100", «15»,
-First, Page, or Top of less than a page |  | patterns.TestRequestCountsOfReads | {"First", «1»,
-First, Page, or Top of less than a page |  | patterns.TestRequestCountsOfReads | {"one page", «1»,
-First, Page, or Top of less than a page |  | patterns.TestRequestCountsOfReads | {"the first 10 of 1,500 rows", «1»,
-Plan, a refused table scan, a filter that contradicts itself |  | patterns.TestRequestCountsOfReads | {"Plan", «0»,
-Plan, a refused table scan, a filter that contradicts itself |  | patterns.TestRequestCountsOfReads | {"a contradiction", «0»,
-Plan, a refused table scan, a filter that contradicts itself |  | patterns.TestRequestCountsOfReads | {"a refused table scan", «0»,
+All of any other query | page=2 | patterns.TestRequestCountsOfReads | {"a partition of 1,500 rows", «2»,
+All of any other query | page=15 | patterns.TestRequestCountsOfReads | {"1,500 rows in pages of 100", «15»,
+Page, and First or Top that one page answers |  | patterns.TestRequestCountsOfReads | {"First", «1»,
+Page, and First or Top that one page answers |  | patterns.TestRequestCountsOfReads | {"one page", «1»,
+Page, and First or Top that one page answers |  | patterns.TestRequestCountsOfReads | {"the first 10 of 1,500 rows", «1»,
+Plan, a refused table scan, a filter whose keys contradict each other |  | patterns.TestRequestCountsOfReads | {"Plan", «0»,
+Plan, a refused table scan, a filter whose keys contradict each other |  | patterns.TestRequestCountsOfReads | {"a contradiction", «0»,
+Plan, a refused table scan, a filter whose keys contradict each other |  | patterns.TestRequestCountsOfReads | {"a refused table scan", «0»,
 GetMany | key=4 | patterns.TestRequestCountsOfReads | {"3 of 4 keys that are there", «4»,
 AllPartitions | page of each partition=4 | patterns.TestRequestCountsOfReads | {"two partitions of 1,500 rows side by side", «4»,
 # Repositories
@@ -77,7 +77,7 @@ Range, Query | page=1 | interpartition.TestRequestCountsOfReads | {"Query", «1�
 Verified().Range | page=1, entity=3 | interpartition.TestRequestCountsOfReads | {"Verified.Range", «1 + 3»,
 Queue.Send |  | eventual.TestRequestsOfSend | {{"a", "", «1», 1},
 with a large body |  | eventual.TestRequestsOfSend | {"a", large, «2», 3},
-a worker, for a message, beside the polls |  | eventual.TestRequestsOfSend | {{"a", "", 1, «1»},
+a worker, for a message with a short handler, beside the polls |  | eventual.TestRequestsOfSend | {{"a", "", 1, «1»},
 for one with a large body |  | eventual.TestRequestsOfSend | {"a", large, 2, «3»},
 an idle worker's first ten minutes, at least |  | eventual.TestIdlePolls | polls < «17»
 at most |  | eventual.TestIdlePolls | polls > «25»
@@ -92,29 +92,29 @@ the worker's part, to a repository or a container |  | eventual/archive.TestMove
 the worker's part for an order with lines |  | eventual/archive.TestMoverMovesAlong | 1+«8»+emptyPolls
 the worker's part for a message that comes again after the move |  | eventual/archive.TestMoverRedelivery | counter.Count() - emptyPolls; n != «5» {
 # Lists, and copies of other entities' properties
-a write with indexentities.NewInPartition | list that the entity is in or enters=1 | indexentities.TestRequestCounts | {world{option: inPartition}, «2», 2, 3, 3, 2},
-a write with indexentities.NewInPartition | list that the entity is in or enters=2 | indexentities.TestRequestCounts | {world{option: inPartition}, 2, 2, «3», 3, 2},
-a change of a value with NewInTable or NewInBlobs | list that it enters or leaves=1 | indexentities.TestRequestCounts | {world{option: outside}, «6», 1, 8, 2, 6},
-a change of a value with NewInTable or NewInBlobs | list that it enters or leaves=2 | indexentities.TestRequestCounts | {world{option: inBlobs}, 6, 1, «8», 2, 6},
+Insert, Replace or Delete with indexentities.NewInPartition | list that the entity is in or enters=1 | indexentities.TestRequestCounts | {world{option: inPartition}, «2», 2, 3, 3, 2},
+Insert, Replace or Delete with indexentities.NewInPartition | list that the entity is in or enters=2 | indexentities.TestRequestCounts | {world{option: inPartition}, 2, 2, «3», 3, 2},
+Insert, Delete, or Replace of a value, with NewInTable or NewInBlobs | list that it enters or leaves=1 | indexentities.TestRequestCounts | {world{option: outside}, «6», 1, 8, 2, 6},
+Insert, Delete, or Replace of a value, with NewInTable or NewInBlobs | list that it enters or leaves=2 | indexentities.TestRequestCounts | {world{option: inBlobs}, 6, 1, «8», 2, 6},
 either with Async |  | indexentities.TestRequestCounts | {world{option: outside, async: true}, «3», 1, 3, 2, 3},
 either with Async |  | indexentities.TestRequestCounts | {world{option: inBlobs, async: true}, 3, 1, «3», 2, 3},
 Keys |  | indexentities.TestRequestCounts | {"Keys", «1»,
 Find, Page | key=2 | indexentities.TestRequestCounts | {"Find", «3»,
 Find, Page | key=1 | indexentities.TestRequestCounts | {"Page", «2»,
-a write with denormalization.NewInPartition | holder=1 | denormalization.TestRequestCounts | one, two = «1+1», 1+2
-a write with denormalization.NewInPartition | holder=2 | denormalization.TestRequestCounts | one, two = 1+1, «1+2»
+Insert, Replace or Delete of a source with denormalization.NewInPartition | holder=1 | denormalization.TestRequestCounts | one, two = «1+1», 1+2
+Insert, Replace or Delete of a source with denormalization.NewInPartition | holder=2 | denormalization.TestRequestCounts | one, two = 1+1, «1+2»
 a holder that is inserted with its copy in the partition |  | denormalization.TestRequestCounts | cost(«1+1», "Insert of a holder in the partition"
-a write with denormalization.New |  | denormalization.TestRequestCounts | one, two := «1+2+2+1», 1+2+2+1+1
-the same with many holders | group of holders in a partition=1 | denormalization.TestRequestsOfManyHolders | partitions: 1, named: «1 + 2 + 1 + 1 + 1»
-the same with many holders | group of holders in a partition=4 | denormalization.TestRequestsOfManyHolders | partitions: 4, named: «1 + 2 + 4 + 4 + 1»
+the same with denormalization.New, if the copy of its one holder changes |  | denormalization.TestRequestCounts | one, two := «1+2+2+1», 1+2+2+1+1
+the same with many holders whose keys lie close together | group of holders in a partition=1 | denormalization.TestRequestsOfManyHolders | partitions: 1, named: «1 + 2 + 1 + 1 + 1»
+the same with many holders whose keys lie close together | group of holders in a partition=4 | denormalization.TestRequestsOfManyHolders | partitions: 4, named: «1 + 2 + 4 + 4 + 1»
 one of these holders changes meanwhile | without=6 | denormalization.TestRequestsOfManyHolders | hot: true, named: «1 + 2 + 1 + 1 + 1 + 3»
 its holders found by Find without an index | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
 the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2», 1+2
-a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
+with Find, a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
 a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "reading a department with its manager"
 # Verify, Repair, Rebuild
-Verify without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
-Verify where one copy is missing | without=2 | patterns.TestRepairRequests | storagetest.QueryEntities: «3», storagetest.GetEntity: «4»
+Verify of indexes without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))
+Verify where one copy in the partition is missing | without=2 | patterns.TestRepairRequests | storagetest.QueryEntities: «3», storagetest.GetEntity: «4»
 Repair of 100 missing copies of a partition, beside Verify |  | patterns.TestRequestCountsOfRepair | {"missing", «8»,
 of 100 missing copies in one other partition |  | patterns.TestRequestCountsOfRepair | {"outside", «8»,
 of 100 spurious rows of a partition |  | patterns.TestRequestCountsOfRepair | {"spurious", «1»,
@@ -126,7 +126,7 @@ Rebuild of 1,000 entities that lack a unique copy in one other partition |  | pa
 Rebuild of 1,000 entities in 20 lists of NewInTable |  | patterns.TestRequestCountsOfRebuildOutside | {{1, 38, «45», 197}
 of NewInBlobs |  | patterns.TestRequestCountsOfRebuildOutside | {{1, 38, 45, «197»}
 # Answers that are lost
-a transaction whose answer is lost, with the SDK's repetition | row=4, rows=4 | patterns.TestRequestCountsAfterLostAnswers | got != «2+rows» {
+a transaction of inserts whose answer is lost, with the SDK's repetition | row=4, rows=4 | patterns.TestRequestCountsAfterLostAnswers | got != «2+rows» {
 # Entities over several rows
 Get of an entity in one row |  | widentities.TestSizes | {withNumbers(1, 244), 1, «1»},
 in several |  | widentities.TestSizes | {withNumbers(2, 245), 2, «2»},
@@ -173,13 +173,13 @@ Delete of a series in one row or a blob |  | dataseries.TestRequestCounts | {wor
 in several rows |  | dataseries.TestRequestCounts | {world{place: inRows, slots: 365}, 1, 2, 3, 1, 2, «2»},
 SweepMarkers in rows | page of old markers=1, 100 markers of a partition=4 | dataseries.TestSweepRequests | requests.Count() != «2+4»
 # Spread keys
-Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Insert",
-Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Replace",
-Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Delete",
-Spread.Insert, Replace, Delete, Get |  | scatter.TestRequestCounts | cost(«1», "Get",
-Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Update",
-Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "Upsert",
-Update, Upsert, DeleteUnconditional |  | scatter.TestRequestCounts | cost(«2», "DeleteUnconditional",
+Spread.Insert, Replace, Delete, Get below the known horizon |  | scatter.TestRequestCounts | cost(«1», "Insert",
+Spread.Insert, Replace, Delete, Get below the known horizon |  | scatter.TestRequestCounts | cost(«1», "Replace",
+Spread.Insert, Replace, Delete, Get below the known horizon |  | scatter.TestRequestCounts | cost(«1», "Delete",
+Spread.Insert, Replace, Delete, Get below the known horizon |  | scatter.TestRequestCounts | cost(«1», "Get",
+Update, Upsert, DeleteUnconditional there |  | scatter.TestRequestCounts | cost(«2», "Update",
+Update, Upsert, DeleteUnconditional there |  | scatter.TestRequestCounts | cost(«2», "Upsert",
+Update, Upsert, DeleteUnconditional there |  | scatter.TestRequestCounts | cost(«2», "DeleteUnconditional",
 GetMany with keys above the known horizon | key below the stored horizon=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows above the horizon"
 the first insert above the horizon | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
 of another program | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
@@ -208,15 +208,15 @@ Prepare | period=2 | highvolumedelete.TestRequestCounts | {"Prepare", «4»,
 Drop | table=60 | highvolumedelete.TestDropSaves | requests.Count() != «63»
 the very first | table=1 | highvolumedelete.TestRequestCounts | {"the first Drop", «6»,
 a dry run |  | highvolumedelete.TestRequestCounts | {"dry run", «2»,
-Tables.Between of one partition, each period's rows in a page | period=5 | highvolumedelete.TestBetween | {"june", at(18, 0), at(23, 0), june, []string{"june 18T09:00", "june 18T10:00", "june 20T00:00", "june 20T23:00", "june 22T08:00"}, «5»},
+Tables.Between with both bounds, of one partition, each period's rows in a page | period=5 | highvolumedelete.TestBetween | {"june", at(18, 0), at(23, 0), june, []string{"june 18T09:00", "june 18T10:00", "june 20T00:00", "june 20T23:00", "june 22T08:00"}, «5»},
 # Log records
 the first durable Write of a period |  | logdata.TestRequestCounts | want("the first Write", kinds{storagetest.PutBlob: «1», storagetest.AppendBlock: «1»})
 durable Writes after that | Write=5 | logdata.TestRequestCounts | range 5 { … want("5 Writes", kinds{storagetest.AppendBlock: «5»})
 a buffered Write |  | logdata.TestRequestCounts | want("1,000 buffered Writes", kinds{})
 the first flush of a period in which another writer has the number |  | logdata.TestRequestCounts | kinds{storagetest.PutBlob: «2», storagetest.ListBlobs: «1», storagetest.AppendBlock: «1»}
-Close | blob=1 | logdata.TestRequestCounts | want("Close", kinds{storagetest.SetBlobMetadata: «1»})
-Query | hour or whole day=2, blob up to a MiB=4 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | 16*time.Hour + time.Minute, 4, «2», «4», 0, 0},
-Query | hour or whole day=1, blob up to a MiB=156 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | {"the day", 0, 24 * time.Hour, 1560, «1», «156», 0, 0},
+Close with nothing buffered | blob=1 | logdata.TestRequestCounts | want("Close", kinds{storagetest.SetBlobMetadata: «1»})
+Query of hours or days | hour or whole day=2, blob up to a MiB=4 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | 16*time.Hour + time.Minute, 4, «2», «4», 0, 0},
+Query of hours or days | hour or whole day=1, blob up to a MiB=156 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | {"the day", 0, 24 * time.Hour, 1560, «1», «156», 0, 0},
 # Several types in a table, and relationships
 Registry.Get |  | heterogeneous.TestRequestCounts | cost(«1», "Get", err)
 a page |  | heterogeneous.TestRequestCounts | cost(«1», "a page", err)
