@@ -128,7 +128,7 @@ func format(f fmt.State, verb rune, text string) {
 //
 // The library's methods need: Get and Query need Query; Insert needs Add; Replace and Merge need Update;
 // Upsert, and any other insert-or-update, needs Add and Update; Delete needs Delete. A Repository's Update,
-// Upsert and unconditional verbs, and with patterns its Merge, read first, so they also need Query. A
+// Upsert and unconditional verbs, with patterns its Merge, and after a projection Merge and Delete, read first, so they also need Query. A
 // transaction needs the permissions of all its operations. If the response to a write is lost, the library
 // reads the row to find out the outcome; without Query the write returns tables.ErrUnknownOutcome.
 type Permission uint8

@@ -78,11 +78,11 @@ const (
 // Spans returns all spans.
 func Spans() []Span {
 	return []Span{
-		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with everything that its patterns do. An operation that another one calls has no span of its own."},
+		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with everything that its patterns do. An operation on a table that another one of its account calls has no span of its own."},
 		{"{verb} {container}", "client", "Upload or Download of a value in a blob. A Download ends when its reader is closed or has returned all."},
 		{"send {queue}", "producer", "Queue.Send."},
 		{"receive {queue}", "client", "A worker's poll of a storage queue."},
-		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the span that sent the message."},
+		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the span that sent the message, if known."},
 		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction, whose table is in db.collection.name."},
 	}
 }
@@ -129,10 +129,10 @@ var metrics = [...]MetricInfo{
 	RowsRead:          {"tablepatterns.rows.read", Counter, "{row}", "Rows that responses contained", []string{AttrTable}},
 	RowsReturned:      {"tablepatterns.rows.returned", Counter, "{row}", "Rows that became values for the caller", []string{AttrTable}},
 	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies it", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
-	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that does not exist", []string{AttrService, AttrResource}},
+	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that does not exist, unless the library expects that", []string{AttrService, AttrResource}},
 	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
 	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities that the service refused and that were divided", []string{AttrTable}},
-	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries cut short because another process may have the message", []string{AttrQueue}},
+	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
 	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling; for intents, how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, including hidden ones, as the service estimates", []string{AttrQueue}},
