@@ -18,13 +18,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Instrument adds the policies that emit telemetry to the options of an account's client, if telemetry is configured. service is "tables",
-// "queues" or "blobs"; path is the beginning of the endpoint's path, before the resource.
+// Instrument adds the policies that emit telemetry to the options of an account's client. Without tracer and meters, these only log a
+// queue or container that does not exist. service is "tables", "queues" or "blobs"; path is the beginning of the endpoint's path, before
+// the resource.
 func (t *Telemetry) Instrument(client azcore.ClientOptions, service, path string) azcore.ClientOptions {
-	if !t.On() {
+	if t == nil {
 		return client
 	}
 	p := attempts{t, service, strings.Trim(path, "/")}
+	if !t.On() {
+		client.PerRetryPolicies = append([]policy.Policy{missingOnly(p)}, client.PerRetryPolicies...)
+		return client
+	}
 	client.PerCallPolicies = append([]policy.Policy{calls{}}, client.PerCallPolicies...)
 	client.PerRetryPolicies = append([]policy.Policy{p}, client.PerRetryPolicies...)
 	return client
@@ -86,7 +91,7 @@ func (p attempts) Do(req *policy.Request) (*http.Response, error) {
 	if *sent && raw.Method != http.MethodGet && raw.Method != http.MethodHead && wire.OutcomeOf(resp, err) == wire.OutcomeUnknown {
 		t.Count(ctx, RequestUnknown, 1, AttrService, p.service)
 	}
-	if code := missing(resp); code != "" {
+	if missing(resp) {
 		t.Missing(ctx, p.service, resource)
 	}
 	if span != nil {
@@ -131,15 +136,23 @@ func endAttempt(span trace.Span, resp *http.Response, failure string) {
 
 // missing returns the error code of a response which says that a queue or a container does not exist. The table service sends no such
 // header; tables that are missing are reported by the operations.
-func missing(resp *http.Response) string {
+func missing(resp *http.Response) bool {
 	if resp == nil || resp.StatusCode != http.StatusNotFound {
-		return ""
+		return false
 	}
 	code := resp.Header.Get("X-Ms-Error-Code")
-	if code == "QueueNotFound" || code == "ContainerNotFound" {
-		return code
+	return code == "QueueNotFound" || code == "ContainerNotFound"
+}
+
+// missingOnly is the policy of an account that has only a logger.
+type missingOnly attempts
+
+func (p missingOnly) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if missing(resp) {
+		p.telemetry.Missing(req.Raw().Context(), p.service, attempts(p).resource(req.Raw().URL.Path))
 	}
-	return ""
+	return resp, err
 }
 
 // requestID is the form of a request's ID. A text of another form could contain a key.
