@@ -1,10 +1,12 @@
 package telemetry_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -239,5 +241,24 @@ func TestPostponedDeliveriesAreNoErrors(t *testing.T) {
 	}
 	if len(spans) != 1 || attributeOf(spans[0], telemetry.AttrOutcome) != "released" || spans[0].Status().Code != codes.Unset || attributeOf(spans[0], telemetry.AttrError) != "" {
 		t.Errorf("%d spans: %v", len(spans), describeSpans(spans))
+	}
+}
+
+// TestMissingWithALoggerAlone: a queue or container that does not exist is logged by an account without tracer and meters.
+func TestMissingWithALoggerAlone(t *testing.T) {
+	var lines bytes.Buffer
+	s := storagetest.Simulator(t, nil)
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString, &tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, "orders", nil))
+	if _, err := queue.Send(t.Context(), "Order", map[string]int{"ID": 1}, nil); !errors.Is(err, tables.ErrMissingResource) {
+		t.Errorf("a queue that does not exist: %v", err)
+	}
+	if _, err := account.Container("photos").NewBlobClient("a").GetProperties(t.Context(), nil); err == nil {
+		t.Error("a container that does not exist has a blob")
+	}
+	for _, resource := range []string{"orders", "photos"} {
+		if n := strings.Count(lines.String(), "resource="+resource); n != 1 {
+			t.Errorf("%d lines name %s: %s", n, resource, lines.String())
+		}
 	}
 }

@@ -163,7 +163,7 @@ const (
 // lines declares the lines of the log.
 var lines = [...]LineInfo{
 	LineMissing: {"resource_missing", slog.LevelError, "a table, queue or container does not exist; create it with Store.Create",
-		"A request found no table of the name in `resource`; with a MeterProvider or TracerProvider, also no queue or container. Often an index was attached and Store.Create was not called again."},
+		"A request found no table, queue or container of the name in `resource`. Often an index was attached and Store.Create was not called again."},
 	LineEffectFailed: {"effect_failed", slog.LevelWarn, "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies it",
 		"The writer returned nil, and an index, a copy or a list in another partition is stale until a worker has handled the intent. `error` says why, `action` what to do."},
 	LineEffectNotFreed: {"reservation_not_freed", slog.LevelWarn, "a change was refused, and what it reserved outside of the entity's partition could not be freed; a worker of the queue frees it",

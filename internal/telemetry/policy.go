@@ -134,7 +134,7 @@ func endAttempt(span trace.Span, resp *http.Response, failure string) {
 	span.End()
 }
 
-// missing returns the error code of a response which says that a queue or a container does not exist. The table service sends no such
+// missing reports whether a response says that a queue or a container does not exist. The table service sends no such
 // header; tables that are missing are reported by the operations.
 func missing(resp *http.Response) bool {
 	if resp == nil || resp.StatusCode != http.StatusNotFound {
