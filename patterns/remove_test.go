@@ -274,3 +274,20 @@ func TestRemoveUnattachedLeavesOtherTypes(t *testing.T) {
 	}
 	harness.Check(t, harness.Clean(ctx, theirs.Verify, nil))
 }
+
+// TestRemoveUnattachedLeavesMarks: rows that the mover and the outbox keep beside entities have owners that a pattern's name may equal.
+func TestRemoveUnattachedLeavesMarks(t *testing.T) {
+	ctx, table := t.Context(), harness.NewTable(t, harness.Account(t))
+	people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(table, personSchema()))
+	for row, owner := range map[string]string{"\uFFFCmovemark_x": "mover", "\uFFFCoutboxlock_x": "outbox", "outbox_x": "outbox"} {
+		body := fmt.Sprintf(`{"PartitionKey":"Sales","RowKey":%q,"_tpShared":%q}`, row, owner)
+		if _, err := table.Client().AddEntity(ctx, []byte(body), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	city := func(*person) compoundkey.Part { return compoundkey.Part{} }
+	unattached := []patterns.Pattern[person]{indexentities.NewInPartition("mover", city), indexentities.NewInPartition("outbox", city)}
+	if report, err := people.RemoveUnattached(ctx, unattached, nil); err != nil || report.Deleted != 1 {
+		t.Errorf("%+v, %v; want 1 deleted row, the list", report, err)
+	}
+}

@@ -99,6 +99,8 @@ func (r *Removal) lists(row *engine.StoredRow) bool {
 func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	f := &found{row: row, table: table}
 	switch {
+	case row.Shared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
+		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Shared:
 		at := slices.IndexFunc(r.Patterns, func(p Unattached) bool { return p.Name == sharedBy(row) })
 		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
