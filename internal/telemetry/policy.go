@@ -129,8 +129,8 @@ func endAttempt(span trace.Span, resp *http.Response, failure string) {
 	span.End()
 }
 
-// missing returns the error code of a response which says that a queue or a container does not exist. The table service sends no such
-// header; tables that are missing are reported by the operations.
+// missing returns the error code of a response which says that a queue or a container does not exist. For any other
+// response it returns "". The table service sends no such header; the operations report missing tables.
 func missing(resp *http.Response) string {
 	if resp == nil || resp.StatusCode != http.StatusNotFound {
 		return ""
