@@ -44,10 +44,11 @@ type AccountOptions struct {
 	// ClientOptions are passed to the SDK's clients: retries, transport, policies, tracing, cloud. Retry applies to every request of
 	// every pattern. If a per-retry policy returns an error without calling the next policy, the attempt counts as not sent.
 	ClientOptions azcore.ClientOptions
-	// Logger gets the failures that no caller sees, such as an effect in another partition that failed after its change was
-	// committed, and what workers log. Lines hold tables, patterns, ids and the texts of errors, without values and secrets, and
-	// without keys unless LogKeys is set. Lines of one kind about one table or queue are limited to 20 at once and 1 a second;
-	// the next line says how many were suppressed. The default is slog.Default(); use slog.DiscardHandler for no log.
+	// Logger gets the failures that no caller sees, such as an effect in another partition that failed after its change
+	// was committed, and what workers log. Lines contain the names of tables and patterns, IDs and the texts of errors.
+	// They contain no values and no secrets, and keys only if LogKeys is set. Lines of one kind about one table or
+	// queue are limited to 20 at once and 1 a second; the next line says how many were suppressed. The default is
+	// slog.Default(); use slog.DiscardHandler for no log.
 	Logger *slog.Logger
 	// LogKeys keeps the keys of entities in logged error texts. By default the library removes everything in double quotes, since
 	// keys are often personal data.
@@ -55,9 +56,10 @@ type AccountOptions struct {
 	// MeterProvider gets the metrics of operations, of requests to tables, queues and blobs, and of workers; nil means none.
 	// docs/reference/observability.md lists them.
 	MeterProvider metric.MeterProvider
-	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for each delivery
-	// that a worker handles; nil means none. Messages then carry the trace of their sender, to which the worker's span is linked.
-	// Spans replace those of the SDK, so ClientOptions.TracingProvider must be zero: setting both causes ErrWiring.
+	// TracerProvider gets a span for each operation, for each attempt of a request to tables, queues and blobs, and for
+	// each delivery that a worker handles; nil means none. Messages then carry the trace of their sender, to which the
+	// worker's span is linked. These spans replace those of the SDK, so ClientOptions.TracingProvider must be zero:
+	// setting both causes ErrWiring.
 	TracerProvider trace.TracerProvider
 }
 
@@ -196,7 +198,7 @@ func (a *Account) Container(name string) *blobcontainer.Client {
 	return a.blobs.NewContainerClient(name)
 }
 
-// String names account and endpoint, never a credential.
+// String returns the table endpoint and Source, never a credential.
 func (a *Account) String() string { return fmt.Sprintf("%s (%s)", a.endpoints.Table, a.source) }
 
 // LogValue returns the text of String, for log/slog.
@@ -280,19 +282,18 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 	return NewAccount(AccountEndpoints(name), credential, options)
 }
 
-// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until
-// expiry: a shared access signature. expiry is at most 7 days from now. The address is a secret: do not log
-// it. It works over https only, unless the account's own endpoint is http. An account with a shared key signs
-// with that key. An account with a token credential signs with a user delegation key; its credential needs
-// the role Storage Blob Delegator. For an account that was made from a shared access signature SignBlob
-// returns ErrWiring, since such an account cannot sign.
+// SignBlob returns an address under which anybody can read one blob of the account, and nothing else, until expiry: a
+// shared access signature. expiry is at most 7 days from now. The address is a secret: do not log it. It works over
+// https only, unless the account's own endpoint is http. An account with a shared key signs with that key. An account
+// with a token credential signs with a user delegation key; its credential needs the role Storage Blob Delegator. An
+// account that was made from a shared access signature cannot sign: SignBlob returns ErrWiring.
 //
 // Requests: 0; with a token credential 1.
 func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry time.Time) (string, error) {
 	const (
 		op = "SignBlob"
-		// maxSigned is the service's limit for a user delegation key. It also holds for an account's key: only regenerating
-		// that key revokes an address that was signed with it.
+		// maxSigned is the service's limit for a user delegation key. SignBlob also applies it to addresses signed with
+		// the account's key, since only regenerating that key revokes them.
 		maxSigned = 7 * 24 * time.Hour
 		clockSkew = 5 * time.Minute // the user delegation key is valid from this long ago, for services whose clock is behind
 	)

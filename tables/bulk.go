@@ -33,10 +33,11 @@ const (
 	BulkReplace
 	// BulkMerge writes BulkOptions.Properties of entities that were read, each under its ETag.
 	BulkMerge
-	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads them first.
+	// BulkUpsert inserts entities, or overwrites them whatever their version. A Repository reads the stored entities
+	// first.
 	BulkUpsert
-	// BulkUpsertMerge inserts rows, or merges into them whatever their version. Only Rows supports it, since what
-	// patterns write depends on the whole entity.
+	// BulkUpsertMerge inserts rows, or merges into them whatever their version. Only Rows supports BulkUpsertMerge,
+	// since what patterns write depends on the whole entity.
 	BulkUpsertMerge
 	// BulkDelete deletes entities that were read, each under its ETag.
 	BulkDelete
@@ -46,10 +47,11 @@ const (
 type BulkOptions struct {
 	// Verb is what BulkNonAtomic does with each entity (default BulkInsert).
 	Verb BulkVerb
-	// Properties are the names of the properties that BulkMerge writes; nil is all that the entity has. The other verbs do not use it.
+	// Properties are the names of the properties that BulkMerge writes; nil means all that the entity has. With any
+	// other verb it must be nil.
 	Properties []string
-	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one at a time, so
-	// its entities are written in the order of the sequence.
+	// Concurrency is the maximum number of transactions in flight (default 8). A partition has only one transaction in
+	// flight at a time, so its entities are written in the order of the sequence.
 	Concurrency int
 	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to leave
 	// the throughput of the tables to other programs. The job never waits within a change: a change that exceeds the limit delays
@@ -61,12 +63,13 @@ type BulkOptions struct {
 	// SkipExisting makes BulkInsert count an entity that already exists as done, whoever inserted it. A run that resumes an earlier
 	// one needs it: the earlier run may have written entities after its Resume. The other verbs ignore it.
 	SkipExisting bool
-	// Refused is called with the error for each entity that cannot be written: Error.Change is its position in the sequence, from
-	// 1, and Error.Key names it. Calls do not overlap, and transactions wait for them. If Refused returns nil, the entity counts in
-	// Report.Failed and the run continues; if Refused returns an error, the run ends with that error. A nil Refused ends the run
-	// with the first such error. The other entities of its transaction are written in each case.
+	// Refused is called with the error for each entity that cannot be written: Error.Change is its position in the
+	// sequence, from 1, and Error.Key names it. Calls do not overlap. If Refused returns nil, the entity counts in
+	// Report.Failed and the run continues; if Refused returns an error, the run ends with that error. A nil Refused
+	// ends the run with the first such error. The other entities of its transaction are written in each case.
 	Refused func(*Error) error
-	// Progress is called after each transaction, one call at a time. Transactions wait for it.
+	// Progress is called after each committed transaction, one call at a time. A slow call delays the other
+	// transactions.
 	Progress func(Report)
 }
 
@@ -97,31 +100,32 @@ type Report struct {
 	Read         int64 // entities read
 	Rows         int64 // rows that the scans of Verify and Repair have read, or that a bulk write has written, including those of indexes
 	Transactions int64 // committed by a bulk write
-	Written      int64 // entities written
-	Deleted      int64 // rows or records deleted
+	Written      int64 // entities written; for BulkDelete, entities deleted
+	Deleted      int64 // rows or records deleted by a job other than a bulk write
 	Unchanged    int64 // entities that needed no write; for a bulk write with SkipExisting, those that exist already
 	Conflicts    int64 // attempts that ended in a conflict, a lost response or a lost lease, and were made again
-	Failed       int64 // entities that could not be read or written, and were passed over
+	Failed       int64 // entities that could not be read or written, and were skipped
 
 	Candidates int64 // differences that Verify or Repair has rechecked
 	Findings   int64 // differences passed to the option Found
 	Repaired   int64 // findings that Repair has repaired
 
-	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of the schema may
-	// be wrong. Verify, Repair and Rebuild of whole tables set it, unless one request cannot search the whole table: with Mine, if more
-	// than 1,000 rows meet Rows and Where.
+	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of
+	// the schema may be wrong. Verify, Repair and Rebuild of whole tables set it. They leave it "" if one request
+	// cannot read all rows that meet Rows and Where: with Mine, if more than 1,000 do.
 	Unmatched string
 
 	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
 	PartitionsDone int
-	// Estimate is the number of Rows at the end, ETA the remaining time; both are 0 if unknown.
+	// Estimate is the number of Rows that the complete job is expected to have, ETA the remaining time; both are 0 if
+	// unknown.
 	Estimate int64
 	ETA      time.Duration
 	// Elapsed is the duration of this run, without the earlier runs that it resumes.
 	Elapsed time.Duration
 
 	// Resume continues the job after an error or a crash: give it to a later call as Resume of its options. It is "" in
-	// the report of a complete job, and if nothing is done yet.
+	// the report of a complete job, and until a job that resumes no earlier one has done something.
 	Resume string
 }
 
@@ -155,16 +159,16 @@ func (r Report) String() string {
 // and returns the first error. The Report counts Written, Unchanged, Failed, Conflicts, Rows and Transactions of this run, without the
 // runs that it resumes.
 //
-// If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without it and gives it to
-// BulkOptions.Refused: one row that is too large, or that another writer has changed, does not prevent the others from being written. A
-// failure of the service, or an unknown outcome, ends the run. Several values of one row are written in the order of the sequence, in
-// transactions of their own.
+// If the service refuses a transaction because of one row, BulkNonAtomic writes the other rows without that row and
+// passes the row's error to BulkOptions.Refused. So one row that is too large, or that another writer has changed, does
+// not prevent the others from being written. A failure of the service, or an unknown outcome, ends the run. Values with
+// the same key are written in the order of the sequence, each in a different transaction.
 //
-// It holds at most 20,000 rows in memory; if the rows are spread over many partitions, transactions have fewer rows. The properties and
-// the ETag of a value are copied when it is taken from the sequence. New ETags are set later, by other goroutines: do not use the values
-// before BulkNonAtomic returns.
+// It holds at most 20,000 rows in memory. If these rows are spread over so many partitions that no transaction fills,
+// it sends smaller transactions. The properties and the ETag of a value are copied when it is taken from the sequence.
+// New ETags are set later, by other goroutines: do not use the values before BulkNonAtomic returns.
 //
-// Requests: 1 for each 100 rows of a partition at best; 1 more for each refused row.
+// Requests: at least 1 for each 100 rows of a partition, and at least 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
 	o := *cmp.Or(options, &BulkOptions{})
 	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (RawUnit, error) {
@@ -195,13 +199,14 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 const (
 	// defaultConcurrency is the default of BulkOptions.Concurrency and ParallelOptions.Concurrency.
 	defaultConcurrency = 8
-	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body: headers,
-	// boundaries, and the address when every character of the keys is escaped.
+	// batchOverhead is the number of bytes that an operation adds to a transaction besides its body, the endpoint and
+	// the keys: headers, boundaries and the name of the table.
 	batchOverhead = 512
-	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest is for its own headers.
+	// maxBulkBytes limits the bytes of a bulk write's transaction; the rest of MaxTransactionSize is for the headers of
+	// the transaction itself.
 	maxBulkBytes = MaxTransactionSize - 1024
-	// existingConcurrency is how many rows are read at once to find existing entities, in addition to the
-	// transactions in flight.
+	// existingConcurrency is how many rows are read at once, after a refused transaction, to find the entities that
+	// exist already.
 	existingConcurrency = 4
 )
 
@@ -213,8 +218,8 @@ type bulk struct {
 	lanes    *lanes.Scheduler[RawUnit]
 	started  time.Time
 	scratch  []byte
-	progress Report     // changed only in calls of lanes.Done
-	calls    sync.Mutex // of options.Refused
+	progress Report     // while lanes runs, changed only in calls of lanes.Done
+	calls    sync.Mutex // held during a call of options.Refused
 }
 
 // Bulk calls plan for each entity and writes the rows that plan returns, in the way of BulkNonAtomic. A
@@ -224,7 +229,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
 	ctx, span := (&RawSource{Table: t}).begin(ctx, op)
-	err = telemetry.ErrPanicked // until the callbacks have returned
+	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
 	b := &bulk{table: t, op: op, started: time.Now(), options: *cmp.Or(options, &BulkOptions{})}
 	skip, invalid := b.options.check()
@@ -301,13 +306,13 @@ func (b *bulk) unit(u RawUnit) (*lanes.Unit[RawUnit], error) {
 // bulkDivision writes the units of one transaction, in several transactions if the service refuses them together.
 type bulkDivision struct {
 	*bulk
-	sets    bool  // a repository writes the units as change sets, which can do more than their rows, such as claim an orphaned copy
-	refused error // of the first unit that ends the run
+	sets    bool  // a repository writes the units as change sets, which can do more than write their rows, such as claim an orphaned copy
+	refused error // error of the first refused unit that ends the run
 }
 
-// write writes units in one transaction if possible. If the error names a unit, write sends the others first, then that unit alone. If
-// the error names none, or the units are too large for one transaction, write sends each half by itself. It returns only an error
-// that ends the run at once.
+// write writes units in one transaction if possible. If the error names a unit, write sends the others first, then that
+// unit alone unless it would certainly fail again. If the error names none, or the units are too large for one
+// transaction, write sends each half by itself. It returns only an error that ends the run at once.
 func (d *bulkDivision) write(ctx context.Context, units []*lanes.Unit[RawUnit]) error {
 	if len(units) == 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -411,7 +416,7 @@ func (b *bulk) located(units []*lanes.Unit[RawUnit], at int, err error) (located
 }
 
 // refuse passes the error of an entity that cannot be written to BulkOptions.Refused. It returns the error that ends
-// the run.
+// the run, or nil.
 func (b *bulk) refuse(u *lanes.Unit[RawUnit], e *Error, ofEntity bool) error {
 	if b.options.Refused == nil || !ofEntity {
 		return e
@@ -428,7 +433,7 @@ func (b *bulk) refuse(u *lanes.Unit[RawUnit], e *Error, ofEntity bool) error {
 	return nil
 }
 
-// withoutExisting leaves out the units whose entity exists, and counts them as done.
+// withoutExisting returns the units whose entity does not exist, and counts the others as done.
 func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[RawUnit]) ([]*lanes.Unit[RawUnit], error) {
 	there := make([]bool, len(units))
 	keys := make([]Key, len(units))
@@ -458,7 +463,8 @@ func (b *bulk) withoutExisting(ctx context.Context, units []*lanes.Unit[RawUnit]
 	return left, nil
 }
 
-// done counts a committed transaction and reports it. etags are nil if the repository of the units has written them together.
+// done counts a committed transaction and calls BulkOptions.Progress. etags are nil if the repository of the units has
+// written them together.
 func (b *bulk) done(units []*lanes.Unit[RawUnit], etags []azcore.ETag, writeID string) {
 	b.lanes.Done(units, func(resume int64) {
 		at := 0

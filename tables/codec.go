@@ -35,9 +35,9 @@ import (
 // `table:",rest"` holds the properties that T has no field for, so that a Replace by an older build of the
 // program does not lose them. A field named PartitionKey, RowKey or Timestamp is that system property.
 //
-// A value that is written reads back equal, or the write is refused. Exceptions are the sign of a zero, which the service may lose, the bits
-// of a NaN, and what the encoding of a field does that is tagged json or encodes itself as text. A Codec is immutable and safe for
-// concurrent use.
+// A value that is written reads back equal, or the write is refused. Exceptions are the sign of a zero, which the
+// service may lose, the bits of a NaN, and fields that are tagged json or are TextMarshalers, whose own encoding may
+// lose something. A Codec is immutable and safe for concurrent use.
 type Codec[T any] struct{ raw *RawCodec }
 
 // NewCodec returns a codec of T. It returns ErrWiring, naming the field, if a field cannot be stored.
@@ -55,7 +55,7 @@ func NewCodec[T any]() (*Codec[T], error) {
 	}
 	c.plan = plan
 	if plan.HasMeta() {
-		c.room = func() (any, *RawState) { // allocates the T and its State together
+		c.room = func() (any, *RawState) { // allocates the T and its RawState together
 			both := new(struct {
 				v     T
 				state RawState
@@ -100,7 +100,8 @@ func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 	return some, nil
 }
 
-// Decode sets the fields of v for which there are properties, and leaves the others as they are.
+// Decode sets the fields of v for which p has a property, and leaves the others as they are. It replaces all properties
+// of an Entity.
 func (c *Codec[T]) Decode(p Properties, v *T) error {
 	if v == nil {
 		return Invalid("Decode", errNil)
@@ -108,7 +109,7 @@ func (c *Codec[T]) Decode(p Properties, v *T) error {
 	return c.raw.Decode(p, v)
 }
 
-// PropertyNames lists the properties that T stores, without keys and the library's own; nil if T accepts any.
+// PropertyNames lists the properties that T stores, without keys and the library's own; nil if T accepts any property.
 func (c *Codec[T]) PropertyNames() []string {
 	if c.raw.plan == nil {
 		return nil
@@ -133,7 +134,7 @@ func (c *RawCodec) HasMeta() bool { return c.plan != nil && c.plan.HasMeta() }
 // Type returns the type T.
 func (c *RawCodec) Type() reflect.Type { return c.typ }
 
-// Copy makes a T that is a plain copy of v.
+// Copy returns a pointer to a new T, which is a shallow copy of *v.
 func (c *RawCodec) Copy(v any) any {
 	copied := c.New()
 	c.Assign(copied, v)
@@ -143,10 +144,11 @@ func (c *RawCodec) Copy(v any) any {
 // Assign copies *from to *to; both are pointers to T.
 func (c *RawCodec) Assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
 
-// New makes a T.
+// New returns a pointer to a new T.
 func (c *RawCodec) New() any { return reflect.New(c.typ).Interface() }
 
-// NewWithState makes a T, and the State of its Meta if it has one, in one allocation.
+// NewWithState returns a pointer to a new T and, if T embeds a Meta, a new RawState for it, in one allocation;
+// otherwise the RawState is nil.
 func (c *RawCodec) NewWithState() (any, *RawState) { return c.room() }
 
 // Encode is Codec.Encode.
@@ -182,7 +184,7 @@ func (c *RawCodec) Key(v any) (Key, error) {
 	return Key{partition, row}, err
 }
 
-// Meta returns the embedded Meta of v, nil when T has none.
+// Meta returns a pointer to the embedded Meta of v, nil if T embeds none.
 func (c *RawCodec) Meta(v any) *Meta {
 	if !c.HasMeta() {
 		return nil
@@ -223,7 +225,7 @@ func (c *RawCodec) CheckWhole(v any) error {
 	return nil
 }
 
-// Known tells the reader of responses which property names to keep, with their index; nil keeps all.
+// Known tells the reader of responses which property names to keep, with the index of each; nil keeps all.
 func (c *RawCodec) Known() map[string]int {
 	if c.plan == nil {
 		return nil

@@ -15,12 +15,13 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// commit is the one write path: every row that this library ever writes goes through it. One operation is a single
-// request, several are one entity group transaction, applied whole or not at all.
+// commit is the one write path: every row that this library ever writes goes through it. It sends one operation as a
+// single request, and several as one entity group transaction, which the service applies whole or not at all.
 //
 // The error is nil if all operations were applied, ErrUnknownOutcome if the outcome is unknown, and any other error if
-// none was applied. commit returns an ETag for every row that it did not delete. After a lost response, the ETag of a row is
-// empty if another writer changed the row before it was read back.
+// none was applied. commit returns an ETag for every row that it did not delete. After a lost response, the ETag of a
+// row is empty if the row could not be read back, has no write ID, or was changed by another writer before it was read
+// back.
 //
 // writeID must not have been used by an earlier write.
 func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
@@ -46,7 +47,8 @@ func (t *Table) commit(ctx context.Context, op string, writes []RawWrite, writeI
 	return nil, e
 }
 
-// failed counts a failed request of the table, and logs it if the table does not exist.
+// failed reports a failed request to telemetry: it logs a missing table, and counts a conflict or an insert of an
+// existing row.
 func (t *Table) failed(ctx context.Context, err error) {
 	signals, e := telemetryOf(t.account), asError(err)
 	if signals == nil || e == nil {
@@ -116,9 +118,10 @@ func checkWrites(writes []RawWrite) *Error {
 	return nil
 }
 
-// resolve finds out the outcome of a write if the response to it (unanswered), or to an attempt before the refused one, was lost.
-// A row with this write's ID proves that all of it was applied. resolve can rarely prove that nothing was applied: a request
-// may still be on its way, and another writer may have overwritten the rows.
+// resolve determines the outcome of a write after a lost response: to its last attempt (unanswered), or to an attempt
+// before the one that the service refused. A row with this write's ID proves that the whole write was applied. resolve
+// can rarely prove that nothing was applied: a request may still be on its way, and another writer may have overwritten
+// the rows.
 func (t *Table) resolve(ctx context.Context, writes []RawWrite, enc *encoded, refused *Error, unanswered bool) ([]azcore.ETag, *Error) {
 	if !unanswered && isFinal(refused) {
 		return nil, refused
@@ -165,7 +168,8 @@ func unknown(cause *Error, readErr error) *Error {
 	return &e
 }
 
-// resolveUnmarked is resolve for deletes, and for rows that had no room for the write ID.
+// resolveUnmarked does the work of resolve if no row of the write carries its ID: for deletes, and for rows without
+// room for the ID.
 func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused *Error) ([]azcore.ETag, *Error) {
 	for i := range writes {
 		if writes[i].Verb != wire.VerbDelete {
@@ -173,8 +177,8 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused 
 		}
 	}
 	for i := range writes {
-		// If the row is missing, the delete has reached its aim, whoever deleted the row. A row that still
-		// exists proves nothing: the delete may still be on its way.
+		// If the row is missing, the delete counts as applied, whoever deleted the row. A row that still exists proves
+		// nothing: the delete may still be on its way.
 		if _, err := t.readRow(ctx, writes[i].Key); !errors.Is(err, ErrNotFound) {
 			return nil, unknown(refused, err)
 		}
@@ -182,8 +186,8 @@ func (t *Table) resolveUnmarked(ctx context.Context, writes []RawWrite, refused 
 	return make([]azcore.ETag, len(writes)), nil
 }
 
-// learnETags reads the rows for the ETags that the lost response had. It leaves the ETag of a row empty that another writer has
-// changed since.
+// learnETags reads the rows for the ETags that the lost response had. The ETag of a row stays empty if the row cannot
+// be read, carries no write ID, or was changed by another writer since.
 func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded, witness int, etag azcore.ETag) []azcore.ETag {
 	etags := make([]azcore.ETag, len(writes))
 	etags[witness] = etag
@@ -198,17 +202,18 @@ func (t *Table) learnETags(ctx context.Context, writes []RawWrite, enc *encoded,
 	return etags
 }
 
-// RawWrite is one row of a write on its way to the service. Everything that is ever written to a table is a list of them.
+// RawWrite is one row of a write on its way to the service. Every write to a table is a list of RawWrites.
 type RawWrite struct {
 	Verb       wire.Verb
 	Key        Key
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	Properties Properties
 	System     Properties // the library's own, without the write ID
-	// Marked says that the row must have room for the write ID, by which copies are compared with their entity. Other
-	// rows are written without it if they are full; then a lost response leaves the outcome unknown.
+	// Marked says that the row must have room for the write ID, because copies are compared with their entity by this
+	// ID. Other rows are written without it if they are full; then a lost response leaves the outcome unknown.
 	Marked bool
-	// Plain says that Properties is the whole row, with the library's own properties: it is written as it is, without the write ID.
+	// Plain says that Properties is the whole row, with the library's own properties: the row is written as it is, and
+	// no write ID is added.
 	Plain   bool
 	Meaning RawMeaning // nil for a plain row
 }
@@ -229,7 +234,7 @@ func (w *RawWrite) explain(e *Error) *Error {
 type encoded struct {
 	operations []wire.Operation
 	writeID    string
-	marked     []bool // rows that carry the write ID
+	marked     []bool // for each row: it carries the write ID
 }
 
 // encode checks every row and encodes it.
@@ -330,7 +335,8 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	return body, enc.marked, nil
 }
 
-// writeFailure is failure for a write. The caller replaces its kind by ErrUnknownOutcome if the write may have been applied.
+// writeFailure does for a write what failure does for a read. The caller replaces its kind by ErrUnknownOutcome if the
+// write may have been applied.
 func writeFailure(err error) *Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
 		return Invalid("", err)

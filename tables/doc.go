@@ -9,21 +9,22 @@
 //
 // # Stored rows
 //
-// A row has the properties of T's fields (see Codec), and _tpWrite, the id of the last write of the row; a full row can lack
-// it. The library's own properties have names that begin with _tp. They count toward the 252 properties and the 1 MiB of an
-// entity. A T and a property bag do not show them.
+// A row has the properties of T's fields (see Codec), and _tpWrite, the ID of the library's last write of the row. A
+// row without room for _tpWrite is stored without it. The library's own properties have names that begin with _tp. They
+// count toward the 252 properties and the 1 MiB of an entity. A T and a property bag do not show them.
 //
 // # Guarantee
 //
-// All rows are written in the same way. Input is checked against the service's limits before any request. A write has three
-// outcomes: nil (applied), an error (not applied), and ErrUnknownOutcome. If a response is lost, the library reads the row
-// back: if the row has the id of this write, the write was applied. It does the same if the SDK has repeated a request and
-// gets 409 or 412, because then the first attempt may have been applied. A value reads back equal to what was written.
+// All rows are written in the same way. Input is checked against the service's limits before any request. A write has
+// three outcomes: nil (applied), an error (not applied), and ErrUnknownOutcome. If a response is lost, the library
+// reads the row back: if the row has the id of this write, the write was applied. It does the same if the service
+// refuses a repeated request after a lost response, because an earlier attempt may have been applied. A value reads
+// back equal to what was written; Codec lists the exceptions.
 //
 // # Crashes
 //
-// The service applies all operations of a transaction or none. If BulkNonAtomic ends early, any of the rows after its Resume
-// mark may be written.
+// The service applies all operations of a transaction or none. If BulkNonAtomic ends early, any of the rows after
+// Report.Resume may have been written.
 //
 // # Requests
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
 
-// Key addresses one entity of a table. The empty string is a key like any other. Keys made by compoundkey.Join
-// carry its error, if any, as an illegal key that every operation refuses with that error.
+// Key addresses one entity of a table. The empty string is a key like any other. If compoundkey.Join fails, it returns
+// an illegal key that contains the error; every operation with such a key returns that error.
 type Key struct {
 	Partition, Row string
 }
@@ -28,7 +28,7 @@ type Property struct {
 // Properties are the custom properties of an entity in the order they were set or stored.
 type Properties []Property
 
-// Get returns the property's value, null if there is no such property.
+// Get returns the property's value, the null Value if there is no such property.
 func (p Properties) Get(name string) Value {
 	if i := p.index(name); i >= 0 {
 		return p[i].Value
@@ -85,7 +85,7 @@ type Entity struct {
 	Key        Key
 	ETag       azcore.ETag // as read; sent by the conditional writes
 	Timestamp  time.Time   // set by the service
-	Lossy      bool        // as Meta.Lossy
+	Lossy      bool        // see Meta.Lossy
 	Properties Properties
 
 	read rowFacts
@@ -98,7 +98,7 @@ func (e *Entity) Clone() *Entity {
 	return &c
 }
 
-// Get returns a property's value, null if there is no such property.
+// Get returns a property's value, the null Value if there is no such property.
 func (e *Entity) Get(name string) Value { return e.Properties.Get(name) }
 
 // Set adds or changes a property.
@@ -142,7 +142,7 @@ func Int32(i int32) Value { return Value(edm.Int32(i)) }
 // Int64 makes an Edm.Int64 value.
 func Int64(i int64) Value { return Value(edm.Int64(i)) }
 
-// Double makes an Edm.Double value. NaN and the infinities are stored as they are.
+// Double makes an Edm.Double value. NaN and the infinities can be stored; every NaN becomes the same one.
 func Double(f float64) Value { return Value(edm.Double(f)) }
 
 // GUID makes an Edm.Guid value.
@@ -204,7 +204,8 @@ func (v Value) String() string { return edm.Value(v).String() }
 // GoString returns type and content, for the failures of tests. No error and no log line of the library uses it.
 func (v Value) GoString() string { return edm.Value(v).GoString() }
 
-// The limits of the service. Input over one of them causes ErrTooLarge before any request.
+// The limits of the service. Input over one of them causes ErrTooLarge before any request; a page size over MaxPageSize
+// causes ErrInvalid.
 const (
 	MaxProperties            = edm.MaxProperties  // 252 properties of an entity, including the library's own
 	MaxEntitySize            = edm.MaxEntitySize  // 1 MiB: the bytes of an entity, by the service's formula

@@ -70,9 +70,9 @@ func KindOf(err error) error { return kinds.Of(err) }
 type Error struct {
 	Op      string // the operation, such as "Insert"
 	Table   string
-	Key     Key    // the row concerned, when one row is
-	Change  int    // which operation of a transaction failed, from 1; 0 when that is not known, or there was no transaction
-	Pattern string // the pattern whose row or rule failed, "" for the entity's own
+	Key     Key    // the row that failed; zero if the error does not concern one row
+	Change  int    // which operation of a transaction, or entity of a bulk write, failed, from 1; 0 if unknown, or if there was neither
+	Pattern string // the pattern whose row or rule failed, "" for the entity's own row
 	Code    string // the service's error code, such as "EntityAlreadyExists"
 	Kind    error  // one of the Err values, or nil for the kind of Err
 	Err     error  // the cause; may be nil
@@ -123,8 +123,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the kind and the cause, so that errors.Is and errors.As find both. Kinds that the cause
-// contains are hidden.
+// Unwrap returns the kind and the cause, so that errors.Is and errors.As find both. It hides the kinds that the cause
+// contains.
 func (e *Error) Unwrap() []error {
 	kind := e.Kind
 	if kind == nil {

@@ -34,7 +34,7 @@ type RawState struct {
 	Key         Key         // of the entity
 	Row         string      // row key of the row that Meta.ETag belongs to: a copy's, when read through an index
 	Incarnation string      // set by the insert and kept by every update: distinguishes the entity from a later one under the same key
-	WriteID     string      // of the write that left the entity as read
+	WriteID     string      // of the entity's last write before it was read
 	Copies      string      // names of the patterns whose copies were written with the row
 	Carried     Properties  // properties that only a later version of the library knows, written back as they are
 	Version     azcore.ETag // for an entity read through a copy in another partition: the ETag of the entity's own row when the copy was made
@@ -43,7 +43,7 @@ type RawState struct {
 	Prior       any         // the prior state of the repository's patterns
 	Owner       any         // the repository that it was read by or written to; nil for Rows
 
-	viewed *rowFacts // read through Rows
+	viewed *rowFacts // set for a value that was read through Rows
 }
 
 // Key returns the key with which the entity was read, or written through a Repository, otherwise the zero Key.
@@ -109,7 +109,7 @@ func (s *RawState) facts() *rowFacts {
 	return &rowFacts{key: Key{s.Key.Partition, s.Row}, partial: s.Partial, incarnation: s.Incarnation, carried: s.Carried, kept: s.Kept}
 }
 
-// facts returns what v keeps about its row, nil if there is nothing or T has no room for it.
+// facts returns what v keeps about its row, nil for a struct that keeps nothing or embeds no Meta.
 func (c *RawCodec) facts(v any) *rowFacts {
 	if c.plan == nil {
 		return &v.(*Entity).read
@@ -157,7 +157,7 @@ func (f *rowFacts) onto(w *RawWrite) {
 	w.Marked = true
 	w.System = append(w.System, Property{rows.Incarnation, String(f.incarnation)})
 	if w.Verb == wire.VerbMerge {
-		// A merge does not update the copies, so it clears the list of copies, which would be wrong.
+		// A merge does not update the copies, so it clears the list of copies, which would otherwise be wrong.
 		w.System = append(w.System, Property{rows.Copies, String("")})
 	}
 }

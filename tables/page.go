@@ -33,11 +33,11 @@ type Page[T any] struct {
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
 // too, with an equal query of the same table; Page returns ErrInvalid for the token of another query.
 //
-// Requests: 1.
+// Requests: 1; 0 if the conditions contradict each other, so that no row can match.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	var page Page[T]
 	ctx, span := q.src.begin(ctx, "Page")
-	err := telemetry.ErrPanicked // until the callbacks have returned
+	err := telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
 	next, err := q.page(ctx, token, func(v any, problem error) int {
 		if problem != nil {
@@ -147,8 +147,9 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 	return next.Token(), nil
 }
 
-// next returns where a query continues after a page with this many rows. If the next row's partition key is "", Azurite returns a
-// continuation without it, which it then refuses; the query continues after the last row of the page instead.
+// next returns where a query continues after a page whose last row has the key last. If the next row's partition key is
+// "", Azurite omits that key from the continuation, and refuses the continuation when it is sent back. So next then
+// continues after the last row.
 func (t *Table) next(header http.Header, last Key, rows int) (continuation.Position, error) {
 	c := continuation.Position{Partition: header.Get("X-Ms-Continuation-Nextpartitionkey"), Row: header.Get("X-Ms-Continuation-Nextrowkey")}
 	if c.Partition != "" || c.Row == "" {
@@ -193,9 +194,9 @@ func (t *Table) list(ctx context.Context, p Plan, size int, c continuation.Posit
 	return ex.Answer, ex.Header, nil
 }
 
-// InOrder yields rows of one partition in the order of their row keys, for callers that rely on it. From Azure Tables it
-// yields them as they are received. From Azure Cosmos DB for Table, which returns rows in no order, it first reads all of
-// them into memory.
+// InOrder yields rows of one partition in the order of their row keys, for callers that rely on this order. From Azure
+// Tables it yields them as they are received. From Azure Cosmos DB for Table, which returns rows in no order, it first
+// reads all of them into memory.
 func (t *Table) InOrder(rows iter.Seq2[*Entity, error]) iter.Seq2[*Entity, error] {
 	if !t.account.IsCosmos() {
 		return rows

@@ -20,18 +20,19 @@ import (
 type ParallelOptions[T any] struct {
 	// Concurrency is the maximum number of requests in flight; 0 or less means 8.
 	Concurrency int
-	// Order compares two entities, and merges the partitions of AllPartitions: the least entity comes first. Each partition's
-	// entities must already be in this order, and a page of every partition is held in memory. Nil yields entities in the order
-	// of partition key and row key.
+	// Order compares two entities, and merges the partitions of AllPartitions: the least entity comes first. Each
+	// partition's entities must already be in this order, and up to 3 pages of every partition are held in memory. With
+	// a nil Order, entities are in the order of partition key and row key.
 	Order func(a, b *T) int
-	// Unordered yields entities as they arrive, which is the fastest way to read a large table or partition: readers then share
-	// all of it, and not only the pages next in order. GetMany does not use it.
+	// Unordered yields entities as they arrive, which is the fastest way to read a large table or partition: readers
+	// then share the whole table or partition, and not only the pages that are next in order. GetMany does not use it.
 	Unordered bool
-	// Progress is called after the caller has taken the last entity of a page, with Read, Elapsed and Resume. It is not called
-	// with Order, by GetMany, or on Azure Cosmos DB.
+	// Progress is called after the caller has taken the last entity of a page, with Read, Failed, Elapsed and Resume.
+	// It is not called with Order, by GetMany, or on Azure Cosmos DB.
 	Progress func(Report)
-	// Resume continues an earlier read with the same query and partitions: give Report.Resume of its last Progress. Entities after that
-	// token are yielded again. It has at most three keys for each page in memory, whatever the size of the table.
+	// Resume continues an earlier read with the same query and partitions: give Report.Resume of its last Progress.
+	// Entities that were yielded after that Progress are yielded again. The token has at most three keys for each page
+	// in memory, whatever the size of the table.
 	Resume string
 }
 
@@ -47,8 +48,9 @@ type ParallelOptions[T any] struct {
 //
 // On Azure Cosmos DB, which returns rows in no order of keys, there is one reader.
 //
-// Requests: 1 for each page; 1 for each bad guess of where rows are, in all fewer than 8 for each reader plus a quarter of the pages; and up to 2
-// for each part that a reader has taken over. It holds at most 8 pages in memory for each reader, 2 with Unordered.
+// Requests: 1 for each page; 1 for each bad guess of where rows are; and up to 2 for each part that a reader has taken
+// over. AllParallel stops guessing after more than 8 bad guesses for each reader plus a quarter of the pages. It holds
+// about 8 pages in memory for each reader, 2 with Unordered.
 func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) iter.Seq2[*T, error] {
 	const op = "AllParallel"
 	p, err := q.plan()
@@ -120,7 +122,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	return q.scan(ctx, op, ranges, 2*concurrency, o)
 }
 
-// scan runs read as one operation for telemetry.
+// scan yields what q.read yields, and reports it to telemetry as one operation.
 func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		ctx, span := q.src.begin(ctx, op)
@@ -128,7 +130,8 @@ func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range
 	}
 }
 
-// read reads ranges of keys with several readers, and holds at most buffer pages, 0 for the default.
+// read reads ranges of keys with several readers, and holds at most buffer pages; 0 means the default of package
+// rangescan.
 func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		planned, _ := q.plan() // the caller has checked that plan returns no error
@@ -190,9 +193,9 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 	}
 }
 
-// GetMany reads rows by their keys, several at once, and yields those that exist in the order of keys. Use it in place of the
-// filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. For a row that does not fit T it yields ErrGarbled, as
-// All does. It yields any other error once, as the last element.
+// GetMany reads rows by their keys, several at once, and yields those that exist, in the order in which keys lists
+// them. Use it in place of the filter "RowKey eq a or RowKey eq b", which the service runs as a partition scan. For a
+// row that does not fit T it yields ErrGarbled, as All does. It yields any other error once, as the last element.
 //
 // Requests: 1 for each key, at most Concurrency of them ahead of the caller.
 func (r *Rows[T]) GetMany(ctx context.Context, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {

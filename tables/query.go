@@ -58,8 +58,8 @@ func (q Query[T]) Filter(expression string) Query[T] {
 	return q
 }
 
-// Select makes the query read only these properties; other fields keep their zero value. Replace refuses an entity that was
-// read in this way, and so does Merge of a struct; Delete accepts it.
+// Select makes the query read only these properties; other fields keep their zero value. Replace refuses an entity that
+// was read in this way, and Merge refuses it if it is a struct; Delete accepts it.
 func (q Query[T]) Select(properties ...string) Query[T] {
 	q.selected = slices.Concat(q.selected, properties)
 	return q
@@ -80,7 +80,7 @@ type QueryClass odata.Class
 
 // Query classes, most expensive first.
 const (
-	TableScan     = QueryClass(odata.TableScan)     // every row of the table
+	TableScan     = QueryClass(odata.TableScan)     // every row of the table, or of the partitions between two bounds
 	PartitionScan = QueryClass(odata.PartitionScan) // every row of a partition
 	RangeQuery    = QueryClass(odata.RangeQuery)    // a range of row keys of a partition
 	PointQuery    = QueryClass(odata.PointQuery)    // one row
@@ -95,13 +95,13 @@ type Plan struct {
 	Filter string   // as sent, "" for none; a point read sends its keys in the address
 	Select []string // as sent; nil for all
 	Reason string   // the reason for the class
-	// Keys are set if the filter only lists row keys of one partition, joined by or: GetMany answers it with parallel
+	// Keys are set if the filter only lists row keys of one partition, joined by "or": GetMany answers it with parallel
 	// point reads instead of a partition scan.
 	Keys []Key
 
 	point *Key     // a point read answers the query
 	empty bool     // nothing can match
-	asked []string // Select without the source's guards
+	asked []string // Select without RawSource.Guards
 }
 
 // ClassifyFilter returns the class of a filter in the service's own language; "" means no filter.
@@ -216,7 +216,7 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 				return
 			}
 			span.Pause()
-			err = telemetry.ErrPanicked // until the loop's body has returned
+			err = telemetry.ErrPanicked // the outcome if the loop's body panics
 			if !(streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}).Each(yield) {
 				err = nil
 				return
@@ -234,7 +234,7 @@ func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
 // empty pages.
 func (q Query[T]) First(ctx context.Context) (*T, error) {
 	ctx, span := q.src.begin(ctx, "First")
-	ended := telemetry.ErrPanicked // until the callbacks have returned
+	ended := telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(ended) }()
 	for v, err := range q.Top(1).All(ctx) {
 		ended = err
@@ -244,9 +244,8 @@ func (q Query[T]) First(ctx context.Context) (*T, error) {
 	return nil, ended
 }
 
-// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped. It is
-// sent with the EDM type of T's field of that name; if T has no such field, with the type that ValueOf
-// chooses.
+// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped. It is sent with
+// the EDM type of the property's field in T; if T has no field for the property, with the type that ValueOf chooses.
 type Condition struct{ term filter.Term }
 
 // Eq holds where the property equals value.
@@ -281,7 +280,8 @@ func Or(conditions ...Condition) Condition {
 	return Condition{filter.Join(terms(conditions), odata.AnyOf)}
 }
 
-// Not holds where the condition does not hold, and for an entity that lacks the property.
+// Not holds where the condition does not hold. No comparison holds for an entity that lacks the property, so Not of a
+// comparison holds for it.
 func Not(condition Condition) Condition { return Condition{filter.Not(condition.term)} }
 
 func terms(conditions []Condition) []filter.Term {

@@ -15,8 +15,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
-// Internals is what the other packages of this module do with accounts, tables and rows, and programs must not. Programs cannot
-// get one, because InternalsOf takes an argument of an internal type; the same holds for the other functions of this file.
+// Internals holds the functions with which the other packages of this module use accounts, tables and rows, and which
+// programs must not call. Programs cannot get an Internals, because InternalsOf takes an argument of an internal type;
+// the same holds for the other functions of this file.
 type Internals struct {
 	// Raw opens a table for rows with the library's own properties, which Rows hides and protects.
 	Raw func(table *Table) Raw
@@ -26,25 +27,26 @@ type Internals struct {
 	// Telemetry returns the emitter of an account's telemetry, nil for a nil account.
 	Telemetry func(account *Account) *telemetry.Telemetry
 
-	// Get makes the point read of one value of a source: a pointer to the type of the source's codec. It returns ErrNotFound for
-	// a row that does not belong to the source. Requests: 1.
+	// Get makes a point read of one value of a source. The value is a pointer to the type of the source's codec. Get
+	// returns ErrNotFound for a row that does not belong to the source. Requests: 1.
 	Get func(ctx context.Context, source *RawSource, op string, key Key) (any, error)
 	// Condition returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
 	Condition func(c Condition, codec *RawCodec) (odata.Expr, error)
-	// State returns a pointer to the State that a repository stores in a Meta; the State is nil if there is none.
+	// State returns a pointer to the field in which a repository stores the RawState of a Meta; the field is nil until
+	// then.
 	State func(m *Meta) **RawState
 
-	// ChangeSet returns a pointer to the ChangeSet of the entities that repositories have staged; the ChangeSet is nil if
-	// there is none.
+	// ChangeSet returns a pointer to the transaction's field for the change set of staged entities; the field is nil
+	// until a repository stages one.
 	ChangeSet func(x *Transaction) *RawChangeSet
-	// NextChange counts a change of an entity, and returns its index.
+	// NextChange counts one more change of the transaction, and returns the index of that change.
 	NextChange func(x *Transaction) int
 	// Writes returns the rows of a transaction that is part of a change set, and for each row the index of its change. It
 	// returns an error if the transaction cannot be committed.
 	Writes func(x *Transaction) ([]RawWrite, []int, error)
 	// CheckWrites returns an error for rows that cannot be one transaction.
 	CheckWrites func(writes []RawWrite) *Error
-	// CheckReserved returns an error for properties whose names are the library's.
+	// CheckReserved returns an error for properties whose names are reserved for the library.
 	CheckReserved func(properties Properties) error
 
 	// Amend returns a copy of err that edit has changed, or err itself if it is no *Error. It does not change an *Error that
@@ -52,7 +54,7 @@ type Internals struct {
 	Amend func(err error, edit func(*Error)) error
 	// Failure makes an *Error of err, which must not be the error of a write with unknown outcome.
 	Failure func(err error) *Error
-	// Loggable returns a key without the text of a part that cannot be stored.
+	// Loggable returns the key, or the zero Key if the key is illegal, since an illegal key could be a whole document.
 	Loggable func(key Key) Key
 	// ErrPartial is the cause of ErrInvalid if a program replaces a row by a value that was read through a projection.
 	ErrPartial error
@@ -117,8 +119,9 @@ type Raw struct{ table *Table }
 // Usable returns an error if no request can be made for the table: it has no account, or an illegal name.
 func (r Raw) Usable() error { return r.table.usable() }
 
-// Commit is the one write path: one write is a single request, several are one entity group transaction. writeID must not have been
-// used by an earlier write. See Transaction.Commit for errors. Requests: 1; after a lost response, 1 more for each row that is read.
+// Commit is the one write path: it sends one write as a single request, and several as one entity group transaction.
+// writeID must not have been used by an earlier write. See Transaction.Commit for errors. Requests: 1; after a lost
+// response, 1 more for each row that is read.
 func (r Raw) Commit(ctx context.Context, op string, writes []RawWrite, writeID string) ([]azcore.ETag, error) {
 	return r.table.commit(ctx, op, writes, writeID)
 }
@@ -135,7 +138,7 @@ func (r Raw) Get(ctx context.Context, op string, key Key, known map[string]int) 
 	return r.table.fetch(ctx, op, key, known)
 }
 
-// GetMany reads rows by key, several at once, without those that do not exist. Requests: 1 for each key.
+// GetMany reads rows by their keys, several at once, and omits keys without a row. Requests: 1 for each key.
 func (r Raw) GetMany(ctx context.Context, keys []Key) iter.Seq2[*RawRow, error] {
 	return GetManyOf[RawRow](ctx, rows.Open, r.table.rawRows(), keys, nil)
 }
@@ -179,9 +182,10 @@ type RawUnit struct {
 	More   int        // rows that the entity may write or remove besides Writes
 	// Written updates the entity after a commit of Writes; nil if only Together can write it.
 	Written func(etags []azcore.ETag, writeID string)
-	// Together writes units as one change set of their repository, which may write more rows than Writes. It writes a single unit
-	// as any other change of the repository. It is nil without a repository. Error.Change is the number of the failed unit;
-	// ErrTooLarge concerns all of them together.
+	// Together writes units as one change set of their repository, which may write more rows than Writes. If units has
+	// one element, Together writes that unit like any other change of the repository. Together is nil without a
+	// repository. In its errors, Error.Change is the number of the failed unit; ErrTooLarge concerns all units
+	// together.
 	Together func(ctx context.Context, units []RawUnit) error
 	Entity   any  // for Together
 	Single   bool // no other unit may be in its transaction

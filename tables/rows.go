@@ -20,7 +20,7 @@ import (
 // library's own properties, so a table copied as Entities would lack them and be broken: use backup.Copy, or make a new Entity for a
 // plain row.
 //
-// Requests: 1 for each operation on one row.
+// Requests: 1 for each operation on one row; after a lost response, 1 more to read the outcome.
 type Rows[T any] struct {
 	src *RawSource
 }
@@ -46,7 +46,7 @@ func RowsOf[T any](table *Table) (*Rows[T], error) {
 
 // Entities returns a view of the table's rows as property bags. It makes no request.
 func (t *Table) Entities() *Rows[Entity] {
-	view, _ := RowsOf[Entity](t) // Entity is a T that cannot fail
+	view, _ := RowsOf[Entity](t) // RowsOf returns an error only for a nil table: every Entity can be stored
 	return view
 }
 

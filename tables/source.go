@@ -19,8 +19,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// RawSource describes where values are read from: a table's rows as they are, a repository's entities, or an index's copies.
-// Every read of every pattern uses a Source, so all decode in the same way.
+// RawSource describes where values are read from: a table's rows as they are, a repository's entities, or an index's
+// copies. Every read of every pattern uses a RawSource, so all decode in the same way.
 type RawSource struct {
 	Table    *Table
 	Codec    *RawCodec
@@ -69,7 +69,7 @@ func (s *RawSource) begin(ctx context.Context, verb string) (context.Context, *t
 // get makes the point read of one row. It returns ErrNotFound for a row that does not belong to the source.
 func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err error) {
 	ctx, span := s.begin(ctx, op)
-	err = telemetry.ErrPanicked // until the callbacks have returned
+	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
 	row, failed := s.Table.fetch(ctx, op, key, s.Known)
 	if failed != nil {
@@ -125,7 +125,7 @@ func (t *Table) rawRows() *RawSource {
 	}}
 }
 
-// DecodeError says which stored row could not be turned into a value.
+// DecodeError adds to an error of Load the key of the row that Load could not decode.
 func (s *RawSource) DecodeError(op string, key Key, err error) error {
 	e := asError(err)
 	if e == nil || e.Table != "" && e.Kind != ErrGarbled {
@@ -191,7 +191,7 @@ type RawRow struct {
 	Timestamp time.Time
 	// Answered is the service's time when it answered a point read, zero for a row of a page.
 	Answered time.Time
-	// WriteID is the ID of the write that left the row, "" where it is not stored.
+	// WriteID is the ID of the row's last write, "" if the row does not contain one.
 	WriteID string
 	// System are the library's other properties, Properties the caller's.
 	System, Properties Properties

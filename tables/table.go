@@ -18,7 +18,7 @@ type Table struct {
 	name    string
 	client  *aztables.Client
 	nameErr error
-	owner   any // what made the handle, nil for Account.Table; see OwnerOf
+	owner   any // what made the handle, nil for Account.Table; see Internals.Owner
 }
 
 // Table returns a handle for the table. With an illegal name every operation returns ErrWiring. Requests: 0.

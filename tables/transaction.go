@@ -11,17 +11,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
-// Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A change concerns one
-// row, if a method of Transaction makes it, or an entity with all its rows, if Repository.StageInsert and the like of package patterns make
-// it. A transaction has at most 100 rows and 4 MiB, and may contain each row only once. The methods return the index of the change in the
-// ETags that Commit returns, from 0. Commit returns an error before any write if a change is wrong.
+// Transaction collects changes of one partition; Commit applies all of them or none: an entity group transaction. A
+// change concerns one row, if a method of Transaction makes it, or an entity with all its rows, if
+// Repository.StageInsert and the like of package patterns make it. A transaction has at most 100 rows and 4 MiB, and
+// may contain each row only once. The methods that add a change return the change's index, from 0, in the ETags that
+// Commit returns. Commit returns an error before any write if a change is wrong.
 //
 // Guide: "Entity Group Transactions". Requests: 1; with entities, also those of their patterns.
 type Transaction struct {
 	table     *Table
 	writes    []RawWrite
-	changes   []int // of writes: the index of the change
-	count     int   // of changes
+	changes   []int // for each of writes, the index of its change
+	count     int   // number of changes
 	err       *Error
 	committed bool
 	set       RawChangeSet
@@ -54,7 +55,7 @@ func (x *Transaction) ReplaceUnconditional(e *Entity) int {
 	return x.add(wire.VerbReplace, e, azcore.ETagAny)
 }
 
-// Merge sets the properties of e in the row that it was read from; the row must not have changed since.
+// Merge sets the properties of e in the row that e was read from; the row must not have changed since.
 func (x *Transaction) Merge(e *Entity) int { return x.addConditional(wire.VerbMerge, e) }
 
 // MergeUnconditional sets the properties of e without a check of the row's ETag; the row must exist.
@@ -114,17 +115,17 @@ func (x *Transaction) fail(key Key, err error) {
 	}
 }
 
-// Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the
-// ETag of its own row. The ETag of another change is "" only if the response was lost and another writer
-// changed the row before it was read back. A failure is an *Error whose Change counts the failed change from
-// 1; nothing was applied, unless the error has the kind ErrUnknownOutcome. A transaction can be committed
+// Commit applies the changes, and returns an ETag for each of them, "" for deletes. For an entity it is the ETag of its
+// own row. The ETag of another change is "" only if the response was lost and the row's new ETag could not be read
+// back, for example because another writer has changed the row. A failure is an *Error whose Change counts the failed
+// change from 1; nothing was applied, unless the error has the kind ErrUnknownOutcome. A transaction can be committed
 // once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
 		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
 	}
 	ctx, span := (&RawSource{Table: x.table}).begin(ctx, "Commit")
-	err = telemetry.ErrPanicked // until the patterns have returned
+	err = telemetry.ErrPanicked // the outcome if a pattern panics
 	defer func() { span.End(err) }()
 	if err := x.usable(); err != nil {
 		return nil, err

@@ -226,8 +226,8 @@ func (p *program) verifyCommand() *cobra.Command {
 		Short: "Read a backup whole, and name every damaged file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if p.partitions != nil || p.rowsPerSecond != 0 {
-				return errors.New("verify always reads the whole backup; leave out --partition and --rows-per-second")
+			if p.partitions != nil || p.rowsPerSecond != 0 || p.concurrency != 0 {
+				return errors.New("verify reads the whole backup, one file at a time; leave out --partition, --rows-per-second and --concurrency")
 			}
 			vault, err := p.open(v)
 			if err != nil {

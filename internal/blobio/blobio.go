@@ -1,4 +1,4 @@
-// Package blobio names, lists and reads blobs that are stored as a whole under their ETags.
+// Package blobio names, lists and reads blobs that are written and read as a whole, under the condition of their ETags.
 package blobio
 
 import (
@@ -92,7 +92,8 @@ func Read(ctx context.Context, c *container.Client, name string) (*Content, erro
 	return read, nil
 }
 
-// List yields the blobs whose names begin with prefix, in the order of their names. Requests: 1 for each 5,000 blobs.
+// List yields the blobs whose names begin with prefix, in the order of their names. Requests: 1 for each page of at
+// most 5,000 blobs.
 func List(ctx context.Context, c *container.Client, prefix string, include container.ListBlobsInclude) iter.Seq2[*container.BlobItem, error] {
 	return func(yield func(*container.BlobItem, error) bool) {
 		pager := c.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: include})

@@ -31,8 +31,9 @@ type Owner struct {
 	Labels map[string]string // metadata that every blob of the owner carries, by name in lower case
 }
 
-// CheckName returns an error unless the name is the prefix and segments that every client and server reads as this path. A segment is
-// refused if it is empty, ends with a dot, or has a backslash or control character; the SDK percent-encodes all other characters.
+// CheckName returns an error unless the name consists of Prefix and of segments that no client or server interprets as
+// another path. A segment is refused if it is empty, ends with a dot, or has a backslash or control character; the SDK
+// percent-encodes all other characters.
 func (o Owner) CheckName(name string) error {
 	rest, ok := strings.CutPrefix(name, o.Prefix)
 	if !ok || o.Prefix == "" {

@@ -142,8 +142,9 @@ func PublicEndpoints(account string) Endpoints {
 // IsAccountName reports whether an account can have the name.
 func IsAccountName(name string) bool { return accountName.MatchString(name) }
 
-// The forms of the parts of an endpoint, which decides where requests and their signatures go. They exclude characters that would
-// end a part, and so also find a connection string that lacks a semicolon, in which one of these settings contains the key.
+// The forms of the parts of an endpoint, which decides where requests and their signatures go. They exclude every
+// character that would end a part. So they also detect a missing semicolon in a connection string, because the setting
+// before it then contains the next setting, which may be the key.
 var (
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{1,61}[A-Za-z0-9]$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(:[0-9]{1,5})?$`)

@@ -17,12 +17,12 @@ type Position struct {
 	Partition string   `json:"p,omitempty"` // partition and row of the service's own continuation headers
 	Row       string   `json:"r,omitempty"`
 	After     []string `json:"k,omitempty"` // used in place of Partition and Row: keys of the last row that was read
-	Left      int      `json:"n,omitempty"` // entities that the query's Top still allows
+	Left      int      `json:"n,omitempty"` // number of entities that the query's Top still allows; 0 without Top
 }
 
 const version = 1
 
-// More reports whether the query has further rows.
+// More reports whether the position has keys, so that the query continues there.
 func (p Position) More() bool { return p.Partition != "" || len(p.After) == 2 }
 
 // Token returns the text of the position.

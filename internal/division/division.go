@@ -5,16 +5,18 @@ package division
 type Divided[I any] struct {
 	// Write writes items, all or none.
 	Write func(items []I) error
-	// Refused returns the index of the item for which Write was refused, -1 if it is unknown. A nil Refused never knows.
+	// Refused returns the index of the item for which Write was refused, -1 if it is unknown. If Refused is nil, the
+	// item is always unknown.
 	Refused func(err error, items []I) int
 	// Ends reports whether every smaller set would fail with the same error, for example because the context
 	// has ended.
 	Ends func(err error) bool
 }
 
-// Run writes items together. If the service refuses them, it leaves out the refused item or, if it does not know which one that is, writes
-// each half by itself. It returns the items that were not written, in order: write each of them alone. If items has only one item, Run
-// returns it and writes nothing.
+// Run writes items together. If the service refuses them, it leaves out the refused item or, if it does not know which
+// one that is, writes each half by itself. It returns the items that were not written, for the caller to write one by
+// one. If Ends returns true for an error, Run returns that error, and may have written only some of the other items. If
+// items has only one item, Run returns it and writes nothing.
 func (d Divided[I]) Run(items []I) (alone []I, err error) {
 	for len(items) > 1 {
 		err := d.Write(items)
@@ -42,9 +44,10 @@ func (d Divided[I]) Run(items []I) (alone []I, err error) {
 	return append(alone, items...), nil
 }
 
-// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the service refuses an
-// item, Alternately swaps the forms of that item and of all later items, which probably need the other form, too, and writes again.
-// It returns the error if the item cannot be swapped, or is not later than the one that was refused before.
+// Alternately writes items together if each item has two forms, such as an insert and a replacement. If the service
+// refuses an item, Alternately swaps the forms of that item and of all later items, which probably need the other form,
+// too, and writes again. It returns the error if refused does not name an item, if the item cannot be swapped, or if it
+// is not later than the item that was refused before.
 func Alternately[I any](items []I, write func([]I) error, refused func(error, []I) int, swap func(*I) bool) error {
 	for last := -1; ; {
 		err := write(items)

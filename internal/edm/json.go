@@ -183,8 +183,9 @@ func parseDouble(text []byte) (float64, bool) {
 	return f, err == nil
 }
 
-// FromNumber makes a value of the annotated type of a JSON number. Without annotation, as the service writes them, a number
-// with a point or an exponent is an Edm.Double, and any other an Edm.Int32.
+// FromNumber makes a value of the annotated type of a JSON number. Without annotation, as the service writes them, a
+// number with a point or an exponent is an Edm.Double, and any other number an Edm.Int32, or an Edm.Int64 if it needs
+// more than 32 bits.
 func FromNumber(t Type, text []byte) (Value, error) {
 	switch t {
 	case TypeInt32, TypeInt64, TypeDouble:

@@ -9,7 +9,7 @@ import (
 // The service's limits for one entity.
 const (
 	MaxProperties     = 252       // custom properties, beside PartitionKey, RowKey and Timestamp
-	MaxEntitySize     = 1 << 20   // by the formula of EntitySize
+	MaxEntitySize     = 1 << 20   // bytes: KeySize plus PropertySize for each property
 	MaxStringUnits    = 32 * 1024 // UTF-16 code units, 64 KiB
 	MaxBinarySize     = 64 * 1024
 	MaxNameUnits      = 255

@@ -71,8 +71,8 @@ func appendPadded(dst []byte, n, width int) []byte {
 // localDateTime is a date and time without an offset. The service interprets it as UTC.
 const localDateTime = "2006-01-02T15:04:05.999999999"
 
-// parseDateTime parses all forms that the service accepts and writes. It parses the common form by hand, since time.Parse takes
-// as long as the rest of an entity. Other forms have an offset, no Z, or a lower-case t.
+// parseDateTime parses all forms that the service accepts and writes. It parses the common form by hand, since
+// time.Parse takes as long as parsing the rest of an entity. Other forms have an offset, no Z, or a lower-case t.
 func parseDateTime(text []byte) (int64, error) {
 	if ticks, ok := parseCommonDateTime(text); ok {
 		return ticks, nil

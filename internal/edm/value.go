@@ -39,7 +39,8 @@ func (t Type) String() string {
 	return "null"
 }
 
-// ParseType is the inverse of Type.String.
+// ParseType is the inverse of Type.String. It returns false for any text that is not the name of an EDM type, such as
+// "null".
 func ParseType(name []byte) (Type, bool) {
 	for t := TypeString; int(t) < len(typeNames); t++ {
 		if string(name) == typeNames[t] {
@@ -78,7 +79,8 @@ func Int32(i int32) Value { return Value{typ: TypeInt32, num: uint64(int64(i))} 
 // Int64 makes an Edm.Int64.
 func Int64(i int64) Value { return Value{typ: TypeInt64, num: uint64(i)} }
 
-// Double makes an Edm.Double. The service stores NaN and the infinities, but only one of the many bit patterns of NaN.
+// Double makes an Edm.Double. The service stores NaN and the infinities, but only one of the many bit patterns of NaN,
+// so Double gives every NaN that pattern.
 func Double(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
@@ -200,8 +202,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
 }
 
-// Access returns pointers to the name and the value of a property of type P, which is a type of the caller whose value
-// is based on Value.
+// Access returns pointers to the name and the value of a property. P is the caller's type for a property; the type of
+// its value is based on Value.
 type Access[P any] func(*P) (name *string, value *Value)
 
 // Append appends a property. It writes the name and the value, the only fields of a P, so it overwrites an old element of

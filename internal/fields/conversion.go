@@ -126,8 +126,9 @@ func (c conversion) store(v reflect.Value) (edm.Value, error) {
 	return edm.String(string(text)), foreign(v, err)
 }
 
-// foreign replaces an error of a type's own conversion to or from text, which usually quotes the value, and the value may be
-// a secret. The result names only the types of the field and of the error, and does not wrap the error.
+// foreign replaces an error of a type's own conversion to or from text, because such an error usually quotes the value,
+// and the value may be a secret. The result names only the types of the field and of the error, and does not wrap the
+// error.
 func foreign(v reflect.Value, err error) error {
 	if err == nil {
 		return nil
@@ -252,7 +253,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero has the rule of omitzero in encoding/json: it calls IsZero if the type has it.
+// isZero implements the rule of omitzero in encoding/json: it calls IsZero if the type has it.
 func isZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return true

@@ -166,8 +166,8 @@ func (p *Plan) addRest(sf reflect.StructField) error {
 	return nil
 }
 
-// below reports whether the field is promoted from a struct that is not flattened: a Meta, a field with a name of its
-// own, or a type that is stored whole.
+// below reports whether the field is promoted from a struct whose fields are not stored as properties: a Meta, a tagged
+// field, or a type that is stored as one property.
 func (p *Plan) below(index []int) bool {
 	t := p.Type
 	for _, i := range index[:len(index)-1] {
@@ -195,7 +195,7 @@ func (p *Plan) flattens(t reflect.Type) bool {
 	return err != nil
 }
 
-// Names lists the properties of the type; nil means that it accepts any.
+// Names lists the properties of the type; nil means that a field tagged rest accepts any property.
 func (p *Plan) Names() []string {
 	if p.rest != nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 // Query holds all limits of a query.
 type Query struct {
 	Partition, Row *string            // nil for any
-	Spans          []compoundkey.Span // spans of row keys; all of them limit the query
+	Spans          []compoundkey.Span // spans of row keys; a row must be in all of them
 	Terms          []Term
 	Filters        []string // in the service's own language
 
@@ -66,7 +66,8 @@ func (q Query) Expr(types Types) (odata.Expr, error) {
 	return expr, q.check(expr)
 }
 
-// spans limits the row keys to the spans.
+// spans returns the conditions that limit the row keys to all spans. If Row is set, it returns no condition, or
+// Constant(false) if a span does not contain Row.
 func (q Query) spans() ([]odata.Expr, error) {
 	from, to := "", ""
 	for _, span := range q.Spans {

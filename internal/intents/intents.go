@@ -1,5 +1,5 @@
-// Package intents defines what package eventual does for package patterns: it carries intents, so that a change set with effects outside of
-// its partition is finished even if its writer dies.
+// Package intents defines what package eventual does for package patterns: it stores and delivers intents, so that a
+// change set with effects outside of its partition is finished even if its writer dies.
 package intents
 
 import (
@@ -23,7 +23,8 @@ var ErrChanging = errors.New("the entity has changed during every attempt; a wor
 type Member struct {
 	Repository string // Schema.Name
 	Key        tables.Key
-	// Outside are the keys by pattern, in the notation of each pattern.
+	// Outside holds, for each pattern by name, the keys outside of the entity's partition that the change affects. Each
+	// pattern has its own notation for them.
 	Outside map[string][]string
 }
 
@@ -52,29 +53,30 @@ func (i *Intent) Repository() string {
 	return i.Members[0].Repository
 }
 
-// Runner makes change sets with outside effects safe against crashes. In production it is the queue of a
-// patterns.Store.
+// Runner makes change sets with effects outside of their partition safe against crashes. In production it is the queue
+// of a patterns.Store.
 type Runner interface {
 	// Register sets the function that completes intents whose writer died. The function gets the members of
 	// one repository. NewRepository calls it once. A name that is already registered is an error.
 	Register(repository string, reconcile func(ctx context.Context, intent Intent) error) error
-	// Run stores the intent durably, calls commit, then apply, and deletes the intent after apply and the
-	// Rest that apply returns have succeeded. It also calls apply if commit failed and certainly nothing was
-	// committed. If the process dies, or a call fails with an unknown outcome, a worker later calls the
-	// registered functions with the intent. All functions may send requests only while their contexts are
-	// alive. Run returns an error of commit such that errors.Is finds it. Once commit has returned nil the
-	// change is made, so Run returns nil even if apply fails, since the intent still exists.
+	// Run stores the intent durably, calls commit, then apply, and deletes the intent after apply and the Rest that
+	// apply returns have succeeded. It also calls apply if commit failed and certainly nothing was committed. If the
+	// process dies, or a call fails with an unknown outcome, a worker later calls the registered functions with the
+	// intent. All functions may send requests only while their contexts are alive. If commit fails, errors.Is finds its
+	// error in the error of Run. Once commit has returned nil the change is made, so Run returns nil even if apply
+	// fails, since the intent still exists.
 	//
-	// Run may return before the Rest is done. Then a later Run for one of the entities waits for that Rest
-	// before it calls its commit. Otherwise the holder of the earlier intent could overwrite outside rows of
-	// the later change. A Run under the lease of another message does not wait, since that Rest itself may
-	// have called it.
+	// Run may return before the Rest is done. Then a later Run for one of the entities waits for that Rest before it
+	// calls its commit. Otherwise the holder of the earlier intent could overwrite outside rows of the later change. A
+	// Run under the lease of another message does not wait, since the Rest that it would wait for may itself have
+	// called this Run.
 	Run(ctx context.Context, intent Intent, commit func(context.Context) error, apply func(context.Context) (Rest, error)) error
 }
 
 // Rest is the work that remains for an intent after its writer has applied its own share of the effects.
 type Rest struct {
-	// Close reads the entities again and applies the effects once more if they have changed. If it is nil, the intent is deleted at once.
+	// Close reads the entities again and applies the effects once more if they have changed. If Close is nil and
+	// Workers is false, the intent is deleted at once.
 	Close func(context.Context) error
 	// Workers leaves the intent to workers: effects remain that the writer does not apply.
 	Workers bool

@@ -30,7 +30,7 @@ type Index[T any] struct {
 
 // Groups says how an index divides its entities into groups. The zero value is one group, "", with all entities.
 type Groups[T any] struct {
-	Of          func(*T) string // the group of an entity; pure; nil without
+	Of          func(*T) string // the group of an entity; pure; nil if this function does not define the groups
 	ByPartition bool            // the group is the entity's partition
 }
 
@@ -42,7 +42,8 @@ func New[T any, K compoundkey.OneOrMany](name string, key func(*T) K, groups Gro
 	return Index[T]{Name: name, Keys: manyKeys(key), Groups: groups}
 }
 
-// manyKeys converts a key function into one that returns a slice. It returns nil for nil; Attach reports it.
+// manyKeys converts a key function into one that returns a slice. For a nil function it returns nil, and Attach returns
+// an error.
 func manyKeys[T any, K compoundkey.OneOrMany](key func(*T) K) func(*T) []compoundkey.Part {
 	switch key := any(key).(type) {
 	case func(*T) compoundkey.Part:
@@ -97,8 +98,8 @@ func (x *Index[T]) KeysOf(v *T) []compoundkey.Part {
 	return parts
 }
 
-// Partition returns the partition key of what an index stores for a group in partitions of its own: the index's name and, unless
-// the group is "", the group.
+// Partition returns the key of the partition in which an index with partitions of its own stores a group: the index's
+// name and, unless the group is "", the group.
 func (x *Index[T]) Partition(group string) string {
 	if group == "" {
 		return compoundkey.Join(x.Name)
@@ -122,7 +123,8 @@ func (x *Index[T]) GroupOf(v *T, keyOf func(*T) tables.Key) string {
 	return ""
 }
 
-// Chosen returns the group that a read has to use. in is what the caller gave to In, nil if it did not call In.
+// Chosen returns the group that a read has to use. The argument in points to the group that the caller gave to In; it
+// is nil if the caller did not call In.
 func (x *Index[T]) Chosen(op string, in *string) (string, error) {
 	var why string
 	switch {

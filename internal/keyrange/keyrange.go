@@ -21,7 +21,7 @@ type Reader struct {
 	Page func(ctx context.Context, partition string, span compoundkey.Span, size int) (last string, more bool, err error)
 	// One reads one row.
 	One func(ctx context.Context, key Key) error
-	// Unordered is for Cosmos DB, which returns rows in no order: each row is read by its own request.
+	// Unordered is for Cosmos DB, which returns rows in no order: Read requests each row by itself.
 	Unordered bool
 }
 
@@ -29,20 +29,20 @@ type Reader struct {
 // the last one had at least this many of the keys.
 const together = 3
 
-// atOnce limits how many requests run concurrently if one page does not have all rows.
+// atOnce limits how many partitions are read concurrently, and how many single rows of each partition.
 const atOnce = 8
 
 // maxPage is the service's limit on the rows of a page.
 const maxPage = 1000
 
-// Read reads the rows of all keys. Requests: at most 1 for each key plus 1 for each partition. Unless Unordered, 3 or
-// more keys of a partition that lie close together take 1 for each 1,000 rows of their range.
+// Read reads the rows of all keys. Requests: at most 1 for each key plus 1 for each partition. Unless Unordered is set,
+// 3 or more keys of a partition that lie close together take about 1 for each 1,000 rows of their range, plus 1.
 func (r Reader) Read(ctx context.Context, keys []Key) error {
 	if len(keys) == 1 {
 		return r.One(ctx, keys[0])
 	}
 	partitions := map[string][]string{}
-	var order []string // sorted, so that the requests are in the same order each time
+	var order []string // in the order of keys, so that the requests begin in the same order each time
 	for _, key := range keys {
 		if partitions[key.Partition] == nil {
 			order = append(order, key.Partition)
@@ -60,8 +60,8 @@ func (r Reader) Read(ctx context.Context, keys []Key) error {
 	return group.Wait()
 }
 
-// partition reads rows of one partition. It reads pages as long as each contains several of the rows, and the
-// remaining rows one by one.
+// partition reads rows of one partition. It reads pages as long as each contains several of the wanted rows, and then
+// the remaining rows one by one.
 func (r Reader) partition(ctx context.Context, partition string, rows []string) error {
 	slices.SortFunc(rows, compoundkey.Compare)
 	rows = slices.Compact(rows)

@@ -18,11 +18,11 @@ const heldRows = 20_000
 
 // Unit is rows of one partition that stay in one transaction.
 type Unit[T any] struct {
-	Sequence  int64 // its position in the sequence of units, from 1
+	Sequence  int64 // the unit's position in the sequence of values, from 1
 	Partition string
-	Rows      []string // row keys; units that share one are in different transactions
+	Rows      []string // row keys; units that share a row key are in different transactions
 	More      int      // number of rows besides Rows
-	Bytes     int      // number of bytes that it adds to a transaction
+	Bytes     int      // number of bytes that the unit adds to a transaction
 	Value     T        // set by the caller
 }
 
@@ -31,10 +31,10 @@ func (u *Unit[T]) weight() int { return len(u.Rows) + u.More }
 
 // Options are the options of a Scheduler.
 type Options[T any] struct {
-	Concurrency int   // transactions at once
-	Skip        int64 // units before the first one
-	MaxRows     int   // rows of a transaction
-	MaxBytes    int   // bytes of a transaction
+	Concurrency int   // maximum number of transactions that are committed at once
+	Skip        int64 // number of values at the beginning of the sequence that Run leaves out
+	MaxRows     int   // maximum number of rows of a transaction
+	MaxBytes    int   // maximum number of bytes of a transaction
 	// Commit commits one transaction, and calls Done for the units that are done. An error stops the Scheduler.
 	Commit func(ctx context.Context, units []*Unit[T]) error
 }
@@ -47,7 +47,7 @@ type lane[T any] struct {
 	rows      int // rows of the pending units
 	bytes     int
 	keys      map[string]struct{}
-	waiting   *list.Element // its place in Scheduler.waiting, nil without pending units
+	waiting   *list.Element // the lane's element of Scheduler.waiting, nil without pending units
 	ready     [][]*Unit[T]
 	running   bool // the lane is in Scheduler.queue, or one of its transactions is being committed
 }
@@ -59,7 +59,7 @@ type Scheduler[T any] struct {
 	begin   context.Context // ends at a failure, so that no further transaction begins
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	moved   chan struct{} // wakes add when a transaction was taken or has ended
+	moved   chan struct{} // wakes add when a worker takes a transaction or has committed one
 
 	mu       sync.Mutex
 	lanes    map[string]*lane[T]
@@ -73,8 +73,8 @@ type Scheduler[T any] struct {
 	err      error
 }
 
-// New returns a Scheduler, for one Run. After a failure no further transaction begins; those that are being committed continue under ctx,
-// since cancelling them would leave their outcome unknown.
+// New returns a Scheduler, which can Run once. After a failure no further transaction begins; those that are being
+// committed continue under ctx, since cancelling them would leave their outcome unknown.
 func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 	s := &Scheduler[T]{
 		options: options, ctx: ctx, moved: make(chan struct{}, 1), resume: options.Skip,
@@ -85,8 +85,8 @@ func New[T any](ctx context.Context, options Options[T]) *Scheduler[T] {
 }
 
 // Run calls plan for each value, schedules the resulting units, and waits for all transactions that are being
-// committed. It returns the first error of values, of plan or of a commit. If plan returns a nil unit, it has
-// called Done for it.
+// committed. It returns the first error of values, of plan or of a commit. If plan returns a nil unit, it must have
+// called Done for the value.
 func Run[V, T any](s *Scheduler[T], values iter.Seq2[V, error], plan func(v V, sequence int64) (*Unit[T], error)) error {
 	defer s.stop()
 	var sequence int64
@@ -144,8 +144,8 @@ func (s *Scheduler[T]) add(u *Unit[T]) error {
 	return nil
 }
 
-// flushStragglers flushes lanes whose oldest unit is far behind in the sequence. Without it these lanes would wait for the end of
-// the sequence, and the set finished would grow without limit. It is called under mu.
+// flushStragglers flushes lanes whose oldest unit is far behind in the sequence. Without it these lanes would wait for
+// the end of the sequence, and Scheduler.finished would grow without limit. It is called under mu.
 func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	for s.waiting.Len() > 0 {
 		oldest := s.waiting.Front().Value.(*lane[T])
@@ -156,8 +156,8 @@ func (s *Scheduler[T]) flushStragglers(sequence int64) {
 	}
 }
 
-// makeRoom waits until the Scheduler may hold this many more rows. While too few transactions are ready it flushes the lanes that have
-// waited longest, so that workers never wait for lanes that cannot fill.
+// makeRoom waits until the Scheduler may hold this many more rows. If there is no room and fewer than Concurrency
+// transactions are ready, it flushes the lanes that have waited longest, since without room they cannot fill.
 func (s *Scheduler[T]) makeRoom(rows int) error {
 	for {
 		s.mu.Lock()
@@ -222,7 +222,7 @@ func (s *Scheduler[T]) work() {
 	}
 }
 
-// take returns the next transaction with its lane, nil if none is ready.
+// take returns a lane and its next transaction. If no transaction is ready, both are nil, and the worker must end.
 func (s *Scheduler[T]) take() (*lane[T], []*Unit[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,8 @@ func (s *Scheduler[T]) take() (*lane[T], []*Unit[T]) {
 	return l, units
 }
 
-// leave puts a lane back into the queue after a transaction, or removes it if it is empty.
+// leave ends the transaction of a lane. It puts the lane back into the queue if another transaction is ready, and
+// removes it if it is empty.
 func (s *Scheduler[T]) leave(l *lane[T], units []*Unit[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +266,8 @@ func (s *Scheduler[T]) tell() {
 	}
 }
 
-// fail keeps the first error, and lets no further transaction begin.
+// fail keeps the first error, but replaces a context.Canceled by a later other error. It lets no further transaction
+// begin.
 func (s *Scheduler[T]) fail(err error) {
 	s.mu.Lock()
 	if s.err == nil || errors.Is(s.err, context.Canceled) && !errors.Is(err, context.Canceled) {
@@ -291,7 +293,8 @@ func (s *Scheduler[T]) finish() error {
 	return s.err
 }
 
-// Done marks units as done, and reports how many units of the sequence are done without a gap. Calls of report do not overlap.
+// Done marks units as done, and calls report with resume, the number of values at the beginning of the sequence that
+// are all done. Calls of report do not overlap.
 func (s *Scheduler[T]) Done(units []*Unit[T], report func(resume int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,10 @@
 // Package lease implements the right to act for a queue message while no other process can hold it.
 //
-// A process holds a message from the moment it puts the message hidden, or gets it, until the visibility
-// timeout ends. During that time no other process sees the message. A request of the holder that arrives
-// later could undo what the next holder has done. So each request that is sent for a message carries the
-// lease in its context. Policy, which is in the pipeline of every client of an Account, sends the request
-// only while the lease is certain to be valid. That is the visibility timeout less Margin, measured by the
-// holder's own clock from before it put or got the message.
+// A process holds a message from the moment it puts the message hidden, or gets it, until the visibility timeout ends.
+// During that time no other process sees the message. A request of the holder that arrives later could undo what the
+// next holder has done. So each request that is sent for a message carries the lease in its context. Policy, which is
+// in the pipeline of every client of an Account, sends the request only while the lease is certain to be valid. That
+// time is the visibility timeout less Margin, measured by the holder's own clock from before it put or got the message.
 //
 // This assumes that, within one visibility timeout, the holder's clock loses less than Margin against the service's clock;
 // that a request arrives within Margin after it was sent, or never; and that a process does not pause for longer than Margin
@@ -35,8 +34,7 @@ var ErrLost = errors.New("the lease is lost: the message's visibility timeout ha
 // marginShare is the visibility timeout divided by Margin.
 const marginShare = 6
 
-// Margin returns the part of a visibility timeout that is reserved for requests under way, which is a sixth
-// of it.
+// Margin returns the part of a visibility timeout that is reserved for requests under way, a sixth of the timeout.
 func Margin(visibility time.Duration) time.Duration { return visibility / marginShare }
 
 // Lease is the right to act for one message. It is safe for concurrent use.
@@ -128,8 +126,8 @@ func (l *Lease) end(cause error) {
 	l.cancels = nil
 }
 
-// Check returns nil if a request may be sent: if this lease is valid, and so is the lease of the message for which this
-// message was put.
+// Check returns nil if a request may be sent: if this lease is valid, and so is its parent, the lease of the message
+// for which this lease's message was put.
 func (l *Lease) Check() error {
 	if l.parent != nil {
 		if err := l.parent.Check(); err != nil {
@@ -189,7 +187,8 @@ func From(ctx context.Context) *Lease {
 // Policy checks the lease before each attempt of a request. It belongs into ClientOptions.PerRetryPolicies.
 type Policy struct{}
 
-// Do sends the request if its context has no lease or the lease is valid.
+// Do sends the request if its context has no lease or the lease is valid. Otherwise it returns wire.NotSent with the
+// cause.
 func (Policy) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
 	l := From(raw.Context())
@@ -276,7 +275,7 @@ const (
 	Expiry  Rules = 1 << iota // no request is sent after the lease may have expired
 	OwnKeys                   // a holder writes only the keys that its message names
 	Reread                    // a message is deleted only if the entity, read again, has not changed
-	Terms                     // no request is sent after a Bound has passed, and what cleans up removes an object only if Expired returns true
+	Terms                     // no request is sent after a Bound has passed, and a cleaner removes an object only if Expired returns true (see Bound)
 )
 
 type waivedKey struct{}
@@ -362,10 +361,10 @@ func ParseTerm(text string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Expired reports whether a cleaner may remove an object that was written with a term. Then no holder sends
-// requests that use the object any more, and all requests that were sent have arrived. Both times are the
-// service's: written is the time of the write, and now the time of the response that showed it. Expired
-// returns false if either is unknown or the term is not positive.
+// Expired reports whether a cleaner may remove an object that was written with a term. Then no holder sends requests
+// that use the object any more, and all requests that were sent have arrived. Both times are the service's: written is
+// the time of the write, and now the time of the response that contained the object. Expired returns false if either is
+// unknown or the term is not positive.
 func Expired(written, now time.Time, term time.Duration) bool {
 	if written.IsZero() || now.IsZero() || term <= 0 {
 		return false

@@ -1,9 +1,10 @@
 // Package odata implements the $filter language of Azure Tables: literals, a tree with its parser and printer, the evaluation
 // of a tree for one entity, and the query class of a tree.
 //
-// The language has comparisons of one property with one literal (eq ne gt ge lt le, the property on either side), a boolean
-// property on its own, true and false, and, or, not, and parentheses. Keywords are in lower case, and names are
-// case-sensitive. Like the service, the parser refuses comparisons of two properties, null, arithmetic and functions.
+// The language has comparisons of one property with one literal (eq ne gt ge lt le, the property on either side), a
+// boolean property on its own, the constants true and false, the operators "and", "or" and "not", and parentheses.
+// Keywords are in lower case, and names are case-sensitive. Like the service, the parser refuses comparisons of two
+// properties, null, arithmetic and functions.
 //
 // Parse limits the depth and size of a tree, so functions of this package may recurse over it. A tree within these limits,
 // printed by Append, parses to the same tree again.
@@ -80,10 +81,11 @@ type Comparison struct {
 // And matches if both sides match.
 type And struct{ Left, Right Expr }
 
-// Or matches if one side matches.
+// Or matches if at least one side matches.
 type Or struct{ Left, Right Expr }
 
-// Not matches an entity that X does not match, including an entity that lacks the property in X.
+// Not matches an entity that X does not match. A Comparison does not match an entity that lacks its property, so the
+// Not of a Comparison matches that entity.
 type Not struct{ X Expr }
 
 // Constant is a filter that matches every entity (true) or none (false).
@@ -95,7 +97,7 @@ func (Or) isExpr()         {}
 func (Not) isExpr()        {}
 func (Constant) isExpr()   {}
 
-// AllOf joins terms by and, without nil terms. Without terms it returns nil, the filter that every entity matches.
+// AllOf joins terms by "and", without nil terms. Without terms it returns nil, the filter that every entity matches.
 func AllOf(terms ...Expr) Expr {
 	var all Expr
 	for _, term := range terms {
@@ -110,8 +112,8 @@ func AllOf(terms ...Expr) Expr {
 	return all
 }
 
-// AnyOf joins terms by or. With a nil term it returns nil, because every entity matches that term. Without terms it returns
-// Constant(false).
+// AnyOf joins terms by "or". With a nil term it returns nil, because every entity matches that term. Without terms it
+// returns Constant(false).
 func AnyOf(terms ...Expr) Expr {
 	var one Expr = Constant(false)
 	for i, term := range terms {
@@ -142,9 +144,9 @@ func Comparisons(e Expr) int {
 	return 0
 }
 
-// Append appends the text of e, which parses to e again; for nil it appends nothing. It returns an
-// *UnprintableError for an invalid property name, which could otherwise inject a condition, and for a value
-// without a literal.
+// Append appends the text of e, which Parse converts to e again; for nil it appends nothing. It returns an
+// *UnprintableError for an invalid property name, which could otherwise inject a condition, and for a value without a
+// literal.
 func Append(dst []byte, e Expr) ([]byte, error) {
 	if e == nil {
 		return dst, nil
@@ -166,7 +168,7 @@ func appendExpr(dst []byte, e Expr) ([]byte, error) {
 	case Or:
 		return appendJoined(dst, e.Left, " or ", e.Right, precedenceOr)
 	case Not:
-		// Always add parentheses: in the OData grammar, not binds more tightly than eq.
+		// Always add parentheses: in the OData grammar, "not" binds more tightly than "eq".
 		dst, err := appendExpr(append(dst, "not ("...), e.X)
 		return append(dst, ')'), err
 	case Constant:

@@ -70,8 +70,8 @@ func comparisonFacts(c Comparison) facts {
 	return f
 }
 
-// and returns the facts of a conjunction. Two different fixed keys clash: then no entity matches, and the
-// result may keep either of them.
+// and implements the operator "and": it returns the facts that k and other impose together. Two different fixed keys
+// clash: then no entity matches, and the result may keep either of them.
 func (k keyFacts) and(other keyFacts) (both keyFacts, clash bool) {
 	if !k.fixed {
 		k.fixed, k.key = other.fixed, other.key
@@ -127,8 +127,8 @@ type keySet struct {
 	rows         []string
 }
 
-// keySetOf converts e to a keySet; ok is false if e does more than list keys. PartitionKey eq p and (RowKey eq a or RowKey eq
-// b) is a keySet, and so is its form (PartitionKey eq p and RowKey eq a) or (PartitionKey eq p and RowKey eq b).
+// keySetOf converts e to a keySet; ok is false if e does more than list keys. "PartitionKey eq p and (RowKey eq a or
+// RowKey eq b)" is a keySet, and so is "(PartitionKey eq p and RowKey eq a) or (PartitionKey eq p and RowKey eq b)".
 func keySetOf(e Expr) (set keySet, ok bool) {
 	switch e := e.(type) {
 	case Comparison:
@@ -232,8 +232,8 @@ type Plan struct {
 	// PartitionFrom and PartitionTo are the bounds of a TableScan on PartitionKey, if it has any.
 	PartitionFrom, PartitionTo Bound
 
-	// Keys is set for a PartitionScan whose filter only lists RowKeys, joined by or: exactly these rows match, so point
-	// queries for them cost less. It has each key once, in the order of the filter.
+	// Keys is set for a PartitionScan whose filter only lists RowKeys, joined by "or": exactly these rows match, so
+	// point queries for them cost less. It has each key once, in the order of the filter.
 	Keys []string
 
 	// Exact means that the filter has no condition besides PartitionKey, RowKey and bounds, so all entities
@@ -256,9 +256,9 @@ const (
 
 // Classify returns the plan of the query with filter e; nil means no filter.
 //
-// Only conditions joined by and fix or bound a key. Under or, PartitionKey is fixed if both sides fix the
-// same value. RowKey is never fixed under or, so the query is a partition scan, in the words of the guide.
-// Under not, no key is fixed or bounded.
+// Conditions joined by "and" fix or bound a key. Under "or", PartitionKey is fixed if both sides fix the same value;
+// RowKey is neither fixed nor bounded, so the query is a partition scan, as the guide calls it. Under "not", no key is
+// fixed or bounded.
 func Classify(e Expr) Plan {
 	f := factsOf(e)
 	p := Plan{Exact: f.exact, Empty: f.empty}

@@ -11,11 +11,11 @@ import (
 // Match reports whether an entity matches the filter. get returns the property or key that has the given
 // name, or the zero Value if the entity has none.
 //
-// A comparison with a missing property is false, also with ne. A comparison of types that cannot be compared,
-// such as a string with a number, is also false. The operator not inverts the result, so an entity without A
-// matches not (A eq 5). Int32, Int64 and Double compare as numbers; if one of them is a Double, the other is
-// converted to a Double, and NaN is unequal to everything. Strings compare by UTF-16 code units, guids as
-// their text, binaries byte by byte, and false before true.
+// A comparison with a missing property is false, even with "ne". A comparison of types that cannot be compared, such as
+// a string with a number, is also false. The operator "not" inverts the result, so an entity without A matches "not (A
+// eq 5)". Int32, Int64 and Double compare as numbers; if one of them is a Double, the other is converted to a Double,
+// and NaN is unequal to everything. Strings compare by UTF-16 code units, guids as their text, binaries byte by byte,
+// and false is less than true.
 func Match(e Expr, get func(name string) edm.Value) bool {
 	switch e := e.(type) {
 	case Comparison:

@@ -15,7 +15,7 @@ import (
 // Limits of Parse. The service allows 15 comparisons. Parse allows more, so that the caller can return an
 // error about that limit.
 const (
-	maxNesting     = 100  // depth of parentheses and nots
+	maxNesting     = 100  // depth of parentheses and "not" operators
 	maxComparisons = 1000 // comparisons and constants
 )
 
@@ -31,7 +31,7 @@ func (e *SyntaxError) Error() string {
 
 // Parse parses a filter. An empty text is a nil Expr, which every entity matches. An error is a *SyntaxError.
 //
-// The operator not applies to the whole comparison after it: not A eq 5 is not (A eq 5).
+// The operator "not" applies to the whole comparison after it: "not A eq 5" means "not (A eq 5)".
 func Parse(text string) (Expr, error) {
 	if !utf8.ValidString(text) {
 		return nil, &SyntaxError{Reason: "the filter is not valid UTF-8"}
@@ -94,7 +94,7 @@ func (p *parser) and(depth int) (Expr, error) {
 	return left, err
 }
 
-// term parses a not, a group in parentheses, or a comparison.
+// term parses the operator "not" with its operand, a group in parentheses, or a comparison.
 func (p *parser) term(depth int) (Expr, error) {
 	if depth > maxNesting {
 		return nil, &SyntaxError{Pos: p.token.pos, Reason: fmt.Sprintf("the filter is nested deeper than %d levels; use fewer parentheses", maxNesting)}
@@ -111,8 +111,8 @@ func (p *parser) term(depth int) (Expr, error) {
 	return p.comparison()
 }
 
-// not parses the operand of the operator not. The operator and the parentheses directly after it count as one level, since the
-// printed form always has these parentheses and must not be nested deeper than the parsed text.
+// not parses the operand of the operator "not". The operator and the parentheses directly after it count as one level,
+// since the printed form always has these parentheses and must not be nested deeper than the parsed text.
 func (p *parser) not(depth int) (x Expr, err error) {
 	if err := p.advance(); err != nil {
 		return nil, err

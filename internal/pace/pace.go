@@ -31,7 +31,8 @@ func Check(options string, rowsPerSecond int) error {
 	return nil
 }
 
-// With returns a context under which requests read and write at most rowsPerSecond rows a second; 0 adds no limit.
+// With returns a context under which requests read and write at most rowsPerSecond rows a second, on average; 0 adds no
+// limit.
 func With(ctx context.Context, rowsPerSecond int) context.Context {
 	if rowsPerSecond <= 0 {
 		return ctx
@@ -52,7 +53,8 @@ func Change(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, key{}, limit{l.Limiter, true}), nil
 }
 
-// Rows waits until the limit of the context allows the rows that a request is about to read or write.
+// Rows waits until the limit of the context allows the rows that a request is about to read or write. Under a context
+// of Change it only counts the rows.
 func Rows(ctx context.Context, rows int) error {
 	l, limited := ctx.Value(key{}).(limit)
 	switch {

@@ -18,7 +18,7 @@ const maxCharacters = 256
 // ruler maps keys to numbers, whose digits are the characters that were seen at each offset.
 type ruler struct {
 	seen    [][]uint16 // for each offset, sorted: the characters that were seen there and all others of their classes
-	beyondF [2]bool    // letters above f were seen, in lower and upper case
+	beyondF [2]bool    // whether letters above f were seen: [0] in lower case, [1] in upper case
 }
 
 // learn adds the characters of a key.

@@ -2,8 +2,9 @@
 //
 // # Ranges
 //
-// A [Point] is a position between rows. A [Range] has the rows between two points. The scan keeps its ranges in the order of their keys;
-// one reader reads each, page by page, and its position moves on with each page.
+// A [Point] is a position between rows. A [Range] has the rows between two points. The scan keeps its ranges in the
+// order of their keys. Each range has one reader, which reads it page by page; the reader's position moves on with each
+// page.
 //
 // A reader without a range takes the upper part of another reader's range: it lowers the end of that range to
 // a new point and reads from there. At that time the first reader may have requested a page that reaches
@@ -42,10 +43,11 @@
 //
 // [Scan.Work] processes a page in its reader before the page is delivered. While Work runs, the range can be divided.
 //
-// The scan holds at most [Options.Buffer] pages. With Options.Ordered, an idle reader takes the range after
-// the next Buffer/Readers pages of another reader instead of half of the rest, so that all readers stay near
-// the pages that are due. The reader of the range whose pages are delivered next never waits for memory.
-// Without order, pages are delivered as they arrive.
+// The scan holds at most [Options.Buffer] pages, and a few more with Options.Ordered (see below). With Options.Ordered,
+// an idle reader takes the range after the next Buffer/Readers pages of another reader instead of half of the rest, so
+// that all readers stay near the pages that are due. The reader of the range whose pages are delivered next may exceed
+// the buffer, so that delivery never waits for the memory of later pages. Without order, pages are delivered as they
+// arrive.
 //
 // [Scan.Rest] returns the ranges of the rows that the caller has not received. With Options.Ordered it is one
 // range for each initial range in progress; without, at most as many ranges as readers and pages in the

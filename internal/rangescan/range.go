@@ -172,7 +172,7 @@ type State struct {
 // token is the text form of a State.
 type token struct {
 	Version int    `json:"v"`
-	Query   string `json:"q"` // fingerprint of the query
+	Query   string `json:"q"` // fingerprint of the query and its ranges
 	State
 	Left int `json:"l,omitempty"` // number of rows that the query's limit still allows
 }
@@ -184,7 +184,8 @@ func (s State) Token(query string, left int) string {
 	return continuation.Encode(token{tokenVersion, query, s, left})
 }
 
-// ParseState is the inverse of Token for a scan of this many initial ranges; "" is the beginning, with limit rows left.
+// ParseState is the inverse of Token. query is the fingerprint of the scan, and ranges the number of its initial
+// ranges. For an empty text it returns the beginning of the scan, with limit rows left.
 func ParseState(text, query string, ranges, limit int) (s State, left int, err error) {
 	if text == "" {
 		return State{}, limit, nil

@@ -31,15 +31,15 @@ func (o *Options) buffer() int {
 	return 2 * o.Readers
 }
 
-// Scan is one scan.
+// Scan reads ranges of keys with several readers. Pages yields what they read.
 type Scan[P any] struct {
 	options Options
 	initial []Range
 	fetch   Fetch[P]
 
-	// Work, if it is set, processes each page before it is yielded, in the goroutine of the page's reader; the page has all rows of the
-	// range at. The reader's range can be divided meanwhile. An error of Work ends the scan like an error of Fetch, and the page remains in
-	// Rest.
+	// Work, if it is set, processes each page before it is yielded, in the goroutine of the page's reader; the page has
+	// all rows of the range that Work gets as its second argument. The scan can divide the reader's range while Work
+	// runs. An error of Work ends the scan like an error of Fetch, and Rest still includes the page.
 	Work func(ctx context.Context, at Range, page P) error
 
 	mu       sync.Mutex
@@ -71,7 +71,7 @@ func (n *node[P]) empty() bool { return n.over && n.err == nil && !n.busy && len
 // landed is a page in memory.
 type landed[P any] struct {
 	page P
-	pos  Point  // all rows of the range before this point were read with this page
+	pos  Point  // all rows of the range before this point are in this page or an earlier one
 	end  *Point // &pos, or nil at the end of the table
 }
 
@@ -88,7 +88,8 @@ func New[P any](initial []Range, from State, options Options, fetch Fetch[P]) *S
 	return s
 }
 
-// Rest returns what remains after the pages that were yielded, including the current one.
+// Rest returns what remains to be read after the pages that were yielded. The page that the caller is processing counts
+// as yielded.
 func (s *Scan[P]) Rest() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +146,7 @@ func (s *Scan[P]) Pages(ctx context.Context) iter.Seq2[P, error] {
 	}
 }
 
-// change changes the scan and wakes all who wait for a change.
+// change calls the given function under the lock, and then wakes all goroutines that wait for a change.
 func (s *Scan[P]) change(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (s *Scan[P]) deliver(ctx context.Context) (page P, more bool, err error) {
 	}
 }
 
-// reader reads one range after the other.
+// reader reads one range after the other, until take returns none.
 func (s *Scan[P]) reader(ctx context.Context) {
 	for {
 		n := s.take(ctx)
@@ -300,7 +301,8 @@ func (s *Scan[P]) begin(n *node[P], leg Leg, token string) (Leg, string) {
 	return n.leg(), ""
 }
 
-// learnEvery is the number of rows of which the scan learns the key of one, to save time.
+// learnEvery limits the keys from which the scan learns, to save time: one of this many rows, and the last row of a
+// page.
 const learnEvery = 64
 
 // receipt records what a reader needs to know about a page while it uses the page's rows.
@@ -311,7 +313,7 @@ type receipt[P any] struct {
 	rows        int
 	first, last Key
 	sample      []Key
-	past        bool // a row at or beyond the end of the range was returned
+	past        bool // the response contains a row at or beyond the end of the range
 }
 
 // accept reports whether the reader must use a row.

@@ -43,7 +43,7 @@ func (k *Kinds) OfTable(status int, code string) error {
 	}
 	kind := k.OfService(status, code)
 	if status == http.StatusConflict && kind == k.Conflict {
-		return k.Garbled // it may be that the row exists, or that the table is being deleted: the code that says which is missing or unknown
+		return k.Garbled // the row may exist, or the table may be being deleted: only the code would tell which, and it is missing or unknown
 	}
 	return kind
 }

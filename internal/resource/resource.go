@@ -32,7 +32,7 @@ func (k Kind) Role() string {
 type Resource struct {
 	Kind  Kind
 	Name  string
-	Check func(ctx context.Context) error // whether it exists and can be read; 1 request
+	Check func(ctx context.Context) error // returns an error unless the resource exists and can be read; 1 request
 }
 
 // CheckName returns an error for a name that the service does not accept for a queue or container.

@@ -23,7 +23,7 @@ type Row[P any] struct {
 	Partition, Row string
 	ETag           string
 	Timestamp      time.Time
-	// WriteID is the id of the write that stored the row, "" if the row has none.
+	// WriteID is the ID of the row's last write, "" if the row does not contain one.
 	WriteID string
 	// System holds the library's own properties, Properties the caller's properties.
 	System, Properties []P
@@ -42,13 +42,13 @@ type Reader[P any] struct {
 	later  bool // the current row has a property that only a later version of the library knows
 }
 
-// New returns a reader of the properties in known; nil means all.
+// New returns a reader that keeps the properties in known and the library's own; with a nil known it keeps all.
 func New[P any](answer []byte, known map[string]int, access edm.Access[P]) *Reader[P] {
 	return &Reader[P]{tokens: newTokens(answer, known), access: access}
 }
 
-// NewPlain returns a reader that returns the library's own properties in Properties, like any others, so that a row can be copied
-// unchanged.
+// NewPlain returns a reader that keeps all properties, and puts the library's own into Properties like any other, so
+// that a row can be copied unchanged.
 func NewPlain[P any](answer []byte, access edm.Access[P]) *Reader[P] {
 	r := New(answer, nil, access)
 	r.names.plain = true

@@ -100,7 +100,7 @@ func (t *tokens) skip() error {
 	}
 	if kind := raw.Kind(); (kind == '{' || kind == '[') && !raw.IsValid() {
 		t.broken = true
-		return errRepeatedName // the only error that the decoder was configured to ignore
+		return errRepeatedName // the value has no other error: the decoder or next has checked it
 	}
 	return nil
 }
@@ -236,8 +236,8 @@ const (
 // fewNames is the number of names up to which a linear search is faster than a map.
 const fewNames = 32
 
-// see returns the entry of a name, quoted as in the response, and fails if the row already had the name. The entry is
-// valid until the next call.
+// see returns the entry of a name. raw is the name as in the response, with its quotes. see returns an error if the row
+// already had the name. The entry is valid until the next call.
 func (t *nameTable) see(raw []byte) (*nameEntry, error) {
 	if len(raw) < 2 {
 		return nil, errors.New("a property name in the response is cut off")

@@ -14,7 +14,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 )
 
-// Pass is the first argument of the functions of package tables that read and write rows with the library's own properties. No
+// Pass is an argument of the functions of package tables that read and write rows with the library's own properties. No
 // program outside of this module can name it.
 type Pass uint8
 
@@ -27,7 +27,7 @@ const Prefix = "_tp"
 
 // The names of the library's own properties.
 const (
-	WriteID     = Prefix + "Write"       // ID of the write that left the row: resolves an unknown outcome
+	WriteID     = Prefix + "Write"       // ID of the row's last write: resolves an unknown outcome
 	Incarnation = Prefix + "Incarnation" // ID of the insert that created the entity; an insert after a delete has another ID
 	Primary     = Prefix + "Primary"     // on a copy or a further row: the row key of the entity's own row
 	Copies      = Prefix + "Copies"      // names of the patterns whose copies of the entity were written with the row
@@ -36,7 +36,7 @@ const (
 	Version     = Prefix + "Version"     // on such a copy: the ETag that the entity's own row had when the copy was made
 	Reserved    = Prefix + "Reserved"    // on such a copy that only reserves its key: the ID of the change that will fill it
 	Term        = Prefix + "Term"        // on a reserved key: the seconds after which that change can no longer be committed
-	Layout      = Prefix + "Layout"      // on rows of an entity that a Layout spreads over several: on the first row the layout's directory, on the others "further"
+	Layout      = Prefix + "Layout"      // on the rows of an entity that a Layout spreads over several rows: on the first row the layout's directory, on the others "further"
 	Claim       = Prefix + "Claim"       // on a claim: the row key of the copy that it claims
 )
 
@@ -98,7 +98,7 @@ const (
 )
 
 // Numbered returns the key of a row of a value that needs several rows: the first row's key, '!' and the row's number.
-// The first row has number 0, and only its key.
+// The first row has number 0; nothing is appended to its key.
 func Numbered(first string, number int) string {
 	if number == 0 {
 		return first
@@ -116,9 +116,9 @@ func ParseNumbered(row string) (first string, number int) {
 	return row[:at-1], number
 }
 
-// AllNumbered returns the range of the keys of a value's rows. No other key that compoundkey makes lies in
-// the range, since in it another character than '!' follows. Keys that compoundkey did not make may lie in
-// the range.
+// AllNumbered returns the range of the keys of a value's rows. No other key that compoundkey makes lies in the range:
+// after '!' it writes no digit, but a letter or '_', which sort after the end of the range. Keys that compoundkey did
+// not make may lie in the range.
 func AllNumbered(first string) compoundkey.Span {
 	return compoundkey.Range(first, first+numberMark+behindDigits)
 }

@@ -75,8 +75,8 @@ func checkProperty(name string, value edm.Value) error {
 	return nil
 }
 
-// repeats reports whether one of the earlier properties has the name. It looks the name up in seen and adds it, or compares
-// it with all of them if seen is nil.
+// repeats reports whether one of the earlier properties has the name. It looks the name up in seen and adds it, or
+// compares the name with all earlier names if seen is nil.
 func repeats[P any](name string, earlier []P, access edm.Access[P], seen map[string]struct{}) bool {
 	if seen != nil {
 		_, twice := seen[name]
@@ -91,7 +91,8 @@ func repeats[P any](name string, earlier []P, access edm.Access[P], seen map[str
 	return false
 }
 
-// Append appends the JSON of a row of the given size, with the write ID if there is one and the row has room for it.
+// Append appends the JSON of a row of the given size, with the write ID if there is one and the row has room for it;
+// marked reports whether it has.
 func (r Row[P]) Append(dst []byte, access edm.Access[P], size int, writeID string) (_ []byte, marked bool) {
 	dst = append(dst, `{"PartitionKey":`...)
 	dst = edm.AppendQuoted(dst, r.Partition)

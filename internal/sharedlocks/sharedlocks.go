@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Locks is a set of locks, one for each name. Workers of one process that hold them do not write the same shared row or list at
-// the same time, and so need fewer retries. Other processes can still conflict with them.
+// Locks is a set of locks, one for each name. Workers of one process that lock the name of a shared row or list before
+// they write it do not conflict with each other, and so need fewer retries. Other processes can still conflict with
+// them.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by name; closed when the lock is released

@@ -1,5 +1,5 @@
-// Package streams reads several sequences of pages at once and yields their values as one sequence: one after the other, or merged by an
-// order. A Window reads many single values by key.
+// Package streams reads several sequences of pages at once and yields their values as one sequence: one after the
+// other, or merged by an order. Window reads many single values, such as rows by their keys.
 package streams
 
 import (
@@ -91,7 +91,7 @@ func runInOrder[V any](ctx context.Context, streams []*stream[V], n int) {
 			return nil
 		})
 	}
-	_ = running.Wait() // nil: a stream returns its error to the reader
+	_ = running.Wait() // always nil: a stream passes its error on in its last page
 }
 
 // next returns the stream's next value, which stays in current. ok is false at the end.

@@ -30,7 +30,7 @@ type Reply struct {
 	ETags   []azcore.ETag
 	Err     error              // nil on success; of kind wire.ErrGarbled for an invalid response
 	Refused *wire.BatchFailure // set beside Err: the operation for which the service refused the transaction
-	Unknown bool               // no valid response arrived
+	Unknown bool               // the last attempt may have been applied: its response is missing, invalid, or does not show the outcome
 	Earlier bool               // an attempt before the last one may have been applied
 }
 
@@ -39,7 +39,7 @@ const (
 	stubEntity  = `{"PartitionKey":"` + wire.StubKey + `","RowKey":"` + wire.StubKey + `"}`
 )
 
-// Send makes the request, and lets the SDK repeat it. id is the ID of the write.
+// Send makes the request, and lets the SDK repeat it. The argument id is the ID of the write.
 func (t Target) Send(ctx context.Context, operations []wire.Operation, id string) Reply {
 	if len(operations) == 1 {
 		return t.sendSingle(ctx, &operations[0])
@@ -142,8 +142,8 @@ func responseError(f *wire.BatchFailure) error {
 	}, f.Code)
 }
 
-// unansweredWitnesses is the number of rows to read if there was no response: the service may be failing, and no read can
-// prove that the write was not applied.
+// unansweredWitnesses is the maximum number of rows to read if there was no response: the service may be failing, and
+// no read can prove that the write was not applied.
 const unansweredWitnesses = 2
 
 // Witnesses chooses the rows to read after a lost response: rows that have the write ID if the write was applied. The row of the

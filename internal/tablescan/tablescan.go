@@ -16,7 +16,7 @@ import (
 type Scan[P any] struct {
 	Table   *tables.Table
 	Ranges  []rangescan.Range  // in the order of their keys; on Azure Cosmos DB whole partitions, or the whole table
-	Span    compoundkey.Span   // row keys
+	Span    compoundkey.Span   // limits the row keys that are passed to Row
 	Where   []tables.Condition // at most 10 comparisons
 	Size    int                // rows of a page; 0 means the service's maximum
 	Plain   bool               // return the library's own properties like any others
@@ -24,8 +24,9 @@ type Scan[P any] struct {
 
 	New func() P
 	Row func(ctx context.Context, page P, row *tables.RawRow) error // row is valid during the call only, and can have a Problem
-	// Work is called after the last row of a page, before the page is yielded; the page has all rows of the range at. It may be nil. On
-	// Azure Cosmos DB rows come in no order of keys, and at is the range that is being read.
+	// Work is called after the last row of a page, before the page is yielded; the page has all rows of the range that
+	// Work gets as its second argument. Work may be nil. On Azure Cosmos DB rows come in no order of keys, so that
+	// range is the whole range that is being read.
 	Work func(ctx context.Context, at rangescan.Range, page P) error
 }
 
@@ -38,7 +39,7 @@ type State struct {
 // Over reports whether a scan of the given number of ranges has read everything.
 func (s State) Over(ranges int) bool { return s.Next == ranges && len(s.Ranges) == 0 }
 
-// Done returns how many ranges were read completely. Each must be a partition.
+// Done returns how many ranges were read completely. Each range of the scan must be a partition.
 func (s State) Done() int {
 	done := s.Next
 	for i, r := range s.Ranges {
@@ -56,7 +57,8 @@ type Page[P any] struct {
 	Rest    State           // what remains after the page
 }
 
-// Partitions returns ranges of partitions, whose keys are sorted; nil is the whole table.
+// Partitions returns the ranges of the partitions with these keys, which must be sorted; for nil it returns one range,
+// the whole table.
 func Partitions(keys []string) []rangescan.Range {
 	if keys == nil {
 		return []rangescan.Range{{}}
@@ -143,7 +145,7 @@ func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, acc
 	}
 	page, err := q.Page(ctx, token)
 	if err == nil && len(page.Problems) > 0 {
-		err = page.Problems[0] // return the problem: it concerns a row that could not be passed to Row
+		err = page.Problems[0] // Row did not get the row of such a problem
 	}
 	return content, page.Next, err
 }

@@ -100,7 +100,8 @@ func expectsMissing(ctx context.Context) bool {
 	return expected
 }
 
-// Missing logs and counts a request to a table, queue or container that does not exist, unless the caller expects that.
+// Missing logs and counts a request to a table, queue or container that does not exist, unless ctx is a context of
+// ExpectMissing.
 func (t *Telemetry) Missing(ctx context.Context, service, resource string) {
 	if expectsMissing(ctx) {
 		return

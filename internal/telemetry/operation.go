@@ -40,8 +40,9 @@ type Operation struct {
 
 type operationKey struct{}
 
-// Begin begins an operation, such as Insert on a table. It returns nil if no telemetry is configured, or if ctx belongs to another
-// operation of the same system: then the new one counts as part of that operation.
+// Begin begins an operation, such as Insert on a table. The Operation is nil if neither meters nor a tracer are
+// configured, or if ctx belongs to another operation of the same system: then the new one counts as part of that
+// operation.
 func (t *Telemetry) Begin(ctx context.Context, system System, verb, target string) (context.Context, *Operation) {
 	if !t.On() {
 		return ctx, nil
@@ -68,8 +69,8 @@ const (
 	ProcessVerb = "process"
 )
 
-// Outside returns a context for code of the program, such as a handler: operations in it count by themselves, and missing tables are
-// reported.
+// Outside returns a context for code of the program, such as a handler: operations in it have their own spans and
+// metrics, and missing tables are reported.
 func Outside(ctx context.Context) context.Context {
 	if outer, _ := ctx.Value(operationKey{}).(*Operation); outer != nil {
 		ctx = context.WithValue(ctx, operationKey{}, (*Operation)(nil))

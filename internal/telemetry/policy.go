@@ -135,7 +135,7 @@ func endAttempt(span trace.Span, resp *http.Response, failure string) {
 }
 
 // missing reports whether a response says that a queue or a container does not exist. The table service sends no such
-// header; tables that are missing are reported by the operations.
+// header; the operations report missing tables.
 func missing(resp *http.Response) bool {
 	if resp == nil || resp.StatusCode != http.StatusNotFound {
 		return false

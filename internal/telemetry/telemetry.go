@@ -123,7 +123,7 @@ func (t *Telemetry) Record(ctx context.Context, m Metric, value float64, attribu
 	}
 }
 
-// withPairs leaves out attributes without a value.
+// withPairs returns the option for pairs of names and values, without the pairs whose value is "".
 func withPairs(pairs []string) metric.MeasurementOption {
 	return metric.WithAttributeSet(setOf(pairs))
 }

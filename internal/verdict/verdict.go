@@ -25,9 +25,9 @@ type Action uint8
 
 // The actions.
 const (
-	Finish  Action = iota // delete it
-	Leave                 // neither delete nor show it: its visibility timeout runs out
-	Release               // show it to other workers after the delay
+	Finish  Action = iota // delete the message
+	Leave                 // neither delete the message nor make it visible: its visibility timeout runs out
+	Release               // make it visible to other workers after the delay
 )
 
 // String is the action's name in metrics and spans.

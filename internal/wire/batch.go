@@ -25,7 +25,7 @@ func (v Verb) Method() string {
 	return [...]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}[v]
 }
 
-// Operation is one operation of an entity group transaction, with its encoded body.
+// Operation is the write of one row, as a single request or in an entity group transaction, with its encoded body.
 type Operation struct {
 	Verb    Verb
 	Address Address
@@ -207,9 +207,9 @@ func readPart(raw []byte) (part, error) {
 	return part{status, head, content}, nil
 }
 
-// failureIndex returns the index of the operation that failed. The message begins with it and a colon, unless
-// the transaction has one operation. If the service answers every operation, the index of the part is also
-// the index of the operation.
+// failureIndex returns the index of the operation that failed. The message begins with this index and a colon, unless
+// the transaction has one operation. If the service answers every operation, the index of the part is also the index of
+// the operation.
 func failureIndex(message string, operations, part int) int {
 	for i := 0; i < len(message) && i < 4; i++ {
 		if message[i] == ':' && i > 0 {

@@ -136,9 +136,9 @@ const (
 	OutcomeUnknown
 )
 
-// Observer is the first policy in ClientOptions.PerRetryPolicies. It records the outcome of every attempt of a call, while
-// Caller sees only the last response. Without the record, the 409 after a repeated insert, whose first response was lost, would
-// look like a conflict with another writer.
+// Observer comes before the caller's policies in ClientOptions.PerRetryPolicies. It records the outcome of every
+// attempt of a call, while Caller sees only the last response. Without the record, the 409 after a repeated insert,
+// whose first response was lost, would look like a conflict with another writer.
 type Observer struct{}
 
 // Do records the attempt's outcome and removes secrets from its error.
@@ -353,8 +353,8 @@ func (p *part) answer(around *http.Response) *http.Response {
 
 type readsKey struct{}
 
-// CountReads returns a context in which the policies count read requests to tables, and the counter. The code
-// that makes the requests need not count them.
+// CountReads returns a context in which the policies count the calls with an Exchange that read (GET), such as all
+// reads of rows, and the counter. The code that makes the calls need not count them.
 func CountReads(ctx context.Context) (context.Context, *atomic.Int64) {
 	reads := new(atomic.Int64)
 	return context.WithValue(ctx, readsKey{}, reads), reads

@@ -13,8 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// Unreachable reports whether the network failed, so that there was no response or only a part of one. It is false if the caller's
-// context has ended, and for an attempt that was not sent because of the caller, for example of the reader that the caller gave.
+// Unreachable reports whether the network failed, so that there was no response or only a part of one. It is false if
+// the caller's context has ended, and if the caller is the reason that an attempt was not sent, for example because a
+// reader that the caller gave has failed.
 func Unreachable(err error) bool {
 	if HasEnded(err) {
 		return false
@@ -36,7 +37,7 @@ func NoToken(err error) bool {
 	return ok && !HasEnded(err)
 }
 
-// HasEnded reports whether a context has ended: it was cancelled, or its deadline passed.
+// HasEnded reports whether err says that a context has ended: it was cancelled, or its deadline passed.
 func HasEnded(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
