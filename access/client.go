@@ -44,7 +44,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	if options != nil {
 		own = *options
 	}
-	// The guard comes after the caller's policies, so that none of them changes a request that it has checked.
+	// The guard comes after the caller's policies, so that none of them changes a request that the guard has checked.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
 	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {

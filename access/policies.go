@@ -33,14 +33,14 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// UnsafeSettle bounds how long after a read of the list of policies a change that is based on this read
-	// may arrive (default DefaultSettle, 6 s). All programs that change the policies of a table must use the
-	// same value; otherwise a revoked policy can come back. It is for tests.
+	// UnsafeSettle is the time within which a write of the list of policies must arrive after the read on which it is
+	// based (default DefaultSettle, 6 s). All programs that change the policies of a table must use the same value;
+	// otherwise a revoked policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }
 
-// Policies creates, lists and revokes the stored access policies of one table. It needs the account's key, or a role
-// that allows it. It is safe for concurrent use.
+// Policies creates, lists and revokes the stored access policies of one table. Its requests need the account's key,
+// or a role that permits them. It is safe for concurrent use.
 //
 // The service stores the policies of a table as one list that can only be read and written whole, without an ETag. If two
 // programs changed it at once, one could write back a policy that the other has just revoked. Create and Revoke

@@ -189,8 +189,8 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 // the backup is the first of the two. If the backup has only some partitions, or a range of keys, and Options
 // select more, Compare returns tables.ErrInvalid.
 //
-// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for
-// each chunk.
+// Requests: 1 for each 1,000 rows of the table, and up to 3 more for each chunk; if the vault is a container, also 1
+// for the manifest and 1 for each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {

@@ -83,7 +83,7 @@ type header struct {
 	Entries int       `json:"entries,omitempty"`
 	Blobs   []string  `json:"blobs,omitempty"` // names of the sets
 
-	Partitions []string      `json:"partitions,omitzero"` // of the options
+	Partitions []string      `json:"partitions,omitzero"` // copied from the options, like From and Before
 	From       rangescan.Key `json:"from,omitzero"`
 	Before     rangescan.Key `json:"before,omitzero"`
 }
@@ -139,7 +139,7 @@ type entry struct {
 	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
 	Times  span            `json:"t,omitzero"`
 	Left   int64           `json:"l,omitempty"` // rows of the range that could not be read
-	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
+	Keys   []rangescan.Key `json:"x,omitempty"` // keys of the first of these rows
 }
 
 // leave adds rows that could not be read to the entry: their number, and the keys of the first maxLeft.
@@ -194,7 +194,8 @@ type contents struct {
 	blobs   []blobEntry // in the order of sets and names
 }
 
-// encode returns the stored form of the manifest: the checksum, the header and the entries, each on a line.
+// encode returns the stored form of the manifest: the checksum, the header, the entries and the blobs, each on a
+// line.
 func (c *contents) encode() ([]byte, error) {
 	var text bytes.Buffer
 	c.Entries = len(c.entries)

@@ -16,8 +16,8 @@ const (
 	annotation      = "@odata.type"
 )
 
-// document is the content of a blob: the slots of a series, with those that only later versions of the program declare, and
-// the marks of operations.
+// document is the content of a blob: the slots of a series, including slots that only later versions of the program
+// declare, and the marks of operations.
 type document struct {
 	write string // ID of the last write of the document
 	slots tables.Properties

@@ -67,7 +67,7 @@ func (b Beacon) Part(v tables.Value) compoundkey.Part {
 		return compoundkey.Part{}
 	}
 	if len(b.key.bytes()) != keySize {
-		return compoundkey.String("\xff") // a part with an error: a beacon without a key must not look like an index without a value
+		return compoundkey.String("\xff") // a part with an error: the zero Beacon must not return the Part of a null value
 	}
 	plain, _ := appendValue(nil, v)
 	sum := hmacOf(b.key.bytes(), appendFields(nil, "tablepatterns/encryption/1/beacon", b.name, string(plain)))[:(b.bits+7)/8]

@@ -82,8 +82,8 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 
 var errHasDataKey = errors.New("the registry already has a data key")
 
-// retired returns the row of the data key that "current" names, with its state changed to retired, and the time since when that key was
-// current. It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
+// retired returns the row of the data key that "current" names, with its state changed to retired, and the Since of
+// "current". It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
@@ -135,14 +135,14 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 	return err
 }
 
-// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose
-// first wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are
-// not changed. Rewrap returns the number of keys that it wrote; it skips keys that are already under the
-// newest version of the wrapping key, so it can be repeated after a crash. It replaces a wrapped key only
-// after it has unwrapped the new form successfully. It also binds rows that RegistryOptions.AcceptUnbound or
-// Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and
-// 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap
-// and 1 to write.
+// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose first
+// wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are not changed.
+// Rewrap returns the number of keys that it wrote; it skips keys that are already under the newest version of the
+// wrapping key, so it can be repeated after a crash. It replaces a wrapped key only after it has unwrapped the new
+// form successfully. If RegistryOptions.AcceptUnbound or Trusted accepts rows without a complete Check, Rewrap adds
+// one, which binds them to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1
+// to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap and
+// 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	current, id, err := r.state.readCurrent(ctx)
 	if err != nil && !unreadable(err) {

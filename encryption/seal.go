@@ -36,7 +36,7 @@ const (
 
 type digest [digestSize]byte
 
-// signedValue is a property that is stored in plain and authenticated.
+// signedValue is a property that is stored in plaintext and authenticated.
 type signedValue struct {
 	name string
 	code digest
@@ -106,8 +106,8 @@ type rowSeal struct {
 	body, code []byte
 }
 
-// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller continues with the same work and its time does not
-// show which check failed.
+// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller does the same work in both cases
+// and its time does not show which check failed.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h

@@ -123,8 +123,8 @@ func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
 }
 
-// periods returns the periods that overlap a span of time, oldest first: all if they are at most askedPeriods, otherwise those
-// that have a table.
+// periods returns the periods that overlap a span of time, oldest first: all of them if both bounds are given and
+// there are at most askedPeriods, otherwise those that have a table.
 func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
 	if !to.IsZero() && !from.Before(to) {
 		return nil, nil

@@ -39,9 +39,9 @@ type Schema[T any] struct {
 	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
 	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
-	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It is called
-	// once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the
-	// partition.
+	// list, copy or blob elsewhere causes tables.ErrWiring, since Drop would not remove it. Open must make no
+	// request. It is called once for each table in use; for a dropped table it may be called again, if no pattern has
+	// effects outside of the partition.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
 	// Late is how long after the end of its period an entity is accepted; 0 means that it is accepted until
 	// its period is below the retention mark, and a negative value that it is never accepted late. If times
@@ -67,7 +67,7 @@ type Tables[T any] struct {
 
 	mu    sync.Mutex
 	open  map[period]opened[T]
-	known mark // the mark that was read last
+	known mark // the newest mark that was read
 }
 
 // New prepares the tables. It makes no request, and creates none. It returns tables.ErrWiring for an invalid schema.
@@ -174,8 +174,8 @@ func reachesOut[T any](repo *patterns.Repository[T]) bool {
 	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p driver.Implementation[T]) bool { return p.Outside != nil })
 }
 
-// staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know where a pattern
-// with OutsideKeys writes, and refuses each.
+// staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know
+// where a pattern with OutsideKeys writes, and refuses every such pattern.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range patterns.HostOf(repo).Patterns() {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {

@@ -314,7 +314,7 @@ func beingDeleted(err error) bool {
 // listFailure converts the error of a request that lists tables.
 func listFailure(err error) error {
 	e := tables.ServiceError("List", "", err)
-	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // so the SDK reports a damaged response
+	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // this is how the SDK reports a damaged response
 		e.Kind = tables.ErrGarbled
 	}
 	return e

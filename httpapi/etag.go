@@ -158,10 +158,10 @@ func (c Condition) Matches(etag azcore.ETag) bool {
 	return etag != "" && (c.any || slices.Contains(c.etags, etag))
 }
 
-// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not
-// match its ETag, or If-None-Match matches it. etag is "" if the entity does not exist. It is nil for a
-// request without the header. Even after the check, write under the ETag, as Repository.Replace does, since
-// another writer can change the entity after the check.
+// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its
+// ETag, or If-None-Match matches it. etag is "" if the entity does not exist. Check returns nil for a request without
+// the header. Even after the check, write under the ETag, as Repository.Replace does, since another writer can change
+// the entity after the check.
 func (c Condition) Check(etag azcore.ETag) error {
 	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
 		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}

@@ -36,9 +36,9 @@ func (x *inPartition[T]) attachTo(host driver.Host[T]) (driver.Implementation[T]
 	return implementation, err
 }
 
-// contribute returns the operations on the lists' rows. It reads each list once that an entity is in before or after its
-// change. A list that an entity enters is written even if it already contains the entity, so that a concurrent Repair
-// detects the write.
+// contribute returns the operations on the lists' rows. It reads once each list that contains an entity before or
+// after its change. A list that an entity enters is written even if it already contains the entity, so that a
+// concurrent Repair detects the write.
 func (x *inPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {

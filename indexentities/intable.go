@@ -179,8 +179,8 @@ func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	return x.valuesIn(ctx, x.definition.Partition(group), of, "")
 }
 
-// held yields a fact for each key in the lists. Without Options.ByPartition it reads the lists of all groups. Requests: those of
-// Query.AllParallel of the lists.
+// held yields a fact for each key in the lists. Without Options.ByPartition, or without partitions in the scope, it
+// reads the lists of all groups. Requests: those of Query.AllParallel of the lists.
 func (x *inTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldIn(ctx, x.queries, scope)
 }

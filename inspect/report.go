@@ -27,15 +27,16 @@ type Report struct {
 	// LargestRows are at most 10, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
-	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as rows of their
-	// partitions, without a size, and nowhere else but in Type.Refused.
+	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as
+	// rows of their partitions, without a size, and otherwise only in Type.Refused and Schema.Neither.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
 	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.
 	Lossy         int64 `json:"lossy"`
 	LossyExamples []Key `json:"lossyExamples"` // at most 10
 
-	// Entities is the number of rows that Library does not count; Properties describes the properties of these rows, sorted by name.
+	// Entities is the number of rows that are neither Garbled nor added by the library (Library); Properties
+	// describes their properties, sorted by name.
 	Entities   int64      `json:"entities"`
 	Properties []Property `json:"properties"`
 	// OtherProperties is the number of values of properties beyond Options.MaxProperties, which Properties does not list.

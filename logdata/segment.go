@@ -22,7 +22,7 @@ import (
 const (
 	// attempts is how often an append, or the creation of a blob, is retried in addition to the SDK's retries.
 	attempts = 4
-	// nameAttempts is how many numbers a writer tries if concurrent writers take them.
+	// nameAttempts is how many further numbers a writer tries if concurrent writers have taken the first.
 	nameAttempts = 12
 	contentType  = "text/plain; charset=utf-8"
 	// requestTimeout limits a request including the SDK's retries: a service that never responds must not

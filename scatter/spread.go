@@ -152,7 +152,8 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName returns the repository's name in intents: a queue may serve several tables, and several Spreads in one.
+// repositoryName returns the repository's name in intents: a queue may serve several tables, and a table may have
+// several Spreads.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
 // poisoned returns a key that every operation refuses with the message. compoundkey returns such keys for illegal values, too.

@@ -107,7 +107,8 @@ func (p *position) keep() (advice string, err error) {
 	return "to go on, repeat the command with --resume " + p.file, nil
 }
 
-// free returns an error if the file exists. Call it before a long job that writes the file at its end.
+// free returns an error if the file exists, unless overwrite is set. Call it before a long job that writes the file
+// at its end.
 func free(name string, overwrite bool) error {
 	if name == "" || overwrite {
 		return nil
