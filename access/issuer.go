@@ -53,7 +53,7 @@ type Issuer struct {
 	flights map[string]*flight
 }
 
-// issued is the token of a user.
+// issued is the cached token of a user.
 type issued struct {
 	user  string
 	token Token
@@ -164,7 +164,7 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until returns when to renew a token for which grants was called at the time asked.
+// until returns when to renew a token. asked is when grants was called for it.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {

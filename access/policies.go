@@ -85,8 +85,8 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 }
 
 // Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
-// accepts tokens with it. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
-// MaxPolicies. Requests: 4.
+// accepts tokens with the policy. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if
+// there are MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"
 	if err := checkPolicy(added); err != nil {
@@ -204,7 +204,8 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, it would remove all policies.
+	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, that list would
+	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")
 	}

@@ -113,7 +113,7 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 	return nil
 }
 
-// nameOf returns a name that the table has in no other account.
+// nameOf returns a name that identifies the table and its account.
 func nameOf(t *tables.Table) string {
 	return t.Account().Endpoints().Table + "/" + strings.ToLower(t.Name())
 }
@@ -253,8 +253,9 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 	return left, w.found(differ...)
 }
 
-// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that cannot be read has a nil
-// line. If the destination has many other rows between these keys, there reads each row with a request of its own.
+// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that
+// cannot be read has a nil line. If the destination has many other rows between these keys, it reads each row with a
+// request of its own.
 func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {

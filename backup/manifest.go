@@ -35,7 +35,7 @@ type Manifest struct {
 type BlobSummary struct {
 	Name          string
 	Blobs         int
-	Bytes, Stored int64 // sizes of their contents, and of the chunks
+	Bytes, Stored int64 // size of the blobs' contents, and of their chunks
 }
 
 // TableSummary is one table in a backup.
@@ -47,8 +47,8 @@ type TableSummary struct {
 	Stored int64 // size of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
-	// Unreadable is the number of rows that are not in the backup because Backup could not read them,
-	// UnreadableKeys has the keys of the first 100 of them.
+	// Unreadable is the number of rows that are not in the backup because Backup could not read them. UnreadableKeys
+	// has the keys of the first 100 of these rows.
 	Unreadable     int64
 	UnreadableKeys []tables.Key
 }
@@ -56,7 +56,7 @@ type TableSummary struct {
 const (
 	formatVersion = 1
 	magic         = "tablepatterns backup 1 "
-	// maxManifest limits the size of a manifest, for about a million chunks.
+	// maxManifest limits the size of a manifest. It is enough for about a million chunks.
 	maxManifest = 512 << 20
 	// maxLeft limits how many keys of unreadable rows an entry of the journal holds, and how many a manifest holds for a table.
 	maxLeft = 100

@@ -57,7 +57,8 @@ type Options struct {
 	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Whatever Existing
 	// is, Found gets each row that exists with other content. Only Copy and Restore use it.
 	DryRun bool
-	// The job calls Found with each difference, one call at a time, and waits for it. If it returns an error, the job ends with that error.
+	// The job calls Found with each difference, one call at a time, and waits for it. If Found returns an error, the
+	// job ends with that error.
 	Found func(Difference) error
 	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
 	Progress func(tables.Report)

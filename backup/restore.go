@@ -290,8 +290,8 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 	return lines, nil
 }
 
-// rows calls each for the rows of an entry. It returns an error if a row is outside of the entry's range, the
-// rows are not in order, or their number differs from the number in the entry.
+// rows calls the function each for the rows of an entry. It returns an error if a row is outside of the entry's
+// range, the rows are not in order, or their number differs from the number in the entry.
 func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	n := int64(0)
 	var last rangescan.Key

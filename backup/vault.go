@@ -31,7 +31,8 @@ type objects interface {
 	// get reads an object. It returns errTooLong if the object has more than limit bytes, and
 	// tables.ErrNotFound if it does not exist.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores an object completely or not at all. With create it returns tables.ErrExists if the object exists.
+	// put stores an object completely or not at all. If create is set and the object exists, it returns
+	// tables.ErrExists.
 	put(ctx context.Context, name string, content []byte, create bool) error
 	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]

@@ -24,7 +24,7 @@ type document struct {
 	marks []blobMark // oldest first
 }
 
-// blobMark is a mark in a blob.
+// blobMark is the marker of an AddOnce, in the blob of its series.
 type blobMark struct {
 	hash  string
 	slot  string

@@ -93,10 +93,10 @@ func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Prop
 	}), true
 }
 
-// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including
-// copies and the further rows of entities that are spread over several. Pass the tables of the entities and
-// those of their copies. UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of
-// Query.AllParallel in order, so 1 for each 1,000 rows and some additional ones.
+// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including copies and
+// the further rows of entities that are spread over several rows. Pass the tables of the entities and those of their
+// copies. UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of Query.AllParallel in
+// order, so 1 for each 1,000 rows and some additional ones.
 func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, error) {
 	uses := map[DataKeyID]int64{}
 	for _, table := range among {
@@ -120,9 +120,9 @@ func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, err
 	return uses, nil
 }
 
-// A layout packs values into texts, with binary values in base64, and splits the texts at any point into
-// several properties and rows. In base64 the magic bytes have a fixed text, and the first 24 bytes, up to the
-// end of the data key's id, have 32 characters.
+// A layout packs values into texts, with binary values in base64, and splits the texts at any point into several
+// properties and rows. In base64 the magic bytes are always the same text, and the first 24 bytes, up to the end of
+// the data key's id, have 32 characters.
 const (
 	packedMagic = "VFBF"
 	packedID    = 32

@@ -84,8 +84,8 @@ type registry struct {
 	newest  newestSeen
 }
 
-// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates it and the first data key; otherwise
-// call EnsureDataKey before the first write. It makes no request.
+// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates the table and the
+// first data key; otherwise call EnsureDataKey before the first write. NewRegistry makes no request.
 func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if options == nil {

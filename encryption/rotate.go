@@ -23,7 +23,7 @@ func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)
 }
 
-// createDataKey creates a data key; with onlyFirst it returns errHasDataKey if there is a data key already.
+// createDataKey creates a data key. If onlyFirst is set and there is a data key already, it returns errHasDataKey.
 func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()

@@ -103,7 +103,7 @@ func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin
 	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, held))})
 }
 
-// load reverses store. It returns ErrNotAuthentic for anything that store did not write. A partial read lacks properties, so there load
+// load reverses store. It returns ErrNotAuthentic for anything that store did not write. After a partial read, load
 // checks each value that was read, but does not notice a value that somebody removed.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key

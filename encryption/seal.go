@@ -163,7 +163,7 @@ func (r *sealReader) name() string { return string(r.take(int(binary.BigEndian.U
 
 func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
-// verifies checks the key commitment and the MAC.
+// verifies reports whether the key commitment and the MAC are right.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
 	genuine := hmac.Equal(k.sealMAC(at, s.version, s.body), s.code)
 	return k.commits(&s.origin) && genuine

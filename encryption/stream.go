@@ -33,7 +33,7 @@ type Stream struct {
 
 // StreamOptions are the options of a Stream; nil is the same as the zero value.
 type StreamOptions struct {
-	Scope string // as in Options (default "")
+	Scope string // as Options.Scope (default "")
 }
 
 // NewStream makes a Stream with the registry's data keys. It makes no request.

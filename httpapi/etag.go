@@ -151,9 +151,9 @@ func (c Condition) Any() bool { return c.any }
 // ETags returns the ETags of Azure Storage that the header lists.
 func (c Condition) ETags() []azcore.ETag { return slices.Clone(c.etags) }
 
-// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if
-// it does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still
-// name one version.
+// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if the
+// entity does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still name
+// one version.
 func (c Condition) Matches(etag azcore.ETag) bool {
 	return etag != "" && (c.any || slices.Contains(c.etags, etag))
 }

@@ -69,7 +69,7 @@ type shelves interface {
 	keyOf(place, id string) (tables.Key, error)
 	// checkOwn refuses a place that is not a list of the index: a place can come from a forged message.
 	checkOwn(place string) error
-	// values yields the lists of a group.
+	// values yields a Value for each list of a group whose value is in the span.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
 

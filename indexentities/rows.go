@@ -79,7 +79,7 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 }
 
 // readRange reads several lists by one query over the range of their keys. It reads only one page, of twice as many
-// rows as there are lists. For a list that may continue after the page, it sets the element of lists to nil.
+// rows as there are lists. For a list that may continue after the page, it sets that list's element of lists to nil.
 func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
 	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB returns rows in no order
 		return nil

@@ -24,7 +24,7 @@ type Report struct {
 	Newest     time.Time  `json:"newest"`
 	Partitions Partitions `json:"partitions"`
 	RowSizes   []Bucket   `json:"rowSizes"` // the rows by size in bytes
-	// LargestRows are at most 10, the largest first.
+	// LargestRows are at most 10 rows, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
 	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as
@@ -149,7 +149,7 @@ type Problem struct {
 	Examples []Key  `json:"examples"` // at most 10
 }
 
-// ZeroField is a field that entities lack.
+// ZeroField is a field whose property some entities lack.
 type ZeroField struct {
 	Field    string `json:"field"`
 	Property string `json:"property"`
@@ -207,7 +207,7 @@ type TakenKey struct {
 // assumes that rows which lie together are read and written together, Most that every entity is processed
 // alone; neither includes conflicts and retries.
 type Cost struct {
-	Fill  int64    `json:"fill"` // entities that lack something
+	Fill  int64    `json:"fill"` // entities that lack copies or list entries
 	Least Requests `json:"least"`
 	Most  Requests `json:"most"`
 	// Prices are the prices used for the sums.
@@ -222,7 +222,7 @@ type Requests struct {
 	Price float64 `json:"price"` // in Prices.Currency
 }
 
-// All is the number of requests.
+// All returns the number of requests.
 func (r Requests) All() int64 { return r.Table + r.Queue + r.Blob }
 
 func keyOf(k tables.Key) Key { return Key{Partition: k.Partition, Row: k.Row} }

@@ -36,7 +36,7 @@ type placement struct {
 	open    func(context.Context) (io.ReadCloser, error)
 	check   func(length int64) error // checks the number of bytes that were read; nil for none
 	report  func(int64)              // nil for none
-	stream  *Stream                  // the Stream to which upload gives the new pointer; nil for another value
+	stream  *Stream                  // the Stream to which upload gives the new pointer; nil for a value that is not a Stream
 }
 
 // place decides how a change stores the value. v is the result of the codec.

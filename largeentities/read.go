@@ -64,8 +64,8 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// get requests a range, under the ETag if there is one, and returns the ETag of the response. If the connection breaks, the body reopens it
-// under that ETag, so all bytes are of one version of the blob.
+// get requests a range, under the ETag if there is one, and returns the ETag of the response. If the connection
+// breaks, the body requests the rest under that ETag, so all bytes are of one version of the blob.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	if err := b.ownerOf(p.of).CheckName(p.name); err != nil {
 		return nil, "", garbled(op, p.name, "%w", err)

@@ -262,7 +262,7 @@ type source struct {
 	kind     string                        // StreamOptions.ContentType, "" for that of the property's Options
 	report   func(int64)
 	headRead bool   // peek has filled head
-	head     []byte // the first bytes: what peek has read of once, or the whole content if it is short
+	head     []byte // what peek has read: the first bytes, or the whole content if it is short
 	whole    bool   // head is the whole content
 }
 

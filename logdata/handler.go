@@ -89,7 +89,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // insist does what Write does, for callers that ignore errors: if a buffered record was refused with the error of an
-// earlier flush, it is written again. insist returns whether the record was accepted, and that error.
+// earlier flush, insist writes it again. insist returns whether the record was accepted, and that error.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
 	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || ctx.Err() != nil {

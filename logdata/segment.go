@@ -187,8 +187,8 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients
-// told, the ETag of the SDK's result, is used.
+// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients,
+// etagOf returns told, the ETag in the SDK's result.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)

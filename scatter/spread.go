@@ -59,7 +59,7 @@ type Spread[T any] struct {
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first read; what an old layout says stays right
+	known    atomic.Pointer[layout] // nil before the first read; an old layout stays correct below its horizon
 	moving   chan struct{}          // a lock: the goroutine that moves the horizon holds it
 }
 
