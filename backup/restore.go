@@ -32,10 +32,10 @@ type Target struct {
 // tables.ErrInvalid.
 //
 // Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and
-// the error names the chunk. It can be repeated, with or without Resume: rows that are in the destination already
-// count as Unchanged, or are written again with ReplaceExisting. Report.Estimate is the number of rows in the chunks
-// to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out: see
-// TableSummary.Unreadable.
+// the error names the chunk. Restore can be repeated, with or without Resume: rows that are in the destination
+// already count as Unchanged, or are written again with ReplaceExisting. Report.Estimate is the number of rows in the
+// chunks to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out:
+// see TableSummary.Unreadable.
 //
 // Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is
 // a container, also 1 for the manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2

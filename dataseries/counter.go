@@ -36,14 +36,14 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, options
 	return &Counter[V]{s}, nil
 }
 
-// Add adds delta to a slot; a missing slot counts as zero, and a missing series is created. It reads the slot, writes
-// it under its row's ETag, and retries on conflict up to Options.MaxAttempts times; then it returns
-// tables.ErrConflict, and nothing was added.
+// Add adds delta to a slot; a missing slot counts as zero, and a missing series is created. Add reads the slot and
+// writes it under its row's ETag. On conflict it tries again, in at most Options.MaxAttempts attempts (default 20).
+// Then it returns tables.ErrConflict, and nothing was added.
 //
 // If a response was lost and a concurrent writer has written since, it is unknown whether the delta was added: Add
 // returns tables.ErrUnknownOutcome, and a repeated Add may count twice. AddOnce does not.
 //
-// It returns tables.ErrInvalid with the cause ErrOverflow for a sum that V cannot hold. Floating-point numbers are
+// Add returns tables.ErrInvalid with the cause ErrOverflow for a sum that V cannot hold. Floating-point numbers are
 // added in V; an infinite sum of finite numbers overflows. Requests: 2, and 2 for each conflict.
 func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V) error {
 	const op = "Add"
@@ -80,8 +80,8 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 }
 
 // StageAddOnce puts an AddOnce into the caller's transaction, so that it is applied together with other rows of the
-// partition. The transaction must be on the counter's own table. It returns false if the operation was counted before: nothing is
-// staged then, and the rows written with the operation exist.
+// partition. The transaction must be on the counter's own table. staged is false if the operation was counted before:
+// nothing is staged then, and the rows written with the operation exist.
 //
 // Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists,
 // ErrUnknownOutcome, or ErrNotFound because the series was deleted meanwhile, stage everything in a new transaction; after

@@ -29,9 +29,10 @@ type Options struct {
 	Sign func(partitionKey, rowKey, property string) bool
 	// Context returns names and values, such as the tenant of the request, that are bound into every value and seal
 	// in addition to the row (default none). They are not stored: a reader must supply the same pairs, or the read
-	// returns ErrNotAuthentic. Context runs at each write and read of an entity. In workers, Verify and Rebuild its
-	// context.Context may belong to no request, so it must derive the pairs from the key there. It must always return
-	// the same pairs for the same entity. If it returns an error, the operation fails with it.
+	// returns ErrNotAuthentic. Context runs at each write and read of an entity. In workers, Verify and Rebuild the
+	// context.Context may belong to no request, so Context must derive the pairs from the key there. Context must
+	// always return the same pairs for the same entity. If Context returns an error, the operation fails with that
+	// error.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
 	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default ""). Data
 	// written in one scope cannot be read in another, even under the same data key, in the same table and row. It

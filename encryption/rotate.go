@@ -14,11 +14,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Call it
-// once before the first write. It returns tables.ErrConflict if somebody else created one at the same time; use theirs.
-// It retires the previous key in the same transaction: that key still decrypts, and programs that read the registry afterwards write under
-// the new one, unless RegistryOptions.Trusted names another first.
-// Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to unwrap it.
+// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Before
+// the first write, call it once, or call EnsureDataKey. It returns tables.ErrConflict if another program created a
+// key at the same time; use that key. CreateDataKey retires the previous key in the same transaction: that key still
+// decrypts, and programs that read the registry afterwards write under the new one, unless RegistryOptions.Trusted
+// names another first. Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to
+// unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)
 }
@@ -273,13 +274,13 @@ func (r *Registry) Check(ctx context.Context) error {
 // key from the cache at the end of the TTL and is not finished.
 const rotationMargin = 15 * time.Minute
 
-// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more.
-// Pass the tables of the entities and those of their copies. Data encrypted under the key elsewhere (another
-// table, a blob, see UsesInBlobs, or a backup) is lost, unless a backup has the key's row. It returns tables.ErrConflict for the current
-// key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
-// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last
-// CreateDataKey, since other programs may still write with the key. First stop or change programs that
-// have the key among RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
+// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
+// tables of the entities and those of their copies. Data encrypted under the key elsewhere, in another table, a blob
+// (see UsesInBlobs) or a backup, is lost unless a backup has the key's row. It returns tables.ErrConflict for the
+// current key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
+// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last CreateDataKey,
+// since other programs may still write with the key. First stop or change programs that have the key among
+// RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state

@@ -24,9 +24,9 @@ import (
 //	end  32   HMAC-SHA256 over "tablepatterns/encryption/2/seal", scope, table, partition key, row key and required context; and all
 //	          of the above
 //
-// In the input of a MAC, 4 bytes of length precede each text. None precede the header and the lists at the
-// end. Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/"
-// in place of "/2/", and no required context.
+// In the input of a MAC, 4 bytes of length precede each text. No length precedes the header and the lists at the end.
+// Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/" in place of
+// "/2/", and no required context.
 const SealProperty = "_encryptionSeal"
 
 const (

@@ -33,9 +33,9 @@ const (
 	askedPeriods = 100
 )
 
-// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or
-// newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An error is
-// yielded once, as the last element.
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest first
+// with ReadOptions.Newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An
+// error is yielded once, as the last element.
 //
 // With Partitions, and in the direction of Schema.RowOrder, Between streams the entities and merges the
 // partitions; it returns tables.ErrInvalid if rows are not in that order. Otherwise it reads each period

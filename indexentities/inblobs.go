@@ -33,7 +33,7 @@ type inBlobs[T any] struct {
 }
 
 // NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of
-// the blobs' names: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for
+// the blobs' names: ASCII letters, digits, '-' and '.'. value must be pure. value returns one value, or several, for
 // example the entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list.
 // Get the container from Store.Container or Account.Container, in this or another account; Store.Create creates it.
 // The repository needs a table of a patterns.Store. NewRepository reports invalid arguments.

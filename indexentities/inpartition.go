@@ -16,10 +16,10 @@ import (
 // inPartition stores the lists in rows of the entities' own partition.
 type inPartition[T any] struct{ rowIndex[T] }
 
-// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the partitions:
-// each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and '.'. value must be
-// pure. It returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero Part
-// for an entity that is in no list. NewRepository reports invalid arguments.
+// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the
+// partitions: each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and
+// '.'. value must be pure. value returns one value, or several, for example the entity's tags; repeated values count
+// once. It returns the zero Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
 	x := &inPartition[T]{rowIndex[T]{index: newIndex(name, value, &Options[T]{ByPartition: true})}}
 	x.shelves, x.attach = x, x.attachTo

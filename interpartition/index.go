@@ -54,12 +54,11 @@ type Options[T any] struct {
 	Unique bool
 }
 
-// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. It is the partition key of the
-// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index
-// key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
-// entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key
-// belongs to one entity of its group, so if values repeat, such as last names, end the key with the entity's
-// id. NewRepository reports an invalid name.
+// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. name is the partition key of the
+// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index key, or several,
+// for example one for each tag; repeated keys count once. key returns the zero Part for an entity that is not in the
+// index, and a compoundkey.Tuple for an order by several properties. An index key belongs to one entity of its group,
+// so if values repeat, such as last names, end the key with the entity's id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
