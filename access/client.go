@@ -12,7 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Client is the table of a token's holder, limited to what the token allows. It is safe for concurrent use.
+// Client opens the table of a token. It refuses requests that the token certainly does not allow. It is safe for
+// concurrent use.
 type Client struct {
 	token   Token
 	account *tables.Account
@@ -44,7 +45,7 @@ func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	if options != nil {
 		own = *options
 	}
-	// The guard comes after the caller's policies, so that none of them changes a request that it has checked.
+	// The guard comes after the caller's policies, so that none of them changes a request that the guard has checked.
 	own.ClientOptions.PerRetryPolicies = append(slices.Clip(own.ClientOptions.PerRetryPolicies), policy.Policy(&guard{token: token, prefix: endpoint.Path + "/"}))
 	account, err := tables.NewAccountWithSAS(tables.Endpoints{Table: token.endpoint}, token.query(), &own)
 	if err != nil {
@@ -73,7 +74,8 @@ func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // The kinds of errors of this package, beside those of package tables. Each is inside a *tables.Error.
 var (
-	// ErrOutside: the token does not reach this key; nothing was sent. errors.Is finds tables.ErrDenied, too.
+	// ErrOutside: the key, or each key that the query can match, is outside of the token's range; nothing was sent.
+	// errors.Is finds tables.ErrDenied, too.
 	ErrOutside = errors.New("outside of the token's range")
 	// ErrNotPermitted: the token does not permit the operation; nothing was sent. errors.Is finds tables.ErrDenied, too.
 	ErrNotPermitted = errors.New("not permitted by the token")

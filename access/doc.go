@@ -1,5 +1,5 @@
-// Package access gives others a part of a table by tokens, shared access signatures, and takes it back: the guide's
-// "Controlling access with Shared Access Signatures".
+// Package access gives other programs and users access to a part of a table by tokens (shared access signatures), and
+// revokes it: the guide's "Controlling access with Shared Access Signatures".
 //
 // # Stored layout
 //
@@ -9,7 +9,7 @@
 //	https://contoso.table.core.windows.net/Employees
 //	  ?sv=2019-02-02&tn=employees           version and table
 //	  &sp=ru                                query and update
-//	  &st=...12:45:00Z&se=...14:00:00Z      from 15 minutes ago for an hour
+//	  &st=...12:45:00Z&se=...14:00:00Z      from 15 minutes ago to an hour from now
 //	  &spr=https                            only with TLS
 //	  &spk=Sales&srk=empid_000123           the first key
 //	  &epk=Sales&erk=empid_000123%EF%BF%BD  the last key, U+FFFD at its end
@@ -22,11 +22,10 @@
 //
 // # Guarantee
 //
-// A token never allows more than its Range. The service's ranges include their end, so an excluded end
-// becomes the key before it; Rows says which keys at the end of the range a token therefore omits; package
-// compoundkey makes none of them. A range that a token cannot express is refused, such as a partition whose
-// key is empty: the signature is the same for an empty bound and for no bound, so the token's holder could
-// remove the bound.
+// A token never allows more than its Range. The service's ranges include their end, so an excluded end becomes the
+// key before it. The comment of Rows says which keys at the end of the range a token therefore omits; package
+// compoundkey makes no such keys. A range that a token cannot express is refused, such as a partition whose key is
+// empty: the signature is the same for an empty bound and for no bound, so the token's holder could remove the bound.
 //
 // A Client does not send a request that its token certainly does not allow, but returns ErrOutside or
 // ErrNotPermitted, in an error of kind tables.ErrDenied. Only the service decides, by its own clock, whether

@@ -112,7 +112,7 @@ func (g *guard) checkKey(key tables.Key) *refusal {
 	return &refusal{kind: ErrOutside, key: &key}
 }
 
-// checkFilter refuses a query if no entity can both match its filter and be within the range.
+// checkFilter refuses a query if its filter matches keys, but none within the range.
 func (g *guard) checkFilter(filter string) *refusal {
 	expr, err := odata.Parse(filter)
 	if err != nil {

@@ -28,9 +28,9 @@ type IssuerOptions struct {
 	// RenewBefore is the minimum remaining lifetime of a token from the cache (default a quarter of its lifetime). An
 	// issuer does not cache tokens whose lifetime is RenewBefore or less.
 	RenewBefore time.Duration
-	// MaxAge is how long an issuer hands out a cached token before it calls grants again. Unless grants
-	// fails, a user's rights are at most this outdated. By default a token is handed out until RenewBefore; a
-	// token without an expiry of its own for DefaultMaxAge (15 minutes).
+	// MaxAge is how long an issuer hands out a cached token before it calls grants again. Unless grants fails, a
+	// user's rights are at most this outdated. By default an issuer hands out a token until RenewBefore before its
+	// expiry, and a token without an expiry of its own for DefaultMaxAge (15 minutes).
 	MaxAge time.Duration
 	// Capacity is the number of users whose tokens are cached (default DefaultCapacity, 10,000). The least recently used
 	// token is dropped first.
@@ -40,8 +40,8 @@ type IssuerOptions struct {
 }
 
 // Issuer hands out tokens to users. It caches one token for each user until IssuerOptions.RenewBefore or MaxAge.
-// Concurrent calls of Token for one user share one call of NewIssuer's grants. The clock is the signer's. It is safe
-// for concurrent use.
+// Concurrent calls of Token for one user share one call of grants, the function given to NewIssuer. An Issuer uses
+// the signer's clock. It is safe for concurrent use.
 type Issuer struct {
 	signer  *Signer
 	grants  func(ctx context.Context, user string) (Grant, error)
@@ -53,7 +53,7 @@ type Issuer struct {
 	flights map[string]*flight
 }
 
-// issued is the token of a user.
+// issued is the cached token of a user.
 type issued struct {
 	user  string
 	token Token
@@ -68,11 +68,11 @@ type flight struct {
 	forget bool // return the result to the waiting callers, but do not cache it
 }
 
-// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the
-// caller has verified, and may look up the user's rights. Token returns an error of grants to its caller:
-// after tables.ErrDenied the user's cached token is dropped as well; after any other error the cached token
-// is used until it expires, if it has an expiry. The context of grants has the values of the first caller's
-// context, and ends only after IssuerOptions.Timeout.
+// NewIssuer returns an issuer of tokens for the Grants that grants returns. grants gets a user name that the caller
+// has verified, and may look up the user's rights. If grants returns tables.ErrDenied, Token returns that error, and
+// the issuer drops the user's cached token. After any other error of grants, Token returns the cached token until it
+// expires; if there is none, or it has no expiry, Token returns the error. The context of grants has the values of
+// the first caller's context, and ends only after IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
 		return nil, tables.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
@@ -164,7 +164,7 @@ func (i *Issuer) issue(ctx context.Context, user string) (token Token, err error
 	return i.signer.Sign(grant)
 }
 
-// until returns when to renew a token for which grants was called at the time asked.
+// until returns when to renew a token. asked is when grants was called for it.
 func (i *Issuer) until(t Token, asked time.Time) time.Time {
 	age := i.options.MaxAge
 	if t.Expiry().IsZero() {

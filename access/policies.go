@@ -33,14 +33,14 @@ type Policy struct {
 
 // PoliciesOptions are the options of NewPolicies; nil is the same as the zero value.
 type PoliciesOptions struct {
-	// UnsafeSettle bounds how long after a read of the list of policies a change that is based on this read
-	// may arrive (default DefaultSettle, 6 s). All programs that change the policies of a table must use the
-	// same value; otherwise a revoked policy can come back. It is for tests.
+	// UnsafeSettle is the time within which a write of the list of policies must arrive after the read on which it is
+	// based (default DefaultSettle, 6 s). All programs that change the policies of a table must use the same value;
+	// otherwise a revoked policy can come back. It is for tests.
 	UnsafeSettle time.Duration
 }
 
-// Policies creates, lists and revokes the stored access policies of one table. It needs the account's key, or a role
-// that allows it. It is safe for concurrent use.
+// Policies creates, lists and revokes the stored access policies of one table. Its requests need the account's key,
+// or a role that permits them. It is safe for concurrent use.
 //
 // The service stores the policies of a table as one list that can only be read and written whole, without an ETag. If two
 // programs changed it at once, one could write back a policy that the other has just revoked. Create and Revoke
@@ -85,8 +85,8 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 }
 
 // Create adds a policy. It takes some seconds (PoliciesOptions.UnsafeSettle); the service may take 30 s more until it
-// accepts tokens with it. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if there are
-// MaxPolicies. Requests: 4.
+// accepts tokens with the policy. It returns tables.ErrExists if a policy has this ID, and tables.ErrTooLarge if
+// there are MaxPolicies. Requests: 4.
 func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"
 	if err := checkPolicy(added); err != nil {
@@ -204,7 +204,8 @@ func (p *Policies) read(ctx context.Context, op string) (acl, error) {
 	if err != nil {
 		return nil, p.sdkFailure(op, err)
 	}
-	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, it would remove all policies.
+	// For a response without a body, which was cut off, the SDK returns an empty list. Written back, that list would
+	// remove all policies.
 	if body, err := runtime.Payload(raw); err != nil || len(body) == 0 {
 		return nil, p.failure(op, tables.ErrGarbled, "the response has no list of policies; repeat the operation")
 	}

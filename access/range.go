@@ -46,9 +46,9 @@ func Partitions(span compoundkey.Span) Range {
 // Rows returns the Range of the rows of one partition whose keys are in the span: compoundkey.Range("a", "b") includes "a" and
 // not "b".
 //
-// The service's ranges include their end, so the token's last key is one before the span's end. It includes
-// every key of the span, except keys with U+FFFD, U+FFFE or U+FFFF at the position of the end's last
-// character. Package compoundkey makes no such key. It includes no key outside of the span.
+// The service's ranges include their end, so the token's last key is one before the span's end. The Range includes
+// every key of the span, except keys with U+FFFD, U+FFFE or U+FFFF at the position of the end's last character.
+// Package compoundkey makes no such key. The Range includes no key outside of the span.
 func Rows(partition string, span compoundkey.Span) Range {
 	last, err := lastOf(span)
 	if err != nil {

@@ -44,9 +44,9 @@ type Grant struct {
 	// Start is when the token becomes valid. Zero means SignerOptions.Skew ago, since the service's clock may be
 	// behind the signer's; with a Policy, it means the policy's start.
 	Start time.Time
-	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Permissions
-	// and expiry must be set in the policy or in the grant, and a start may be; the service refuses a token that
-	// sets a field which the policy sets, too.
+	// Policy is the id of a stored access policy of the table, which Policies creates and revokes. Set the
+	// permissions and the expiry either in the policy or in the grant, and a start in at most one of them: the
+	// service refuses a token that sets a field which its policy also sets.
 	Policy string
 	// InsecureHTTP permits the token without TLS, so that anybody on the network can read it. It is for Azurite on
 	// this machine.
@@ -71,8 +71,8 @@ type Signer struct {
 	sign func(aztables.SASSignatureValues) (string, error)
 }
 
-// NewSigner returns a signer for the tables of an account, which signs with one of its keys in base64 as the
-// portal shows it. For an empty key it returns ErrNoSharedKey.
+// NewSigner returns a signer for the tables of an account. It signs with key, one of the account's keys in base64 as
+// the portal shows it. For an empty key it returns ErrNoSharedKey.
 func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Signer, error) {
 	const op = "NewSigner"
 	switch {

@@ -9,8 +9,8 @@ import (
 // maxHeld limits the bytes of the pages that wait for the pages before and after them.
 const maxHeld = 24 << 20
 
-// bound is a range of keys; no chunk extends beyond its bound. If the base backup has a chunk for exactly this range, base is its entry, and
-// the backup stores a new chunk only if the rows differ.
+// bound is a range of keys; no chunk extends beyond its bound. If the base backup has a chunk for exactly this range,
+// the field base is that chunk's entry, and the backup stores a new chunk only if the rows differ.
 type bound struct {
 	at   rangescan.Range
 	base *entry
@@ -79,7 +79,7 @@ func (a *assembly) add(at rangescan.Range, p *page) {
 				largest = i
 			}
 		}
-		a.bounds[a.open[largest].bound].base = nil // a piece of the bound is stored before the rest was read, so the bound cannot equal the base's chunk
+		a.bounds[a.open[largest].bound].base = nil // a piece of the bound is stored before the rest was read, so the bound is no longer compared with the base's chunk
 		a.release(largest)
 	}
 }

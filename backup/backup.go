@@ -38,7 +38,8 @@ const storers = 4
 // Report.Read counts the rows that this run has read. Of these, Unchanged counts the rows in chunks that the
 // backup Options.Base already has, and Written the rows in new chunks.
 //
-// Requests: 1 for each 1,000 rows, and 4 for each chunk of about Options.ChunkBytes if the vault is a container; 5 more.
+// Requests, without those for Options.Blobs: 1 for each 1,000 rows; if the vault is a container, 4 for each chunk of
+// about Options.ChunkBytes, and 5 more.
 func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opBackup)
 	if err == nil {
@@ -56,7 +57,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
 	b := &backing{vault: v, name: name, tables: all}
-	var sources, sets []string // of all accounts
+	var sources, sets []string // each with the address of its account
 	for i, t := range all {
 		if b.has(t.Name()) {
 			return tables.Report{}, tables.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
@@ -198,8 +199,8 @@ func (b *backing) table(ctx context.Context, index int) error {
 	return failed
 }
 
-// bounds returns the ranges of a table that the journal does not cover, in the order of their keys. With a base, they are the ranges of its
-// chunks, and those between its chunks.
+// bounds returns the ranges of a table that the journal does not cover, in the order of their keys. With a base,
+// these are the ranges of the base's chunks and the ranges between them.
 func (b *backing) bounds(index int) []bound {
 	var all []bound
 	ofBase := -1

@@ -36,7 +36,7 @@ type BlobSet struct {
 	// table and property with a slash between them. Rows name their blobs, so Restore needs the same Prefix as Backup.
 	Prefix string
 	// Table is the table whose rows name the blobs. Restore sets the metadata tphome, which names the account and the
-	// table, to this table in each blob that has it.
+	// table, to this table in each blob that has this metadata.
 	Table *tables.Table
 }
 
@@ -287,7 +287,8 @@ func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
 	return nil
 }
 
-// restoreBlob writes one blob unless it exists with the same content. If a response is lost, restoreBlob reads the blob to find out.
+// restoreBlob writes one blob, unless it exists with the same content or the options forbid the write. If the write
+// returns an error, restoreBlob reads the blob to find out whether it was written.
 func (x *restoring) restoreBlob(ctx context.Context, s BlobSet, e *blobEntry) error {
 	meta := map[string]*string{}
 	for name, value := range e.Meta {

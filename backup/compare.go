@@ -17,11 +17,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Compare compares the rows of two tables, including the library's own properties but not ETag and Timestamp,
-// and gives each row that differs to Options.Found. Report.Read counts the rows of the first table, Rows
-// those of both, Findings the differences. A comparison that runs concurrently with writers is not a
-// snapshot: it may report a row that changes meanwhile. It returns tables.ErrWiring if a table is on Azure
-// Cosmos DB, which returns rows in no order.
+// Compare compares the rows of two tables, including the library's own properties but not ETag and Timestamp, and
+// gives each row that differs to Options.Found. Report.Read counts the rows of the first table, Rows those of both,
+// Findings the differences. A comparison that runs concurrently with writers is not a snapshot: it may report a row
+// that changes meanwhile. Compare returns tables.ErrWiring if a table is on Azure Cosmos DB, which returns rows in no
+// order.
 //
 // Requests: 1 for each 1,000 rows of each table, and up to 3 more for each page of the first table.
 func Compare(ctx context.Context, first, second *tables.Table, options *Options) (_ tables.Report, err error) {
@@ -189,8 +189,8 @@ func (v *Vault) Verify(ctx context.Context, backup string, options *Options) (ta
 // the backup is the first of the two. If the backup has only some partitions, or a range of keys, and Options
 // select more, Compare returns tables.ErrInvalid.
 //
-// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 1,000 rows of the table, and up to 3 more for
-// each chunk.
+// Requests: 1 for each 1,000 rows of the table, and up to 3 more for each chunk; if the vault is a container, also 1
+// for the manifest and 1 for each chunk.
 func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.Table, options *Options) (_ tables.Report, err error) {
 	o, err := options.checked(opCompare)
 	if err == nil {

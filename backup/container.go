@@ -27,8 +27,8 @@ type blobs struct {
 // maxPrefix limits the prefix of a vault, so that the names of its blobs are legal.
 const maxPrefix = 256
 
-// OpenContainer returns the vault in the blobs of a container whose names begin with prefix and a slash, or in the whole container for
-// "". The container must exist. It makes no request.
+// OpenContainer returns the vault in the blobs of a container whose names begin with prefix and a slash, or in the
+// whole container for "". The container must exist. OpenContainer makes no request.
 func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	const op = "OpenContainer"
 	if c == nil {

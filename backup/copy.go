@@ -27,9 +27,10 @@ import (
 // Copy can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again with
 // ReplaceExisting.
 //
-// Requests: 1 for each 1,000 rows that are read, and 1 for each 100 rows of a partition that are written. If rows exist or a response is
-// lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys: up to 5,
-// and 1 for each row that is not found by these.
+// Requests: 1 for each 1,000 rows that are read, and 1 for each transaction of up to 100 rows of a partition. If a
+// row exists or a response is lost, usually up to 2 more for that transaction. If the destination then has over 1,000
+// rows between the transaction's first and last key, up to 5 more, and 1 for each row that these requests do not
+// find.
 func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Result, err error) {
 	o, err := options.checked(opCopy)
 	if err == nil {
@@ -112,7 +113,7 @@ func usable(op string, ordered bool, all ...*tables.Table) error {
 	return nil
 }
 
-// nameOf returns a name that the table has in no other account.
+// nameOf returns a name that identifies the table and its account.
 func nameOf(t *tables.Table) string {
 	return t.Account().Endpoints().Table + "/" + strings.ToLower(t.Name())
 }
@@ -122,7 +123,8 @@ const (
 	maxTransaction = tables.MaxTransactionSize - 64<<10
 	// operationOverhead is what an operation adds to a transaction besides its row: headers, boundaries and the account's address.
 	operationOverhead = 1024
-	// maxRounds limits how often a transaction is sent if concurrent writers or lost responses interfere.
+	// maxRounds limits how often a transaction is sent, or a blob is read, if concurrent writers or lost responses
+	// interfere.
 	maxRounds = 8
 	// maxLook limits how many pages writer.there reads to find the rows of a transaction.
 	maxLook = 4
@@ -251,8 +253,9 @@ func (w *writer) left(ctx context.Context, writes []tables.RawWrite) ([]tables.R
 	return left, w.found(differ...)
 }
 
-// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that cannot be read has a nil
-// line. If the destination has many other rows between these keys, there reads each row with a request of its own.
+// there reads the rows of the destination under the keys of writes, and returns their lines by row key. A row that
+// cannot be read has a nil line. If the destination has many other rows between these keys, it reads each row with a
+// request of its own.
 func (w *writer) there(ctx context.Context, writes []tables.RawWrite) (map[string][]byte, error) {
 	wanted := make(map[string]bool, len(writes))
 	for i := range writes {

@@ -30,12 +30,11 @@
 //
 // # Hostile backups
 //
-// Anybody who can write to a vault can change a backup. So the package takes the names of tables and of the
-// vault's objects from the caller, from numbers or from checksums, never from a manifest. It checks that the
-// names of restored blobs lie below BlobSet.Prefix. It opens a folder as an os.Root, so that no symbolic link
-// leads out of it. It limits sizes and the decoder's memory before it decompresses anything. Checksums detect
-// damage, not forgery: give only the programs that back up the right
-// to write to the vault.
+// Anybody who can write to a vault can change a backup. So the package takes the names of tables and of the vault's
+// objects from the caller, from numbers or from checksums, never from a manifest. It checks that the names of
+// restored blobs lie below BlobSet.Prefix. It opens a folder as an os.Root, so that no symbolic link leads out of it.
+// It limits sizes and the decoder's memory before it decompresses anything. Checksums detect damage, not forgery:
+// only the programs that back up should have the right to write to the vault.
 //
 // All functions are safe for concurrent use.
 package backup

@@ -35,7 +35,7 @@ type Manifest struct {
 type BlobSummary struct {
 	Name          string
 	Blobs         int
-	Bytes, Stored int64 // sizes of their contents, and of the chunks
+	Bytes, Stored int64 // size of the blobs' contents, and of their chunks
 }
 
 // TableSummary is one table in a backup.
@@ -47,8 +47,8 @@ type TableSummary struct {
 	Stored int64 // size of the chunks, which several backups may share
 	// First and Last are the earliest and the latest Timestamp of the rows, zero without rows.
 	First, Last time.Time
-	// Unreadable is the number of rows that are not in the backup because Backup could not read them,
-	// UnreadableKeys has the keys of the first 100 of them.
+	// Unreadable is the number of rows that are not in the backup because Backup could not read them. UnreadableKeys
+	// has the keys of the first 100 of these rows.
 	Unreadable     int64
 	UnreadableKeys []tables.Key
 }
@@ -56,7 +56,7 @@ type TableSummary struct {
 const (
 	formatVersion = 1
 	magic         = "tablepatterns backup 1 "
-	// maxManifest limits the size of a manifest, for about a million chunks.
+	// maxManifest limits the size of a manifest. It is enough for about a million chunks.
 	maxManifest = 512 << 20
 	// maxLeft limits how many keys of unreadable rows an entry of the journal holds, and how many a manifest holds for a table.
 	maxLeft = 100
@@ -83,7 +83,7 @@ type header struct {
 	Entries int       `json:"entries,omitempty"`
 	Blobs   []string  `json:"blobs,omitempty"` // names of the sets
 
-	Partitions []string      `json:"partitions,omitzero"` // of the options
+	Partitions []string      `json:"partitions,omitzero"` // copied from the options, like From and Before
 	From       rangescan.Key `json:"from,omitzero"`
 	Before     rangescan.Key `json:"before,omitzero"`
 }
@@ -139,7 +139,7 @@ type entry struct {
 	Chunk  string          `json:"c,omitempty"` // SHA-256 of the chunk, which is its name
 	Times  span            `json:"t,omitzero"`
 	Left   int64           `json:"l,omitempty"` // rows of the range that could not be read
-	Keys   []rangescan.Key `json:"x,omitempty"` // of the first of them
+	Keys   []rangescan.Key `json:"x,omitempty"` // keys of the first of these rows
 }
 
 // leave adds rows that could not be read to the entry: their number, and the keys of the first maxLeft.
@@ -194,7 +194,8 @@ type contents struct {
 	blobs   []blobEntry // in the order of sets and names
 }
 
-// encode returns the stored form of the manifest: the checksum, the header and the entries, each on a line.
+// encode returns the stored form of the manifest: the checksum, the header, the entries and the blobs, each on a
+// line.
 func (c *contents) encode() ([]byte, error) {
 	var text bytes.Buffer
 	c.Entries = len(c.entries)

@@ -28,7 +28,7 @@ type Existing uint8
 
 // The values of Existing.
 const (
-	// RefuseExisting ends the job with tables.ErrExists, whose Key names the row. Rows before it may have been written.
+	// RefuseExisting ends the job with tables.ErrExists, whose Key names the row. Other rows may have been written.
 	RefuseExisting Existing = iota
 	// SkipExisting does not change the existing row, counts it in Report.Unchanged and Report.Findings and
 	// gives it to Options.Found.
@@ -57,17 +57,18 @@ type Options struct {
 	// DryRun makes Copy and Restore read source and destination and report what they would do, without writing anything. Whatever Existing
 	// is, Found gets each row that exists with other content. Only Copy and Restore use it.
 	DryRun bool
-	// The job calls Found with each difference, one call at a time, and waits for it. If it returns an error, the job ends with that error.
+	// The job calls Found with each difference, one call at a time, and waits for it. If Found returns an error, the
+	// job ends with that error.
 	Found func(Difference) error
 	// The job calls Progress after each page or chunk, one call at a time, and waits for it.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. A job returns tables.ErrInvalid
-	// for the token of a job with other tables, or with other options that determine which rows it reads.
-	// After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the
+	// Resume continues an earlier run: give the Report.Resume of that run's last report. A job returns
+	// tables.ErrInvalid for the token of a job with other tables, or with other options that determine which rows it
+	// reads. After a crash, Vault.Unfinished returns the token of a Backup. Found gets the differences after the
 	// token's position again. Verify does not use it.
 	Resume string
-	// Base is the name of an earlier backup in the same vault. The backup reads the ranges of its chunks again and stores
-	// only those that differ. Only Backup uses it.
+	// Base is the name of an earlier backup in the same vault. Backup reads the rows of that backup's chunks again,
+	// and stores only the chunks whose rows differ. Only Backup uses it.
 	Base string
 	// ChunkBytes is about how many bytes of rows, before compression, a chunk has: 1 KiB to 32 MiB (default 4 MiB). Only Backup uses it.
 	ChunkBytes int
@@ -186,7 +187,7 @@ const (
 	Missing DifferenceKind = iota
 	// Additional: only the second table has the row.
 	Additional
-	// Different: both have the row, with other properties.
+	// Different: both have the row, but not with the same properties; or a blob to restore exists with other content.
 	Different
 	// Damaged: an object of the backup is missing, or differs from the object that the backup has stored.
 	// Only Verify finds it.
@@ -201,13 +202,14 @@ func (k DifferenceKind) String() string {
 	return [...]string{"missing", "additional", "different", "damaged", "unreadable"}[k]
 }
 
-// Difference is one row in which two tables differ, or one damaged object of a backup.
+// Difference is one row in which two tables differ, one damaged object of a backup, or one blob that Restore finds
+// with other content.
 type Difference struct {
 	Kind       DifferenceKind
-	Table      string     // name of the second table, or the destination; for Damaged, the table in the backup
+	Table      string     // name of the second table, or the destination; for Damaged, the table in the backup; for a blob, its BlobSet
 	Key        tables.Key // key of the row; for Damaged, the first key that the object can contain
 	Properties []string   // for Different, the names of the properties that differ, sorted
-	Object     string     // for Damaged, its file or blob in the vault
+	Object     string     // for Damaged, the object's file or blob in the vault; for a blob that Restore finds, its name
 	Err        error      // for Damaged and Unreadable, the cause
 }
 
@@ -239,9 +241,9 @@ type run struct {
 	print   string // fingerprint of the options; only a run with the same fingerprint can resume this run
 	began   time.Time
 
-	mu      sync.Mutex // of result
+	mu      sync.Mutex // guards result
 	result  Result
-	calling sync.Mutex // of options.Found and options.Progress
+	calling sync.Mutex // held during calls of options.Found and options.Progress
 }
 
 func newRun(op string, options Options, format string, args ...any) *run {

@@ -31,15 +31,16 @@ type Target struct {
 // backup has only some partitions, or a range of keys, and Options select more, Restore returns
 // tables.ErrInvalid.
 //
-// Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and the error names the
-// chunk. It can be repeated, with or without Resume: rows that are in the destination already count as Unchanged, or are written again
-// with ReplaceExisting. Report.Estimate is the
-// number of rows to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out: see
-// TableSummary.Unreadable.
+// Restore checks every chunk before it writes any of its rows; for a damaged chunk it returns tables.ErrGarbled, and
+// the error names the chunk. Restore can be repeated, with or without Resume: rows that are in the destination
+// already count as Unchanged, or are written again with ReplaceExisting. Report.Estimate is the number of rows in the
+// chunks to read. Report.Failed is the number of rows in the chunks' ranges that Backup could not read and left out:
+// see TableSummary.Unreadable.
 //
-// Requests: 1 for the manifest and 1 for each chunk if the vault is a container, and 1 for each 100 rows of a partition. If rows exist or a
-// response is lost, usually up to 2 more for that transaction; more if the destination has over 1,000 rows between the transaction's keys:
-// up to 5, and 1 for each row that is not found by these.
+// Requests, without those for Options.Blobs: 1 for each transaction of up to 100 rows of a partition; if the vault is
+// a container, also 1 for the manifest and 1 for each chunk. If a row exists or a response is lost, usually up to 2
+// more for that transaction. If the destination then has over 1,000 rows between the transaction's first and last
+// key, up to 5 more, and 1 for each row that these requests do not find.
 func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, options *Options) (_ Result, err error) {
 	o, err := options.checked(opRestore)
 	if err != nil {
@@ -127,7 +128,8 @@ type restoring struct {
 	done intervals // under run.calling
 }
 
-// intervals holds the numbers of the finished tasks, as sorted intervals. Each has its first task, and the task after its last.
+// intervals holds the numbers of the finished tasks, as sorted intervals. An interval consists of its first task and
+// the task after its last one.
 type intervals [][2]int
 
 // valid reports whether a position names only tasks of this run.
@@ -288,8 +290,8 @@ func (v *Vault) lines(ctx context.Context, op string, e *entry) ([]byte, error) 
 	return lines, nil
 }
 
-// rows calls each for the rows of an entry. It returns an error if a row is outside of the entry's range, the
-// rows are not in order, or their number differs from the number in the entry.
+// rows calls the function each for the rows of an entry. It returns an error if a row is outside of the entry's
+// range, the rows are not in order, or their number differs from the number in the entry.
 func (v *Vault) rows(op string, e *entry, lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	n := int64(0)
 	var last rangescan.Key

@@ -37,7 +37,7 @@ type span struct {
 	Last  time.Time `json:"last,omitzero"`
 }
 
-// with returns the span that covers both.
+// with returns the span that covers both spans.
 func (s span) with(t span) span {
 	switch {
 	case t.First.IsZero():
@@ -78,7 +78,7 @@ func appendLine(dst []byte, partition, row string, properties tables.Properties)
 	return append(dst, '}', '\n')
 }
 
-// eachRow calls each for the row of each line. A row is valid during the call only.
+// eachRow calls the function each with the row of each line. A row is valid during the call only.
 func eachRow(lines []byte, each func(*rowreader.Row[tables.Property]) error) error {
 	return rowreader.NewPlain(lines, access).Lines(each)
 }

@@ -31,7 +31,8 @@ type objects interface {
 	// get reads an object. It returns errTooLong if the object has more than limit bytes, and
 	// tables.ErrNotFound if it does not exist.
 	get(ctx context.Context, name string, limit int64) ([]byte, error)
-	// put stores an object completely or not at all. With create it returns tables.ErrExists if the object exists.
+	// put stores an object completely or not at all. If create is set and the object exists, it returns
+	// tables.ErrExists.
 	put(ctx context.Context, name string, content []byte, create bool) error
 	// list yields the names that begin with prefix, which ends with a slash; for "" it yields the names of all objects at the top level.
 	list(ctx context.Context, prefix string) iter.Seq2[string, error]
@@ -48,7 +49,8 @@ var errTooLong = errors.New("the object has more bytes than its entry or format 
 // legalName matches the names that backups and sets of blobs may have.
 var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$`)
 
-// checkName returns an error for a name of a backup, or of a set of blobs, that could be a path or that of another object of the vault.
+// checkName returns an error for a name of a backup, or of a set of blobs, that could be a path, or the name of
+// another object of the vault.
 func checkName(op, what, name string) error {
 	if !legalName.MatchString(name) || name == chunksFolder {
 		return tables.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
@@ -182,8 +184,8 @@ func (c *codecs) compress(content []byte) []byte {
 
 var errDecoded = errors.New("the chunk does not decompress to the number of bytes in the manifest")
 
-// decompress returns the content of a chunk. It returns an error if the content does not have size bytes, and needs memory only for these
-// and the window, even if the chunk is forged.
+// decompress returns the content of a chunk. It returns an error if the content does not have size bytes, and needs
+// memory only for size bytes and the window, even if the chunk is forged.
 func (c *codecs) decompress(stored []byte, size int64) ([]byte, error) {
 	d, ok := c.decoders.Get().(*zstd.Decoder)
 	if !ok {

@@ -16,15 +16,15 @@ const (
 	annotation      = "@odata.type"
 )
 
-// document is the content of a blob: the slots of a series, with those that only later versions of the program declare, and
-// the marks of operations.
+// document is the content of a blob: the slots of a series, including slots that only later versions of the program
+// declare, and the marks of operations.
 type document struct {
 	write string // ID of the last write of the document
 	slots tables.Properties
 	marks []blobMark // oldest first
 }
 
-// blobMark is a mark in a blob.
+// blobMark is the marker of an AddOnce, in the blob of its series.
 type blobMark struct {
 	hash  string
 	slot  string

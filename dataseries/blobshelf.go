@@ -21,8 +21,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// blobShelf stores each series in a blob, with the marks of its operations. Every change reads the blob, and writes
-// it under its ETag.
+// blobShelf stores each series in a blob, with the marks of its operations. Every change but remove reads the blob,
+// and writes it under its ETag.
 type blobShelf struct {
 	layout
 	blobs    blobs
@@ -194,7 +194,7 @@ func (b *blobShelf) sweepOne(ctx context.Context, name string, s *sweeping) (old
 			}
 		}
 		if len(young) == len(d.marks) {
-			return errNothingToDo // also if an attempt whose response was lost has removed the marks; old stays as it was then
+			return errNothingToDo // an attempt whose response was lost may have removed the marks; old then keeps the number that this attempt found
 		}
 		if old = len(d.marks) - len(young); s.DryRun {
 			return errNothingToDo
@@ -282,8 +282,8 @@ func segment(key string) string {
 	return blobio.Segment(compoundkey.Join("", compoundkey.String(key)))
 }
 
-// prefixOf returns how the names of the blobs of all series begin, or of those in a partition. It has the table's name in
-// lower case, since the service ignores case in it.
+// prefixOf returns the common prefix of the names of all series' blobs, or of those in a partition. The table's name
+// is in lower case, since the table service ignores its case.
 func (b *blobShelf) prefixOf(partition *string) string {
 	prefix := strings.ToLower(b.table) + segmentEnd + b.prefix + segmentEnd
 	if partition != nil {

@@ -36,14 +36,14 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, options
 	return &Counter[V]{s}, nil
 }
 
-// Add adds delta to a slot; a missing slot counts as zero, and a missing series is created. It reads the slot, writes
-// it under its row's ETag, and retries on conflict up to Options.MaxAttempts times; then it returns
-// tables.ErrConflict, and nothing was added.
+// Add adds delta to a slot; a missing slot counts as zero, and a missing series is created. Add reads the slot and
+// writes it under its row's ETag. On conflict it tries again, in at most Options.MaxAttempts attempts (default 20).
+// Then it returns tables.ErrConflict, and nothing was added.
 //
 // If a response was lost and a concurrent writer has written since, it is unknown whether the delta was added: Add
 // returns tables.ErrUnknownOutcome, and a repeated Add may count twice. AddOnce does not.
 //
-// It returns tables.ErrInvalid with the cause ErrOverflow for a sum that V cannot hold. Floating-point numbers are
+// Add returns tables.ErrInvalid with the cause ErrOverflow for a sum that V cannot hold. Floating-point numbers are
 // added in V; an infinite sum of finite numbers overflows. Requests: 2, and 2 for each conflict.
 func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V) error {
 	const op = "Add"
@@ -53,9 +53,9 @@ func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V)
 	return c.failed(op, key, c.shelf.add(ctx, key, slot, c.sum(delta)))
 }
 
-// AddOnce adds like Add, for an operation with an ID. However often the call is repeated, by any process and
-// after any crash, the delta is counted once. counted reports whether this call counted it; if err is nil, it
-// is counted in any case.
+// AddOnce adds like Add, for an operation with an ID. However often the call is repeated, by any process and after
+// any crash, the delta is counted once. counted reports whether this call counted the delta. If err is nil, this call
+// or an earlier one has counted it.
 //
 // In the transaction that writes the sum, AddOnce also inserts a marker with the ID. SweepMarkers removes old
 // markers; an operation repeated after that counts again. An ID has 1 to 512 UTF-16 units and belongs to one addition
@@ -80,8 +80,8 @@ func (c *Counter[V]) AddOnce(ctx context.Context, key tables.Key, slot int, delt
 }
 
 // StageAddOnce puts an AddOnce into the caller's transaction, so that it is applied together with other rows of the
-// partition. The transaction must be on the counter's own table. It returns false if the operation was counted before: nothing is
-// staged then, and the rows written with the operation exist.
+// partition. The transaction must be on the counter's own table. staged is false if the operation was counted before:
+// nothing is staged then, and the rows written with the operation exist.
 //
 // Nothing is written before the transaction is committed. If Commit returns tables.ErrConflict, ErrExists,
 // ErrUnknownOutcome, or ErrNotFound because the series was deleted meanwhile, stage everything in a new transaction; after
@@ -197,8 +197,8 @@ func (m *mark) row() tables.Key {
 	return tables.Key{Partition: m.key.Partition, Row: markerPrefix + m.hash}
 }
 
-// stage adds the marker and the slot's row to a transaction. The marker is first, so that for an operation that was counted
-// before the transaction's error names the marker.
+// stage adds the marker and the slot's row to a transaction. The marker is first, so that the transaction's error
+// names the marker if the operation was counted before.
 func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	x.Insert(&tables.Entity{Key: m.row(), Properties: tables.Properties{
 		{Name: markerSeries, Value: tables.String(m.key.Row)},
@@ -214,7 +214,8 @@ func (m *mark) stage(x *tables.Transaction, row *tables.Entity) {
 	}
 }
 
-// same returns an error if the stored mark, of this slot and delta, belongs to another addition with the same operation ID.
+// same compares the slot and the delta of the stored mark. It returns an error if the mark belongs to another
+// addition with the same operation ID.
 func (m *mark) same(slot, delta tables.Value) error {
 	if slot != tables.String(m.property) || delta != m.delta {
 		return &tables.Error{Key: m.key, Kind: tables.ErrExists, Err: ErrOtherAddition}

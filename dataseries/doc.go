@@ -23,7 +23,8 @@
 // # Guarantee
 //
 // Set and SetMany write only the given slots: all or none, without a check of their old values. Of two writers of one
-// slot the later wins. Those of a Counter, or in a blob, read first and write under the ETags of what they read.
+// slot the later wins. For a Counter, or a series in a blob, Set and SetMany read first, and write under the ETags of
+// what they have read.
 //
 // Counter.Add adds under the ETag of the slot's row, so that no concurrent addition is lost. After a lost
 // response it retries only if at most one of the two attempts can be applied. If it cannot find out whether
@@ -45,7 +46,7 @@
 //
 //	                 in rows                                        in a blob
 //	Set, SetMany     1                                              2, and 2 for each conflict
-//	  of a Counter   1 and 1 for each row, the same a conflict      2, and 2 for each conflict
+//	  of a Counter   1, 1 for each row; again for each conflict     2, and 2 for each conflict
 //	Add              2, and 2 for each conflict                     the same
 //	AddOnce          2, and 2 for each conflict; counted before: 3  the same; counted before: 1
 //	StageAddOnce     2; counted before: 1                           not possible

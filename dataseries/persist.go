@@ -22,10 +22,10 @@ type step struct {
 
 // persist plans and writes a change, and plans again on conflict, at most attempts times in all.
 //
-// After a write with unknown outcome, persist writes again only while the base is the same: of several writes with one base
-// the service applies at most one. A refusal, or another base, can come from the first write or from a concurrent writer,
-// so a new plan could make the change twice. Then persist returns an error, unless once says that the change leaves a mark,
-// which the next plan finds.
+// After a write with unknown outcome, persist writes again only while the base is the same: of several writes with
+// one base the service applies at most one. A refusal, or another base, can come from the first write or from a
+// concurrent writer, so a new plan could make the change twice. Then persist returns an error, unless once says that
+// the next plan finds out whether the change was made, for example by its mark.
 func persist(ctx context.Context, attempts int, once bool, plan func(ctx context.Context) (step, error)) error {
 	var unsure error
 	var base azcore.ETag

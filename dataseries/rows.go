@@ -124,7 +124,8 @@ func (r *rowShelf) takeRow(values []tables.Value, row *tables.Entity) (found boo
 	return found, nil
 }
 
-// remove deletes the rows of a series under their ETags, so that concurrent changes are not lost.
+// remove deletes the rows of a series under their ETags, so that concurrent changes are not lost. It deletes a series
+// in one row without a check of the ETag.
 func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 	if !r.several() {
 		return r.rows.DeleteUnconditional(ctx, key)
@@ -137,7 +138,7 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 		}
 		return step{write: func(ctx context.Context) error {
 			if len(stored) == 0 {
-				return nil // an earlier attempt whose response was lost has deleted the rows, or somebody else
+				return nil // an earlier attempt whose response was lost, or a concurrent writer, has deleted the rows
 			}
 			tried = true
 			x := r.table.NewTransaction()
@@ -153,8 +154,8 @@ func (r *rowShelf) remove(ctx context.Context, key tables.Key) error {
 // sum computes the new value of a slot from the old one, which is null for a gap.
 type sum func(old tables.Value) (tables.Value, error)
 
-// added reads the row of a slot, and returns the entity to merge into it. Without an ETag the row does not exist, and must
-// be inserted.
+// added reads the row of a slot, and returns the entity to merge into it. If the entity has no ETag, the row does not
+// exist, and must be inserted.
 func (r *rowShelf) added(ctx context.Context, key tables.Key, slot int, sum sum) (*tables.Entity, error) {
 	key = r.rowOf(key, slot)
 	row, err := r.rows.Get(ctx, key)
@@ -285,7 +286,7 @@ func (r *rowShelf) readMany(ctx context.Context, partition string, of compoundke
 	}
 }
 
-// enter adds a row to its series in waiting. It ignores a row that begins no series and has no slots.
+// enter adds a row to its series in waiting. It ignores a row without slots whose series is not in waiting yet.
 func (r *rowShelf) enter(waiting []record, key tables.Key, row *tables.Entity) ([]record, error) {
 	at := slices.IndexFunc(waiting, func(w record) bool { return w.key == key })
 	if at >= 0 {

@@ -114,11 +114,11 @@ func (s *Series[V]) Table() *tables.Table { return s.table }
 // Slots returns the number of slots.
 func (s *Series[V]) Slots() int { return s.layout.slots }
 
-// Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins,
-// and neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may
-// have the value now or later; you can repeat the Set. A request whose response was lost may arrive late, and
-// overwrite a value that was set since. It returns tables.ErrInvalid for a slot below 0, or of Slots() or
-// more. Requests: 1; in a blob 2, and 2 for each conflict; for a Counter 1 more for each row.
+// Set stores a value in one slot, without a check of its old value: of two concurrent writers the later wins, and
+// neither gets an error. It creates a missing series. tables.ErrUnknownOutcome means that the slot may have the value
+// now or later; you can repeat the Set. A request whose response was lost may arrive late, and overwrite a value that
+// was set since. A slot below 0, or of Slots() or more, causes tables.ErrInvalid. Requests: 1; in a blob 2, and 2 for
+// each conflict; for a Counter 1 more for each row.
 func (s *Series[V]) Set(ctx context.Context, key tables.Key, slot int, v V) error {
 	return s.set(ctx, "Set", key, map[int]V{slot: v})
 }

@@ -39,7 +39,7 @@ func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 }
 
 // Beacon fetches the key of a beacon; the program may keep the Beacon as long as it runs. bits is the length of its
-// hashes, 8 to 128 (0 means 128). It must never change for an existing index. Requests: 1, and 1 to unwrap.
+// hashes, 8 to 128 (0 means 128). bits must never change for an existing index. Requests: 1, and 1 to unwrap.
 func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, error) {
 	bits = cmp.Or(bits, beaconBits)
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
@@ -60,14 +60,14 @@ func (b Beacon) KeyID() DataKeyID { return idOf(b.key.bytes()) }
 //
 //	HMAC-SHA256(key, "tablepatterns/encryption/1/beacon", name, type code and octets of the value)
 //
-// each of the three preceded by 4 bytes of length. A null value has the zero Part. To find values regardless of case,
-// fold them before you call Part (compoundkey.FoldCase).
+// with 4 bytes of length before each of the three texts. A null value has the zero Part. To find values regardless of
+// case, fold them before you call Part (compoundkey.FoldCase).
 func (b Beacon) Part(v tables.Value) compoundkey.Part {
 	if v.IsNull() {
 		return compoundkey.Part{}
 	}
 	if len(b.key.bytes()) != keySize {
-		return compoundkey.String("\xff") // a part with an error: a beacon without a key must not look like an index without a value
+		return compoundkey.String("\xff") // a part with an error: the zero Beacon must not return the Part of a null value
 	}
 	plain, _ := appendValue(nil, v)
 	sum := hmacOf(b.key.bytes(), appendFields(nil, "tablepatterns/encryption/1/beacon", b.name, string(plain)))[:(b.bits+7)/8]

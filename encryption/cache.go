@@ -40,8 +40,9 @@ func newCache[K comparable, V any](ttl time.Duration, uses int64) *cache[K, V] {
 	return &cache[K, V]{ttl: ttl, uses: uses, now: time.Now, entries: map[K]*cached[V]{}, flights: map[K]*flight[V]{}}
 }
 
-// refusalTime is how long an error is cached: short, so that the program soon sees a row that was restored. maxRefusals limits the number
-// of cached errors, and so the memory that an attacker who can write rows can make the program use.
+// refusalTime is how long an error is cached, unless the TTL is shorter. It is short, so that the program soon sees a
+// row that was restored. maxRefusals limits the number of cached errors, and so the memory that an attacker who can
+// write rows can make the program use.
 const (
 	refusalTime = 30 * time.Second
 	maxRefusals = 1024
@@ -99,8 +100,8 @@ func (c *cache[K, V]) lead(ctx context.Context, k K, f *flight[V], fetch func(co
 	f.gaveUp = f.err != nil && ctx.Err() != nil
 }
 
-// keep caches a value or an error. A timer removes it even if nobody asks for it again, because a key must not stay in memory. The caller
-// holds mu.
+// keep caches a value or an error. A timer removes the entry even if nobody asks for it again, because a key must not
+// stay in memory. The caller holds mu.
 func (c *cache[K, V]) keep(k K, value V, err error) {
 	ttl := c.ttl
 	if err != nil {

@@ -21,12 +21,12 @@
 //
 // # Guarantee
 //
-// A read returns values that somebody with the data key wrote under this key of this table, or
-// ErrNotAuthentic, whatever was changed in the row. A value cannot be moved to another row, property, table,
-// type or scope, nor to another version of its own row. No encrypted or signed property can be added or
-// removed, and no plaintext is accepted in place of a ciphertext. But a read does not detect that somebody who
-// can write rows has restored an older state of a whole row, or has deleted a row. A read through an index
-// returns no entity that belongs under another index key.
+// A read returns values that somebody with the data key wrote under the entity's key in this table, or
+// ErrNotAuthentic, whatever was changed in the row. A value cannot be moved to another row, property, table, type or
+// scope, nor to another version of its own row. No encrypted or signed property can be added or removed, and no
+// plaintext is accepted in place of a ciphertext. But a read does not detect that somebody who can write rows has
+// restored an older state of a whole row, or has deleted a row. A read through an index returns no entity that
+// belongs under another index key.
 //
 // A projection, or an index with Options.Project, reads only some properties. Each value read is checked, but the package cannot
 // distinguish a property that was not read from one that somebody removed, so an entity read in this way cannot be written back.

@@ -15,42 +15,44 @@ import (
 
 // Options are the options of an Encryption; nil is the same as the zero value.
 type Options struct {
-	// Resolver selects properties to encrypt, in addition to those with the tag (default none). It must be deterministic. With a
-	// Resolver, conditions are allowed only on properties listed in Plain, because a condition sends its value in
-	// plaintext.
+	// Resolver selects properties to encrypt, in addition to those with the tag `encrypt:"true"` (default none). It
+	// must be deterministic. With a Resolver, conditions are allowed only on properties listed in Plain, because a
+	// condition sends its value in plaintext.
 	Resolver func(partitionKey, rowKey, property string) bool
 	// Plain names properties that are never encrypted (default none); the Resolver is not called for them.
 	Plain []string
-	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"` (default none). It must be deterministic. A
-	// signed property is stored in plaintext and may be in conditions; if somebody changed, added or removed it, a read
-	// returns ErrNotAuthentic; a read through a projection does not notice a removal. Properties that a pattern seals (driver.Implementation.Seals), such as type and version
-	// of package heterogeneous, are always signed.
+	// Sign selects properties to sign, in addition to those with the tag `encrypt:"sign"` (default none). It must be
+	// deterministic. A signed property is stored in plaintext and may be in conditions. If somebody changed, added or
+	// removed it, a read returns ErrNotAuthentic; only a read through a projection does not notice a removal.
+	// Properties that a pattern seals (driver.Implementation.Seals), such as type and version of package
+	// heterogeneous, are always signed.
 	Sign func(partitionKey, rowKey, property string) bool
-	// Context returns pairs to which every value and seal is bound besides the row, such as the tenant of the
-	// request (default none). They are not stored: a reader must supply the same pairs, or the read returns
-	// ErrNotAuthentic. Context runs at each write and read of an entity, also in workers, Verify and Rebuild,
-	// whose context.Context may belong to no request; there it can derive the pairs from the key. It must
-	// always return the same pairs for the same entity. If it returns an error, the operation fails with it.
+	// Context returns names and values, such as the tenant of the request, that are bound into every value and seal
+	// in addition to the row (default none). They are not stored: a reader must supply the same pairs, or the read
+	// returns ErrNotAuthentic. Context runs at each write and read of an entity. In workers, Verify and Rebuild the
+	// context.Context may belong to no request, so Context must derive the pairs from the key there. Context must
+	// always return the same pairs for the same entity. If Context returns an error, the operation fails with that
+	// error.
 	Context func(ctx context.Context, entity tables.Key) (map[string]string, error)
-	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default
-	// ""). Data written in one scope cannot be read in another, even with the same data keys, tables and
-	// keys. It must never change while the data exists.
+	// Scope is a text, such as a tenant or an environment, that is bound into every value and seal (default ""). Data
+	// written in one scope cannot be read in another, even under the same data key, in the same table and row. It
+	// must never change while the data exists.
 	Scope string
 	// Padding rounds the length of plaintexts up to a multiple of this many bytes, so that the stored length reveals
 	// less; 0 and 1 mean no padding. It can be changed at any time.
 	Padding int
-	// AcceptPlaintext lets a table be migrated that is not fully encrypted yet. It accepts rows without a seal,
-	// declared properties that the row's seal does not list, and rows of format version 1, which signs nothing and
-	// binds no Context. While it is set, anybody who can write rows can pass plaintext off as encrypted data. Run
+	// AcceptPlaintext allows the migration of a table that is not fully encrypted yet. It accepts rows without a
+	// seal, declared properties that the row's seal does not list, and rows of format version 1, which signs nothing
+	// and binds no Context. While it is set, anybody who can write rows can pass plaintext off as encrypted data. Run
 	// Reencrypt, then clear it.
 	AcceptPlaintext bool
 	// RefuseVersion1 refuses rows of format version 1; set it after Reencrypt has rewritten them all in version 2.
-	// Without it, such rows are accepted only if the declaration uses nothing that version 1 lacks: no tag
-	// `encrypt:"sign"`, no Sign, no Context.
+	// Without it, such rows are accepted if nothing is declared that version 1 lacks (the tag `encrypt:"sign"`, Sign,
+	// Context), or if AcceptPlaintext is set.
 	RefuseVersion1 bool
 	// Legacy holds the wrapping keys of rows that the client-side encryption of .NET, Java or Python has written, and
-	// makes them readable; nil refuses them. They have no MAC: anybody who can write rows can change their values. Run
-	// Reencrypt, then clear it.
+	// makes them readable; nil refuses them. Such rows have no MAC: anybody who can write rows can change their
+	// values. Run Reencrypt, then clear it.
 	Legacy KeyWrapper
 }
 
@@ -63,12 +65,12 @@ type Encryption[T any] struct {
 	repository driver.Binding[T]
 }
 
-// New makes the pattern. Properties are encrypted whose field has the tag
+// New makes the pattern. It encrypts the properties whose field has the tag
 //
 //	Number string `encrypt:"true"`
 //
-// and those that Options.Resolver chooses. With `encrypt:"sign"`, and by Options.Sign, properties are signed only. It makes no
-// request.
+// and those that Options.Resolver chooses. It signs those with the tag `encrypt:"sign"` and those that Options.Sign
+// chooses. New makes no request.
 func New[T any](name string, registry *Registry, options *Options) *Encryption[T] {
 	if options == nil {
 		options = &Options{}
@@ -134,8 +136,8 @@ func (e *Encryption[T]) cipherOf(host driver.Host[T]) (*rowCipher, error) {
 	return c, nil
 }
 
-// checkNames refuses a tag of a field that is not stored, a property that has the tag and is in Options.Plain, and a reserved name. known
-// lists the type's properties; nil means that the type may store any.
+// checkNames refuses a tag of a field that is not stored, a property in Options.Plain with the tag `encrypt:"true"`,
+// and a reserved name. known lists the type's properties; nil means that the type may store any.
 func (c *rowCipher) checkNames(known []string, entity reflect.Type) error {
 	for _, name := range slices.Concat(c.tagged, c.signed) {
 		if known != nil && !slices.Contains(known, name) {
@@ -218,7 +220,7 @@ func (c *rowCipher) place(ctx context.Context, key tables.Key) (place, error) {
 	return at, nil
 }
 
-// filterable reports whether the rows hold a property in plaintext, so that conditions on it work.
+// filterable reports whether every row holds a property in plaintext, so that conditions on it work.
 func (c *rowCipher) filterable(property string) bool {
 	if isOurs(property) || slices.Contains(c.tagged, property) {
 		return false
@@ -245,8 +247,9 @@ const (
 	tagSign    = "sign"
 )
 
-// taggedProperties lists the properties whose fields have the tag, by the value of the tag. It refuses a tag that would have no effect:
-// its author expects a property to be encrypted that would be stored in plaintext.
+// taggedProperties lists the properties whose fields have the tag driver.EncryptTag, by the value of the tag. It
+// refuses a tag that would have no effect, because the property would be stored in plaintext, which the author of the
+// type does not expect.
 func taggedProperties(t reflect.Type) (map[string][]string, error) {
 	tagged := map[string][]string{}
 	var names []string
@@ -340,8 +343,8 @@ func (e constantError) Is(kind error) bool { return kind == tables.ErrGarbled }
 
 var errMerge = errors.New("an encrypted entity cannot be merged, because its old and new properties would be encrypted under different keys; use Replace")
 
-// unreadable reports whether the error of a data key lies in the registry's rows or options, and is not a temporary failure. A read
-// reports such an error as ErrNotAuthentic, since an attacker may have changed the rows.
+// unreadable reports whether the cause of an error is in the registry's rows or options, so that it is not a
+// temporary failure. A read reports such an error as ErrNotAuthentic, since an attacker may have changed the rows.
 func unreadable(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrGarbled) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring)
 }

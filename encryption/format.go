@@ -15,7 +15,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Everything that is stored begins with a header of 88 bytes:
+// Every encrypted value, seal and stream begins with a header of 88 bytes:
 //
 //	 0   3  "TPE"
 //	 3   1  format version: 2 of values and seals (1 is read), 1 of streams
@@ -80,8 +80,8 @@ func (h *header) append(dst []byte) []byte {
 	return append(dst, h.commitment[:]...)
 }
 
-// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller continues with the same
-// work and its time does not show which check failed.
+// parseHeader parses a header of the given kind. It returns a header even if ok is false, so that the caller does the
+// same work in both cases and its time does not show which check failed.
 func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	if len(b) < headerSize {
 		return header{}, nil, false
@@ -93,7 +93,8 @@ func parseHeader(b []byte, kind byte) (h header, rest []byte, ok bool) {
 	return h, b[headerSize:], hasHeader(b) && h.kind == kind && (kind != kindStream || h.version == version1)
 }
 
-// hasHeader reports whether a binary value has the header of this package. A plain value must not have it.
+// hasHeader reports whether a binary value has the header of this package. A value that is not encrypted must not
+// have it.
 func hasHeader(b []byte) bool {
 	return len(b) > len(magic) && bytes.HasPrefix(b, []byte(magic)) && (b[len(magic)] == version1 || b[len(magic)] == version2)
 }
@@ -132,8 +133,8 @@ func encodeContext(pairs map[string]string) string {
 	return string(b)
 }
 
-// A domain is the first field of what is derived, authenticated or hashed for one purpose. No two purposes, and no two versions, share a
-// domain, so a result for one of them is useless for another.
+// A domain begins the input of a key derivation, MAC or hash, and the associated data of a ciphertext. Each purpose
+// and each version has its own, so a result made for one purpose is not valid for another.
 const (
 	domainStream = "tablepatterns/encryption/1/stream"
 	domainSigned = "tablepatterns/encryption/2/signed"
@@ -252,7 +253,7 @@ func parseValue(b []byte, code byte) (v tables.Value, ok bool) {
 	return v, false
 }
 
-// pad appends the mark 0x80 and zeros up to a multiple.
+// pad appends the mark 0x80, and zeros until the length is a multiple of the given one.
 func pad(b []byte, multiple int) []byte {
 	b = append(b, padMark)
 	for multiple > 1 && len(b)%multiple != 0 {

@@ -26,7 +26,7 @@ type writeKeys struct {
 	mac        []byte
 	commitment []byte
 
-	digests hash.Hash // HMAC with the key mac; nil before the first digest. It has state, so only one goroutine may use a writeKeys
+	digests hash.Hash // HMAC under the key in the field mac; nil before the first digest. It has state, so only one goroutine may use a writeKeys
 	scratch []byte
 }
 
@@ -94,8 +94,8 @@ func valueNonce(index uint16) []byte {
 
 const redacted = "REDACTED"
 
-// secret is key material. Package fmt does not call Format for an unexported field of a struct, and may print the bytes behind one pointer.
-// It never follows a second pointer.
+// secret is key material behind two pointers. Package fmt does not call Format for an unexported field of a struct,
+// and may print the bytes behind one pointer, but never follows a second pointer.
 type secret struct{ octets **[]byte }
 
 func newSecret(b []byte) secret {

@@ -14,8 +14,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// This file reads the client-side encryption of the storage libraries for .NET, Java and Python; nothing writes it. It
-// stores strings as Edm.Binary, AES-256-CBC with PKCS#7, under a content key for each entity, and two more properties.
+// This file reads what the client-side encryption of the storage libraries for .NET, Java and Python has written;
+// nothing writes it. Each entity has a content key and two additional properties. Its strings are stored as
+// Edm.Binary, encrypted with AES-256-CBC and padded by PKCS#7.
 const (
 	legacyMetadata = "_ClientEncryptionMetadata1" // JSON: the wrapped content key, the IV
 	legacyNames    = "_ClientEncryptionMetadata2" // the names of the encrypted properties, encrypted

@@ -21,18 +21,18 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data
-// key: entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of
-// the old libraries (with Options.Legacy). It writes each under its ETag, so other writers may continue; each
-// of them uses the current key after its TTL has expired. It writes the entities of a partition in change
-// sets. If a set fails, it writes its entities one by one, so that an entity that changes all the time delays
-// only itself. The other patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at
-// any point and repeated or resumed. The repository must have the Encryption among its patterns.
+// Reencrypt rewrites every entity, and its copies, that is not encrypted under the registry's current data key:
+// entities under an older data key or format version, in plaintext (with Options.AcceptPlaintext), or of the old
+// libraries (with Options.Legacy). It writes each under its ETag, so other programs may continue to write; they use
+// the current key once their TTL has expired. It writes the entities of a partition in change sets. If a set fails,
+// it writes its entities one by one, so that an entity that changes all the time delays only itself. The other
+// patterns of the repository see driver.ChangeTouch. Reencrypt can be interrupted at any point and repeated or
+// resumed. The repository must have the Encryption among its patterns.
 //
-// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its
-// page, as Undecodable if it cannot be read or decrypted and Different otherwise, with the error in
-// Finding.Err. Reencrypt returns ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report counts Read,
-// Written, Unchanged, Conflicts, Failed and Findings of this run, without the runs that it resumes.
+// An entity that cannot be written does not end the run: Reencrypt gives it to JobOptions.Found, after its page, as
+// Undecodable if it cannot be read or decrypted, else as Different, with the error in Finding.Err. Reencrypt returns
+// ErrWiring if Patterns, Lag, Rows or DryRun is set. The Report counts Read, Written, Unchanged, Conflicts, Failed
+// and Findings of this run, without the runs that it resumes.
 //
 // Requests: 1 for the current key, 1 for each 1,000 entities, and 1 for each change set of 100 rows, so 12
 // for 1,000 old entities of a partition without other patterns, 22 with an index in the partition; 2 more for
@@ -70,9 +70,10 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
 }
 
-// outdated reports whether to rewrite an entity: it is not under the current data key, or has a declared property that is not protected.
-// known is false if the properties that were read do not show that; whole means that all were read. outdated does not check the seal's
-// MAC: a forged seal causes at most a wrong decision about one write, and the next read detects it.
+// outdated reports whether to rewrite an entity: it is not encrypted under the current data key in version 2, or has
+// a declared property that is not protected. whole means that all properties were read; known is false if those that
+// were read do not show whether the entity is outdated. outdated does not check the seal's MAC: a forged seal causes
+// at most a wrong decision about one write, and the next read detects it.
 func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Properties, whole bool) (outdated, known bool) {
 	if !whole && (c.options.AcceptPlaintext || !p.Has(SealProperty)) {
 		return false, false
@@ -92,10 +93,10 @@ func (c *rowCipher) outdated(current DataKeyID, entity tables.Key, p tables.Prop
 	}), true
 }
 
-// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including
-// copies and the further rows of entities that are spread over several. Pass the tables of the entities and
-// those of their copies. UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of
-// Query.AllParallel in order, so 1 for each 1,000 rows and some additional ones.
+// Uses counts, by data key, the encrypted properties and seals in all rows of the given tables, including copies and
+// the further rows of entities that are spread over several rows. Pass the tables of the entities and those of their
+// copies. UsesInBlobs counts sealed blobs. Uses scans the whole tables. Requests: those of Query.AllParallel in
+// order, so 1 for each 1,000 rows and some additional ones.
 func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, error) {
 	uses := map[DataKeyID]int64{}
 	for _, table := range among {
@@ -119,9 +120,9 @@ func Uses(ctx context.Context, among ...*tables.Table) (map[DataKeyID]int64, err
 	return uses, nil
 }
 
-// A layout packs values into texts, with binary values in base64, and splits the texts at any point into
-// several properties and rows. In base64 the magic bytes have a fixed text, and the first 24 bytes, up to the
-// end of the data key's id, have 32 characters.
+// A layout packs values into texts, with binary values in base64, and splits the texts at any point into several
+// properties and rows. In base64 the magic bytes are always the same text, and the first 24 bytes, up to the end of
+// the data key's id, have 32 characters.
 const (
 	packedMagic = "VFBF"
 	packedID    = 32
@@ -147,11 +148,10 @@ func countPacked(uses map[DataKeyID]int64, text []byte) {
 // blobsAtOnce is how many blobs are read concurrently.
 const blobsAtOnce = 16
 
-// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of
-// package largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their
-// headers without authenticating them. It does not count snapshots, older versions and deleted blobs that can
-// be restored. Requests: 1 for each 5,000 blobs, and 1 for each blob whose size is possible for a sealed
-// blob.
+// UsesInBlobs counts, by data key, the blobs of a container that a Stream has sealed, such as those of package
+// largeentities with a Sealer, among all blobs whose names begin with the prefix. It reads their headers without
+// authenticating them. It does not count snapshots, older versions, or deleted blobs that can be restored. Requests:
+// 1 for each 5,000 blobs, and 1 for each blob whose size is possible for a sealed blob.
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {

@@ -40,7 +40,7 @@ type RegistryOptions struct {
 	// or names.
 	Name string
 	// TTL is how long an unwrapped key, and the id of the current one, stay in memory (default 5 minutes, at most 24
-	// hours). A new data key, or the removal of a program's access to a wrapping key, takes effect within it.
+	// hours). A new data key, or the removal of a program's access to a wrapping key, takes effect within the TTL.
 	TTL time.Duration
 	// MaxUses is how often an unwrapped key is used before it is fetched again (default 1,048,576).
 	MaxUses int64
@@ -74,7 +74,7 @@ type registry struct {
 	trusted []DataKeyID
 	now     func() time.Time
 
-	trustTable, acceptUnbound bool // count only if trusted is empty
+	trustTable, acceptUnbound bool // have an effect only if trusted is empty
 
 	keyRows     *tables.Rows[keyRow]
 	currentRows *tables.Rows[currentRow]
@@ -84,8 +84,8 @@ type registry struct {
 	newest  newestSeen
 }
 
-// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates it and the first data key; otherwise
-// call EnsureDataKey before the first write. It makes no request.
+// NewRegistry makes a registry in a table. If the table is from Store.Table, Store.Create creates the table and the
+// first data key; otherwise call EnsureDataKey before the first write. NewRegistry makes no request.
 func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptions) (*Registry, error) {
 	const op = "NewRegistry"
 	if options == nil {
@@ -139,7 +139,7 @@ type keyRow struct {
 	Wrapped              []byte
 	WrappedBy            string
 	Algorithm            string
-	State                string // stateActive or stateRetired; "" in a row of a version whose Check did not cover it
+	State                string // stateActive or stateRetired; "" in a row of an earlier version, whose Check does not cover the state
 	Check                []byte // binds the wrapped key to this row
 	Created              time.Time
 }
@@ -185,7 +185,7 @@ func (r *registry) wrap(ctx context.Context, key []byte, row string) (*keyRow, e
 // stamp returns the current time in a precision that the service stores.
 func (r *registry) stamp() time.Time { return r.now().UTC().Truncate(time.Millisecond) }
 
-// unwrap returns the key in a row, or tables.ErrGarbled if the row does not hold the key that was stored in it.
+// unwrap returns the key in a row. It returns tables.ErrGarbled if the row does not match its Check.
 func (r *registry) unwrap(ctx context.Context, row *keyRow) ([]byte, error) {
 	if !r.wrapper.Holds(row.WrappedBy, row.Algorithm) {
 		return nil, errNoWrapper(row.wrapped())
@@ -283,7 +283,8 @@ func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 
 var errUnusableKey = errors.New("cannot load the data key for new writes; call Registry.Check for the cause")
 
-// DataKeys yields the data keys of the registry. Requests: 2, and 1 more for each 1,000 keys.
+// DataKeys yields the data keys of the registry. Requests: 2 (1 with RegistryOptions.Trusted), and 1 more for each
+// 1,000 keys.
 func (r *Registry) DataKeys(ctx context.Context) iter.Seq2[DataKeyInfo, error] {
 	return func(yield func(DataKeyInfo, error) bool) {
 		current, err := r.state.named(ctx)

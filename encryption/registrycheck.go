@@ -13,7 +13,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Check, in a registry's row of a key, is HMAC-SHA256, with the key itself, over
+// In the row of a key, the property Check is HMAC-SHA256, with the key itself, over
 //
 //	"tablepatterns/encryption/2/registry", name of the registry, table in lower case, row key, id of the key, State, Created
 //
@@ -67,8 +67,8 @@ func (r *registry) currentCheck(key []byte, since time.Time) []byte {
 // tableName returns the table's name in lower case, as it is authenticated, since table names ignore case.
 func (r *registry) tableName() string { return strings.ToLower(r.table.Name()) }
 
-// admits refuses a row that somebody without the wrapping key, or for another registry, may have made. With RegistryOptions.Trusted it
-// accepts any such row, since the caller then compares the key's id with the list.
+// admits refuses a row that may have been made by somebody without the wrapping key, or for another registry. With
+// RegistryOptions.Trusted it accepts any such row, since the caller then compares the key's id with the list.
 func (r *registry) admits(row *keyRow) error {
 	switch {
 	case row.State != "" && row.State != stateActive && row.State != stateRetired:

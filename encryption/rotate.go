@@ -14,16 +14,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Call it
-// once before the first write. It returns tables.ErrConflict if somebody else created one at the same time; use theirs.
-// It retires the previous key in the same transaction: that key still decrypts, and programs that read the registry afterwards write under
-// the new one, unless RegistryOptions.Trusted names another first.
-// Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to unwrap it.
+// CreateDataKey creates a data key that new writes use from now on; other programs use it within their TTL. Before
+// the first write, call it once, or call EnsureDataKey. It returns tables.ErrConflict if another program created a
+// key at the same time; use that key. CreateDataKey retires the previous key in the same transaction: that key still
+// decrypts, and programs that read the registry afterwards write under the new one, unless RegistryOptions.Trusted
+// names another first. Requests: 1 to wrap, 1 to read, 1 transaction; if there was a key, 1 more to read it and 1 to
+// unwrap it.
 func (r *Registry) CreateDataKey(ctx context.Context) (DataKeyID, error) {
 	return r.createDataKey(ctx, false)
 }
 
-// createDataKey creates a data key; with onlyFirst it returns errHasDataKey if there is a data key already.
+// createDataKey creates a data key. If onlyFirst is set and there is a data key already, it returns errHasDataKey.
 func (r *Registry) createDataKey(ctx context.Context, onlyFirst bool) (DataKeyID, error) {
 	const op = "CreateDataKey"
 	s, key := r.state, randomKey()
@@ -82,8 +83,8 @@ func (r *Registry) EnsureDataKey(ctx context.Context) error {
 
 var errHasDataKey = errors.New("the registry already has a data key")
 
-// retired returns the row of the data key that "current" names, with its state changed to retired, and the time since when that key was
-// current. It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
+// retired returns the row of the data key that "current" names, with its state changed to retired, and the Since of
+// "current". It returns nil if the key cannot be used or the Check of "current" is wrong: then no write uses the key.
 func (r *registry) retired(ctx context.Context, current *currentRow) (*keyRow, time.Time, error) {
 	id, ok := parseDataKeyID(current.DataKey)
 	if !ok {
@@ -135,14 +136,14 @@ func (r *registry) commitKey(ctx context.Context, row *keyRow, current *currentR
 	return err
 }
 
-// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose
-// first wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are
-// not changed. Rewrap returns the number of keys that it wrote; it skips keys that are already under the
-// newest version of the wrapping key, so it can be repeated after a crash. It replaces a wrapped key only
-// after it has unwrapped the new form successfully. It also binds rows that RegistryOptions.AcceptUnbound or
-// Trusted accepts to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and
-// 1 to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap
-// and 1 to write.
+// Rewrap wraps every key of the registry again with the registry's wrapper. If the wrapper is a Chain whose first
+// wrapper is new, the registry no longer needs the old wrapping key afterwards. Encrypted entities are not changed.
+// Rewrap returns the number of keys that it wrote; it skips keys that are already under the newest version of the
+// wrapping key, so it can be repeated after a crash. It replaces a wrapped key only after it has unwrapped the new
+// form successfully. If RegistryOptions.AcceptUnbound or Trusted accepts rows without a complete Check, Rewrap adds
+// one, which binds them to the registry. Requests: 3, and 1 more for each 1,000 keys; for each key 1 to unwrap and 1
+// to wrap; for each changed key 1 more to unwrap and 1 to write; for an unbound "current" 1 to read, 1 to unwrap and
+// 1 to write.
 func (r *Registry) Rewrap(ctx context.Context) (int, error) {
 	current, id, err := r.state.readCurrent(ctx)
 	if err != nil && !unreadable(err) {
@@ -273,13 +274,13 @@ func (r *Registry) Check(ctx context.Context) error {
 // key from the cache at the end of the TTL and is not finished.
 const rotationMargin = 15 * time.Minute
 
-// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more.
-// Pass the tables of the entities and those of their copies. Data encrypted under the key elsewhere (another
-// table, a blob, see UsesInBlobs, or a backup) is lost, unless a backup has the key's row. It returns tables.ErrConflict for the current
-// key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
-// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last
-// CreateDataKey, since other programs may still write with the key. First stop or change programs that
-// have the key among RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
+// RemoveUnusedDataKey deletes a data key under which no property in the given tables is encrypted any more. Pass the
+// tables of the entities and those of their copies. Data encrypted under the key elsewhere, in another table, a blob
+// (see UsesInBlobs) or a backup, is lost unless a backup has the key's row. It returns tables.ErrConflict for the
+// current key, for a key in RegistryOptions.Trusted, and for a key that still has uses (run Reencrypt). It also
+// returns tables.ErrConflict during the first 24 hours (the longest TTL) and 15 minutes after the last CreateDataKey,
+// since other programs may still write with the key. First stop or change programs that have the key among
+// RegistryOptions.Trusted. Requests: those of Uses, and 3 more.
 func (r *Registry) RemoveUnusedDataKey(ctx context.Context, id DataKeyID, among ...*tables.Table) error {
 	const op = "RemoveUnusedDataKey"
 	s := r.state

@@ -103,7 +103,7 @@ func (c *rowCipher) seal(p tables.Properties, held *contents, at place, o origin
 	return append(out, tables.Property{Name: SealProperty, Value: tables.Binary(keys.appendSeal(o, at, held))})
 }
 
-// load reverses store. It returns ErrNotAuthentic for anything that store did not write. A partial read lacks properties, so there load
+// load reverses store. It returns ErrNotAuthentic for anything that store did not write. After a partial read, load
 // checks each value that was read, but does not notice a value that somebody removed.
 func (c *rowCipher) load(ctx context.Context, of driver.Reading, p tables.Properties) (tables.Properties, error) {
 	key := of.Key
@@ -183,8 +183,8 @@ func (r *row) checkPlain(p tables.Property) {
 	r.genuine = r.genuine && undeclared && !isEncrypted(p) && !isOurs(p.Name)
 }
 
-// mustBeSigned reports whether to refuse a property because the row's seal does not sign it. Version 1 signed nothing, so there it
-// accepts the properties that other patterns add.
+// mustBeSigned reports whether to refuse a property because the row's seal does not sign it. It returns false for a
+// property of another pattern in a row of version 1, since version 1 signed nothing.
 func (r *row) mustBeSigned(name string) bool {
 	if r.origin.version != version2 && slices.Contains(r.cipher.sealed, name) {
 		return false
@@ -234,8 +234,8 @@ func (c *rowCipher) loadSealed(ctx context.Context, key tables.Key, p tables.Pro
 	return out, nil
 }
 
-// loadProjected loads a row that was read without a seal. Every read asks for the seal, so the row is of format version 1 or was never
-// encrypted. All encrypted values must be of one write.
+// loadProjected loads a row that was read without a seal. Every read asks for the seal, so the row is of format
+// version 1 or was never encrypted. All encrypted values must come from one write.
 func (c *rowCipher) loadProjected(ctx context.Context, key tables.Key, p tables.Properties) (tables.Properties, error) {
 	if !c.acceptsVersion1() && !c.options.AcceptPlaintext {
 		return nil, ErrNotAuthentic

@@ -24,9 +24,9 @@ import (
 //	end  32   HMAC-SHA256 over "tablepatterns/encryption/2/seal", scope, table, partition key, row key and required context; and all
 //	          of the above
 //
-// In the input of a MAC, 4 bytes of length precede each text. None precede the header and the lists at the
-// end. Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/"
-// in place of "/2/", and no required context.
+// In the input of a MAC, 4 bytes of length precede each text. No length precedes the header and the lists at the end.
+// Version 1, which is read and no longer written, has the names of the encrypted properties only, "/1/" in place of
+// "/2/", and no required context.
 const SealProperty = "_encryptionSeal"
 
 const (
@@ -36,7 +36,7 @@ const (
 
 type digest [digestSize]byte
 
-// signedValue is a property that is stored in plain and authenticated.
+// signedValue is a property that is stored in plaintext and authenticated.
 type signedValue struct {
 	name string
 	code digest
@@ -106,8 +106,8 @@ type rowSeal struct {
 	body, code []byte
 }
 
-// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller continues with the same work and its time does not
-// show which check failed.
+// parseSeal parses a seal. It returns a seal even if ok is false, so that the caller does the same work in both cases
+// and its time does not show which check failed.
 func parseSeal(b []byte) (s rowSeal, ok bool) {
 	h, rest, ok := parseHeader(b, kindSeal)
 	s.header = h
@@ -163,7 +163,7 @@ func (r *sealReader) name() string { return string(r.take(int(binary.BigEndian.U
 
 func (r *sealReader) digest() digest { return digest(r.take(digestSize)) }
 
-// verifies checks the key commitment and the MAC.
+// verifies reports whether the key commitment and the MAC are right.
 func (k *writeKeys) verifies(s *rowSeal, at place) bool {
 	genuine := hmac.Equal(k.sealMAC(at, s.version, s.body), s.code)
 	return k.commits(&s.origin) && genuine

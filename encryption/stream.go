@@ -16,7 +16,7 @@ import (
 //
 //	SHA-256("tablepatterns/encryption/1/stream", scope, binding, header)
 //
-// with the first three preceded by 4 bytes of length. The key is used for this stream alone (keys.go).
+// where 4 bytes of length precede each of the first three. The key is used for this stream alone (keys.go).
 const (
 	chunkSize  = 64 << 10
 	sealedSize = chunkSize + tagSize
@@ -33,7 +33,7 @@ type Stream struct {
 
 // StreamOptions are the options of a Stream; nil is the same as the zero value.
 type StreamOptions struct {
-	Scope string // as in Options (default "")
+	Scope string // as Options.Scope (default "")
 }
 
 // NewStream makes a Stream with the registry's data keys. It makes no request.

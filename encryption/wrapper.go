@@ -33,15 +33,15 @@ type WrappedKey struct {
 	Bytes     []byte
 }
 
-// KeyWrapper holds a wrapping key. Implementations in this package are VaultKey, LocalKey, LocalRSAKey and Chain. It
-// must be safe for concurrent use.
+// KeyWrapper holds a wrapping key. Implementations in this package are VaultKey, LocalKey, LocalRSAKey and Chain. An
+// implementation must be safe for concurrent use.
 type KeyWrapper interface {
 	// Wrap encrypts a key.
 	Wrap(ctx context.Context, key []byte) (WrappedKey, error)
 	// Holds reports whether Unwrap accepts keys that were wrapped under this key id and algorithm. It makes no request.
 	Holds(keyID, algorithm string) bool
-	// Unwrap decrypts a key. It returns tables.ErrGarbled if this wrapper's key did not wrap it; any other
-	// error means that the wrapping key is temporarily unavailable.
+	// Unwrap decrypts a key. It returns tables.ErrGarbled if this wrapper's key did not wrap it, and tables.ErrWiring
+	// if Holds is false for it. Any other error means that the wrapping key is temporarily unavailable.
 	Unwrap(ctx context.Context, wrapped WrappedKey) ([]byte, error)
 }
 

@@ -44,7 +44,7 @@
 //	Registry.Get                                     1
 //	  of entities of a type with widentities, or     1 more for each, 2 for one in several rows
 //	  with properties that patterns rewrite
-//	Replace, Registry.Delete of what they yield      2
+//	Replace, Registry.Delete of an entity from them  2
 //	Modify                                           2; with patterns, or of an older version, 4
 //	Upgrade                                          1 for each page of older rows, 1 for each transaction of 100 rows
 //

@@ -17,11 +17,11 @@ const attempts = 10
 // ETag. After a conflict Modify starts again, at most 10 times in all. It cannot remove properties; only
 // Replace does. change may run several times; if it returns an error, Modify returns it and writes nothing.
 //
-// If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it through the
-// repository, which also writes its patterns. Then the bag has the properties of the current version, and change cannot add
-// others. An entity of an unknown type is changed in its own row; this is tables.ErrInvalid if a repository stores further rows
-// of it in its partition. That row does not show in which lists the entity is, or whether it has copies in other partitions:
-// Modify does not update these.
+// If the entity's repository has patterns beside the Type, or the entity is of an older version, Modify changes it
+// through the repository, which also writes its patterns. Then the bag has the properties of the current version, and
+// change cannot add others. Modify changes an entity of an unknown type in its own row. It returns tables.ErrInvalid
+// if a repository stores further rows of the entity in its partition. The own row does not show in which lists the
+// entity is, or whether it has copies in other partitions: Modify does not update these lists and copies.
 //
 // Requests: 2; through a repository 4; 2 or 4 more for each conflict.
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
@@ -81,9 +81,10 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 	return changed, nil
 }
 
-// Delete deletes an entity that was read by the registry or by the repository of its type, under its ETag. It uses the
-// repository. An entity of an unknown type is deleted as a single row; this is tables.ErrInvalid if a repository stores
-// further rows of it. Requests: 2; 1 for an entity that its repository has read, or of an unknown type.
+// Delete deletes an entity that was read by the registry or by the repository of its type, under its ETag. The
+// repository deletes it with all its rows. An entity of an unknown type is deleted as a single row; Delete returns
+// tables.ErrInvalid if a repository stores further rows of that entity. Requests: 2; 1 for an entity that its
+// repository has read, or of an unknown type.
 func (r *Registry) Delete(ctx context.Context, v any) error {
 	if bag, ok := v.(*tables.Entity); ok && bag != nil {
 		return r.table.Entities().Delete(ctx, bag)

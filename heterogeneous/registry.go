@@ -51,7 +51,8 @@ func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
-	// The table's handle has no store, which would refuse a repository whose rows are those of other repositories, too.
+	// This handle of the table belongs to no Store: a Store would refuse a repository whose rows also belong to other
+	// repositories.
 	if r.rows, err = patterns.NewRepository(table.Account().Table(table.Name()), patterns.Schema[row]{Key: (*row).key}, firstRows{r}); err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func (f firstRows) Attach(driver.Host[row]) (driver.Implementation[row], error) 
 		Join: func(_ string, first tables.Properties, _ map[int]tables.Properties) (tables.Properties, error) {
 			return append(first, tables.Property{Name: spreadMark, Value: tables.Boolean(true)}), nil
 		},
-		// If a condition on the property does not find the entities of one type, the query would miss them.
+		// A condition that does not find all entities of one type would make the query miss some.
 		Filterable: func(property string) bool {
 			return !slices.ContainsFunc(f.registry.types, func(t AnyType) bool { return !t.filterable(property) })
 		},

@@ -273,8 +273,8 @@ func (t *Type[T]) Upgrade(ctx context.Context, options *patterns.JobOptions) (ta
 	return patterns.RewriteAll(ctx, rows.Open, host, job, options)
 }
 
-// older returns conditions that all rows match that Upgrade must write. Without steps it returns none, since Upgrade then also
-// writes rows without EntityType, which match no condition on it.
+// older returns conditions that match every row that Upgrade must write. Without steps it returns none, since Upgrade
+// then also writes rows without EntityType, which match no condition on it.
 func (t *Type[T]) older() []tables.Condition {
 	if len(t.options.Steps) == 0 {
 		return nil

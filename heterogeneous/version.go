@@ -94,8 +94,8 @@ type Step struct {
 // its type in the next version; either may be tables.Entity, the property bag. Properties for which F has no
 // field are kept unchanged, unless G sets them.
 //
-// upgrade must be pure. It gets only stored properties, and after a projection only the selected ones. It
-// must not change the entity's key and its index keys, which determine the other rows of the entity.
+// upgrade must be pure. It gets only stored properties, and after a projection only the selected ones. upgrade must
+// not change the entity's key and its index keys, which determine the other rows of the entity.
 func From[F, G any](version int, upgrade func(old *F) (*G, error)) Step {
 	s := Step{version: version, from: reflect.TypeFor[F](), to: reflect.TypeFor[G]()}
 	from, err := tables.NewCodec[F]()

@@ -31,7 +31,7 @@ type DropOptions struct {
 type DropReport struct {
 	Mark     time.Time // the beginning of the oldest period that is kept
 	Tables   []string  // dropped, or with DryRun to be dropped, oldest first
-	Gone     []string  // tables that another process had already dropped
+	Gone     []string  // tables that were missing: another process, or an attempt whose response was lost, had dropped them
 	Requests int       // requests made, without those of Count and the SDK's retries
 
 	// Rows is the number of dropped rows, including copies. Instead is the number of requests that it would
@@ -44,11 +44,11 @@ type DropReport struct {
 // DropOptions.Count.
 func (r DropReport) Saved() int64 { return r.Instead - int64(r.Requests) }
 
-// Drop drops the tables of all periods before the period that contains before; that period is kept. It
-// returns tables.ErrInvalid if before is later than the present period. Drop first moves the retention mark,
-// so that no writer creates these tables again, then waits DefaultGrace so that writers notice, then drops
-// the tables, oldest first. Any later Drop continues an interrupted one: it drops everything below the mark,
-// even if its own time is earlier. Several may run at once.
+// Drop drops the tables of all periods before the period that contains before; that period is kept. It returns
+// tables.ErrInvalid if before is later than the present period. Drop first moves the retention mark, so that no
+// writer creates these tables again, then waits DefaultGrace so that writers notice, then drops the tables, oldest
+// first. Any later Drop continues an interrupted one: it drops everything below the mark, even if its own time is
+// earlier. Several calls of Drop may run at once.
 //
 // Drop returns the report of what it has done even together with an error. Requests: 2, 1 to list, and 1 for
 // each table; the very first Drop 2 more.
@@ -130,7 +130,8 @@ func (s *Tables[T]) drop(ctx context.Context, p period, options *DropOptions, re
 	return nil
 }
 
-// count adds the requests that it would take to delete a table's rows one by one.
+// count adds to the report a table's rows, and the requests that it would take to find them and delete them in
+// transactions.
 func count(ctx context.Context, table *tables.Table, report *DropReport) error {
 	partition, rows := "", int64(0)
 	total, transactions := int64(0), int64(0)
@@ -168,7 +169,7 @@ func (s *Tables[T]) List(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// list returns the periods that have a table; with below, only earlier ones.
+// list returns the periods that have a table; if below is not nil, only the periods before it.
 func (s *Tables[T]) list(ctx context.Context, below *period, requests *int) ([]period, error) {
 	prefix := s.schema.Name + layouts[s.schema.Unit][:1]
 	to := prefix + ":" // the character after '9', so that all labels are below it

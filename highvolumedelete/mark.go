@@ -75,8 +75,9 @@ func (s *Tables[T]) learn(m mark) {
 	}
 }
 
-// recent returns the mark as it was read at most trust ago by both clocks, since the monotonic clock may stand still while a
-// machine sleeps. If it must read the mark, it calls check first, and returns its error. Requests: 1, or 0.
+// recent returns the mark as it was read at most trust ago by both clocks, since the monotonic clock may stand still
+// while a machine sleeps. If recent must read the mark, it calls check first, and returns an error of check.
+// Requests: 1, or 0.
 func (s *Tables[T]) recent(ctx context.Context, check func() error) (mark, error) {
 	s.mu.Lock()
 	m := s.known

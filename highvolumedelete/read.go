@@ -33,9 +33,9 @@ const (
 	askedPeriods = 100
 )
 
-// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or
-// newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An error is
-// yielded once, as the last element.
+// Between yields the entities with from <= Time < to, of all periods, in order of Time: oldest first, or newest first
+// with ReadOptions.Newest. A zero time means no bound. Missing tables, and those dropped meanwhile, are skipped. An
+// error is yielded once, as the last element.
 //
 // With Partitions, and in the direction of Schema.RowOrder, Between streams the entities and merges the
 // partitions; it returns tables.ErrInvalid if rows are not in that order. Otherwise it reads each period
@@ -123,8 +123,8 @@ func (s *Tables[T]) order(o *ReadOptions[T]) func(a, b *T) int {
 	return func(a, b *T) int { return s.schema.Time(a).Compare(s.schema.Time(b)) }
 }
 
-// periods returns the periods that overlap a span of time, oldest first: all if they are at most askedPeriods, otherwise those
-// that have a table.
+// periods returns the periods that overlap a span of time, oldest first: all of them if both bounds are given and
+// there are at most askedPeriods, otherwise those that have a table.
 func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, error) {
 	if !to.IsZero() && !from.Before(to) {
 		return nil, nil

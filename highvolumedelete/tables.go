@@ -39,17 +39,16 @@ type Schema[T any] struct {
 	// a time of the entity, not the time of the write.
 	Time func(*T) time.Time
 	// Open returns the repository of a period's table, with its own patterns, which must store only in that table: a
-	// list, copy or blob elsewhere is tables.ErrWiring, since Drop would not remove it. It must make no request. It is called
-	// once for each table in use; for a dropped table it may be called again, if no pattern has effects outside of the
-	// partition.
+	// list, copy or blob elsewhere causes tables.ErrWiring, since Drop would not remove it. Open must make no
+	// request. It is called once for each table in use; for a dropped table it may be called again, if no pattern has
+	// effects outside of the partition.
 	Open func(table *tables.Table) (*patterns.Repository[T], error)
-	// Late is how long after the end of its period an entity is accepted; 0 means that it is accepted until
-	// its period is below the retention mark, and a negative value that it is never accepted late. If times
-	// are in whole seconds, allow some seconds.
+	// Late is how long after the end of an entity's period Insert accepts the entity. 0 means until the period is
+	// below the retention mark, and a negative value means never. If times are in whole seconds, allow some seconds.
 	Late time.Duration
-	// Early is how long before the beginning of its period an entity is accepted (default DefaultEarly, 24
-	// hours; negative: not at all). Each period that an entity's time names gets a table, so a wrong clock
-	// creates many tables.
+	// Early is how long before the beginning of an entity's period Insert accepts the entity (default DefaultEarly,
+	// 24 hours; negative: not at all). Each period that an entity's time names gets a table, so a wrong clock creates
+	// many tables.
 	Early time.Duration
 	// RowOrder is the order by Time of the rows of a partition (default Unordered). Between streams in that order, without
 	// holding a period in memory.
@@ -67,10 +66,11 @@ type Tables[T any] struct {
 
 	mu    sync.Mutex
 	open  map[period]opened[T]
-	known mark // the mark that was read last
+	known mark // the newest mark that was read
 }
 
-// New prepares the tables. It makes no request, and creates none. It returns tables.ErrWiring for an invalid schema.
+// New prepares the tables. It makes no request, and creates no table. It returns tables.ErrWiring for an invalid
+// schema.
 func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
@@ -121,7 +121,7 @@ func (s *Tables[T]) tableName(p period) string { return s.schema.Name + p.label(
 // Control returns the table that holds the retention mark.
 func (s *Tables[T]) Control() *tables.Table { return s.control.Table() }
 
-// TableName returns the name of the table of a time's period.
+// TableName returns the name of the table of the period that contains at.
 func (s *Tables[T]) TableName(at time.Time) (string, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
@@ -130,8 +130,8 @@ func (s *Tables[T]) TableName(at time.Time) (string, error) {
 	return s.tableName(p), nil
 }
 
-// Repository returns the repository of a time's period, for methods that Tables does not have. It makes no request,
-// and the table need not exist: Insert, Upsert and Prepare create it.
+// Repository returns the repository of the period that contains at, for methods that Tables does not have. It makes
+// no request, and the table need not exist: Insert, Upsert and Prepare create it.
 func (s *Tables[T]) Repository(at time.Time) (*patterns.Repository[T], error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
@@ -174,8 +174,8 @@ func reachesOut[T any](repo *patterns.Repository[T]) bool {
 	return slices.ContainsFunc(patterns.HostOf(repo).Patterns(), func(p driver.Implementation[T]) bool { return p.Outside != nil })
 }
 
-// staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know where a pattern
-// with OutsideKeys writes, and refuses each.
+// staysWithin refuses patterns that store outside of the table, since Drop would not remove that. It cannot know
+// where a pattern with OutsideKeys writes, and refuses every such pattern.
 func staysWithin[T any](repo *patterns.Repository[T]) error {
 	for _, p := range patterns.HostOf(repo).Patterns() {
 		if p.Outside != nil && p.Outside.Table != nil && !p.Outside.Table.Same(repo.Table()) {

@@ -142,8 +142,8 @@ func (s *Tables[T]) write(ctx context.Context, op string, v *T, verb func(*patte
 	if err := s.admit(ctx, op, p, check); err != nil {
 		return err
 	}
-	// unsure says that the SDK may have sent an attempt before the one that was answered: it may still arrive after the table was
-	// created.
+	// unsure says that the SDK may have sent an attempt before the one that was answered: the earlier attempt may
+	// still arrive after the table was created.
 	unsure := false
 	failed := func(err error, definite ...error) error {
 		if !unsure || slices.ContainsFunc(definite, func(kind error) bool { return errors.Is(err, kind) }) {
@@ -314,7 +314,7 @@ func beingDeleted(err error) bool {
 // listFailure converts the error of a request that lists tables.
 func listFailure(err error) error {
 	e := tables.ServiceError("List", "", err)
-	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // so the SDK reports a damaged response
+	if e.Code == "" && strings.Contains(err.Error(), "unmarshalling type") { // this is how the SDK reports a damaged response
 		e.Kind = tables.ErrGarbled
 	}
 	return e

@@ -151,17 +151,17 @@ func (c Condition) Any() bool { return c.any }
 // ETags returns the ETags of Azure Storage that the header lists.
 func (c Condition) ETags() []azcore.ETag { return slices.Clone(c.etags) }
 
-// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if
-// it does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still
-// name one version.
+// Matches reports whether the header lists the entity's ETag, or is "*" and the entity exists. etag is "" if the
+// entity does not exist. Tags that a proxy has made weak also match: each write changes the ETag, so they still name
+// one version.
 func (c Condition) Matches(etag azcore.ETag) bool {
 	return etag != "" && (c.any || slices.Contains(c.etags, etag))
 }
 
-// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not
-// match its ETag, or If-None-Match matches it. etag is "" if the entity does not exist. It is nil for a
-// request without the header. Even after the check, write under the ETag, as Repository.Replace does, since
-// another writer can change the entity after the check.
+// Check returns ErrPreconditionFailed if the request must not be applied to the entity: If-Match does not match its
+// ETag, or If-None-Match matches it. etag is "" if the entity does not exist. Check returns nil for a request without
+// the header. Even after the check, write under the ETag, as Repository.Replace does, since another writer can change
+// the entity after the check.
 func (c Condition) Check(etag azcore.ETag) error {
 	if c.Given() && c.Matches(etag) != (c.name == ifMatch) {
 		return &tables.Error{Op: c.name, Kind: tables.ErrConflict, Err: ErrPreconditionFailed}

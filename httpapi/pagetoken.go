@@ -30,15 +30,16 @@ const (
 
 // PageTokenOptions are the options of NewPageTokens; nil is the same as the zero value.
 type PageTokenOptions struct {
-	// Lifetime is how long a token can be opened; 0 means as long as its key is among the keys.
+	// Lifetime is how long a token can be opened; 0 means as long as its key is among those given to NewPageTokens.
 	Lifetime time.Duration
 	// Now is the clock, for tests (default time.Now).
 	Now func() time.Time
 }
 
-// PageTokens seals the continuation tokens of pages, which contain keys of entities in clear. A sealed token is encrypted and authenticated
-// by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from one of the given keys, a random salt and the purpose. fmt,
-// log/slog and JSON encoders never show the keys. It is safe for concurrent use.
+// PageTokens seals the continuation tokens of pages, because such a token contains keys of entities in plaintext. A
+// sealed token is encrypted and authenticated by AES-256-GCM, under a key of its own that HKDF-SHA-256 derives from
+// one of the given keys, a random salt and the purpose. fmt, log/slog and JSON encoders never show the keys. It is
+// safe for concurrent use.
 type PageTokens struct {
 	// secrets returns the keys. It is a function because package fmt prints the content of an unexported field, but of a function only the
 	// address.
@@ -102,9 +103,9 @@ func (p *PageTokens) MarshalText() ([]byte, error) { return []byte(p.String()), 
 // LogValue returns the text of String, for log/slog.
 func (p *PageTokens) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// Seal seals the Next of a page. bound has all texts on which the query depends: tenant, route, filter, user.
-// Without it the token opens for every list of this purpose. Open needs the same texts in the same order. An
-// empty token, after the last page, stays empty.
+// Seal seals a token, the Next of a page. bound has all texts on which the query depends: tenant, route, filter,
+// user. Without these texts, the token opens for every list of this purpose. Open needs the same texts in the same
+// order. An empty token, after the last page, stays empty.
 func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	if token == "" {
 		return "", nil

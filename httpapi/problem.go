@@ -17,8 +17,7 @@ import (
 
 // Problem is a problem detail of RFC 9457. Its texts are fixed: they contain no key, no value, no secret and no text of an error.
 type Problem struct {
-	// Type is "about:blank", unless you set it to the address of your own documentation. Set it to an address of your
-	// own documentation if you have one.
+	// Type is "about:blank", unless you set it to the address of your own documentation.
 	Type string `json:"type"`
 	// Title is the standard text of the status, such as "Not Found".
 	Title  string `json:"title"`
@@ -34,7 +33,8 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// The delays of Problem.RetryAfter, unless the service's response has a Retry-After header.
+// The delays of Problem.RetryAfter, unless the service's response has a Retry-After header. maxDelay limits the delay
+// in that header.
 const (
 	unavailableDelay  = 2 * time.Second
 	beingDeletedDelay = 40 * time.Second
@@ -119,8 +119,9 @@ func meaningOfState(kind error, conditional bool) meaning {
 	return meaning{409, "conflict", "Another request has changed the resource meanwhile. The request was not completed. Read the resource again, and repeat the request.", 0}
 }
 
-// isInterrupted reports whether an error without a kind means that nothing was changed: this library returns it if the context has ended. It
-// is false for errors of other packages, such as that of a webhook that failed after a write.
+// isInterrupted reports whether this library returned the error, without a kind, because the context has ended and
+// nothing was changed. It is false for errors of other packages, such as the error of a webhook that failed after a
+// write.
 func isInterrupted(err error) bool {
 	e, ok := errors.AsType[*tables.Error](err)
 	return ok && wire.HasEnded(e.Err)

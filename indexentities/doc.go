@@ -74,10 +74,10 @@
 // If you need the entities' properties and not only their keys, use intrapartition or interpartition with the entity's id at the
 // end of the index key: one request reads a thousand copies.
 //
-// NewInPartition is for lists of up to some thousand keys, because each write of an entity reads the lists of all its values,
-// and rewrites the rows whose keys change. Concurrent writers of one value conflict. A change that rewrites more than 99 rows
-// of lists or 4 MiB returns tables.ErrTooLarge. A transaction of several entities of one value writes its list once. Beyond that, or if
-// the entities of a value are in many partitions, use NewInTable: only a change of the value writes its list. If lists have
-// more than about 25,000 keys, which fill a row, use NewInBlobs: one request reads a list of any length, but each change
-// writes the whole blob.
+// NewInPartition is for lists of up to some thousand keys, because each write of an entity reads the lists of all its
+// values, and rewrites the rows whose keys change. Concurrent writers of one value conflict. A change that rewrites
+// more than 99 rows of lists or 4 MiB returns tables.ErrTooLarge. A transaction of several entities of one value
+// writes its list once. For longer lists, or if the entities of a value are in many partitions, use NewInTable: only
+// a change of the value writes its list. If lists have more than about 25,000 keys, which fill a row, use NewInBlobs:
+// one request reads a list of any length, but each change writes the whole blob.
 package indexentities

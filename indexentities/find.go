@@ -57,9 +57,10 @@ type FindOptions struct {
 	Concurrency int
 }
 
-// Find yields the entities that have a value, in the order of their keys. It reads each entity's current version, and skips it
-// if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled with Error.OfRow, and the loop
-// can continue; any other error is yielded once, as the last element. Requests: 1, and 1 for each key, 8 at once.
+// Find yields the entities that have a value, in the order of their keys. It reads each entity's current version, and
+// skips it if it is deleted or has another value. For a row that does not fit the type it yields tables.ErrGarbled
+// with Error.OfRow, and the loop can continue; any other error is yielded once, as the last element. Requests: 1, and
+// 1 for each key, FindOptions.Concurrency at once.
 func (x *Index[T]) Find(ctx context.Context, value compoundkey.Part, options *FindOptions) iter.Seq2[*T, error] {
 	const op = "Find"
 	return func(yield func(*T, error) bool) {
@@ -180,8 +181,8 @@ func (x *index[T]) fingerprint(place string) string {
 type Value struct {
 	// Key is the value as compoundkey.Join("", value) writes it; compoundkey.Parse(Key, "", ...) reads it back.
 	Key string
-	// Count is how many keys its list holds. Outside of the partition, if two processes enter an entity into a list of several rows at the
-	// same time, Count may count it twice until the entity leaves or enters the list again.
+	// Count is how many keys its list holds. With NewInTable, two processes can enter an entity into a list of
+	// several rows at the same time. Count may then count the entity twice until it leaves or enters the list again.
 	Count int
 }
 

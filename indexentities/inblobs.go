@@ -32,11 +32,11 @@ type inBlobs[T any] struct {
 	blobs blobLists
 }
 
-// NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of the blobs'
-// names: ASCII letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's
-// tags; repeated values count once. It returns the zero Part for an entity that is in no list. Get the container from
-// Store.Container or Account.Container, of this or another account; Store.Create creates it. The repository needs a table of a patterns.Store.
-// NewRepository reports invalid arguments.
+// NewInBlobs makes an index with its lists in blobs of a container, the guide's option 1. name is the beginning of
+// the blobs' names: ASCII letters, digits, '-' and '.'. value must be pure. value returns one value, or several, for
+// example the entity's tags; repeated values count once. It returns the zero Part for an entity that is in no list.
+// Get the container from Store.Container or Account.Container, in this or another account; Store.Create creates it.
+// The repository needs a table of a patterns.Store. NewRepository reports invalid arguments.
 func NewInBlobs[T any, K compoundkey.OneOrMany](name string, value func(*T) K, c *container.Client, options *Options[T]) *Index[T] {
 	x := &inBlobs[T]{index: newIndex(name, value, options), blobs: blobLists{container: c}}
 	x.shelves, x.attach = x, x.attachTo
@@ -51,7 +51,7 @@ func (x *inBlobs[T]) attachTo(host driver.Host[T]) (driver.Implementation[T], er
 	implementation.Prior, implementation.OutsideKeys, implementation.Reconcile = x.prior, x.outsideKeys, x.reconcileLists
 	implementation.Containers = []*container.Client{x.blobs.container}
 	implementation.Audit = &driver.Audit[T]{Expected: x.wanted, List: x.held, Read: x.readLists}
-	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach, which a second repository calls, too, before it is refused the index
+	implementation.Fits = func([]driver.Implementation[T]) error { // not in Attach: a second repository also calls Attach, and only then gets an error for the index
 		home := blobowner.Home(host.Table().Account().Endpoints().Table, host.Table().Name())
 		x.blobs.owner = blobowner.Owner{What: fmt.Sprintf("index %q", x.definition.Name), Prefix: groupPrefix(x.definition.Name, ""),
 			Labels: map[string]string{blobowner.HomeLabel: home}}
@@ -152,8 +152,8 @@ func (x *inBlobs[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	}
 }
 
-// held yields a fact for each key in the lists. Without Options.ByPartition it reads the blobs of all groups. Requests: 1 for each
-// 5,000 blobs, and 1 for each blob.
+// held yields a fact for each key in the lists. Without Options.ByPartition, or without partitions in the scope, it
+// reads the blobs of all groups. Requests: 1 for each 5,000 blobs, and 1 for each blob.
 func (x *inBlobs[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		all := !x.definition.Groups.ByPartition || scope.Partitions == nil

@@ -24,8 +24,8 @@ type Index[T any] struct {
 
 // Options are the options of NewInTable and NewInBlobs; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group returns an entity's group, for example its region. Each group has lists of its own, and In chooses the group to read.
-	// It must be pure. By default there are no groups: a list contains entities of all partitions.
+	// Group returns an entity's group, for example its region. Each group has lists of its own, and In chooses the
+	// group to read. Group must be pure. By default there are no groups: a list contains entities of all partitions.
 	Group func(*T) string
 
 	// ByPartition makes the entity's partition its group (default: false). It excludes Group.
@@ -69,7 +69,7 @@ type shelves interface {
 	keyOf(place, id string) (tables.Key, error)
 	// checkOwn refuses a place that is not a list of the index: a place can come from a forged message.
 	checkOwn(place string) error
-	// values yields the lists of a group.
+	// values yields a Value for each list of a group whose value is in the span.
 	values(ctx context.Context, group string, span compoundkey.Span) iter.Seq2[Value, error]
 }
 
@@ -160,7 +160,8 @@ func (x *index[T]) heldBy(l *readList, place string, entity tables.Key) (fact dr
 	return fact, held
 }
 
-// unreadable returns the fact for a list that cannot be read. For a list in an entity's partition it names the partition.
+// unreadable returns the fact for a list that cannot be read. For a list in the entities' own partition, the fact
+// also names the partition.
 func (x *index[T]) unreadable(place string, err error) driver.Fact {
 	fact := driver.Fact{Place: place, Err: x.failed("List", err)}
 	if entity, err := x.shelves.keyOf(place, ""); err == nil {
@@ -202,7 +203,8 @@ func (x *index[T]) failed(op string, err error) error {
 	return &named
 }
 
-// edit is the change of one list: the members that the list must contain, and those that it must not contain.
+// edit is the change of one list: the members, entities of an intent, that the list must contain, and those that it
+// must not contain.
 type edit[T any] struct {
 	place string
 	in    []*driver.Reconciliation[T]
@@ -286,8 +288,8 @@ func (x *index[T]) checkAll(ctx context.Context, r *driver.Reconciliation[T]) er
 	return nil
 }
 
-// readLists implements Audit.Read. It reads each list once, and returns a Fact with an Err for each entity that it was
-// asked for in a damaged list. Requests: 1 for each list.
+// readLists implements Audit.Read. It reads each list once. For an entity in a damaged list, it returns a Fact with
+// an Err. Requests: 1 for each list.
 func (x *index[T]) readLists(ctx context.Context, asked []driver.Fact) ([]*driver.Fact, error) {
 	found := make([]*driver.Fact, len(asked))
 	at := map[string]int{} // indexes of places

@@ -16,10 +16,10 @@ import (
 // inPartition stores the lists in rows of the entities' own partition.
 type inPartition[T any] struct{ rowIndex[T] }
 
-// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the partitions:
-// each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and '.'. value must be
-// pure. It returns one value, or several, for example the entity's tags; repeated values count once. It returns the zero Part
-// for an entity that is in no list. NewRepository reports invalid arguments.
+// NewInPartition makes an index with its lists in the entities' partition, the guide's option 2. Its groups are the
+// partitions: each read begins with In. name is the beginning of the lists' row keys: ASCII letters, digits, '-' and
+// '.'. value must be pure. value returns one value, or several, for example the entity's tags; repeated values count
+// once. It returns the zero Part for an entity that is in no list. NewRepository reports invalid arguments.
 func NewInPartition[T any, K compoundkey.OneOrMany](name string, value func(*T) K) *Index[T] {
 	x := &inPartition[T]{rowIndex[T]{index: newIndex(name, value, &Options[T]{ByPartition: true})}}
 	x.shelves, x.attach = x, x.attachTo
@@ -36,9 +36,9 @@ func (x *inPartition[T]) attachTo(host driver.Host[T]) (driver.Implementation[T]
 	return implementation, err
 }
 
-// contribute returns the operations on the lists' rows. It reads each list once that an entity is in before or after its
-// change. A list that an entity enters is written even if it already contains the entity, so that a concurrent Repair
-// detects the write.
+// contribute returns the operations on the lists' rows. It reads once each list that contains an entity before or
+// after its change. A list that an entity enters is written even if it already contains the entity, so that a
+// concurrent Repair detects the write.
 func (x *inPartition[T]) contribute(ctx context.Context, changes []*driver.Change[T]) ([]driver.RowOperation, error) {
 	rows, err := x.rows()
 	if err != nil {

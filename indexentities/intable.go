@@ -17,11 +17,11 @@ import (
 // inTable stores the lists in rows of partitions of their own.
 type inTable[T any] struct{ rowIndex[T] }
 
-// NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists and may be
-// in another account; if it is nil, the entities' own table holds them. name is the beginning of their partition keys: ASCII
-// letters, digits, '-' and '.'. value must be pure. It returns one value, or several, for example the entity's tags; repeated
-// values count once. It returns the zero Part for an entity that is in no list. The repository needs a table of a
-// patterns.Store. NewRepository reports invalid arguments.
+// NewInTable makes an index with its lists in partitions of their own, the guide's option 3. table holds the lists
+// and may be in another account; if it is nil, the entities' own table holds them. name is the beginning of the
+// lists' partition keys: ASCII letters, digits, '-' and '.'. value must be pure. value returns one value, or several,
+// for example the entity's tags; repeated values count once. It returns the zero Part for an entity that is in no
+// list. The repository needs a table of a patterns.Store. NewRepository reports invalid arguments.
 func NewInTable[T any, K compoundkey.OneOrMany](name string, value func(*T) K, table *tables.Table, options *Options[T]) *Index[T] {
 	x := &inTable[T]{rowIndex[T]{newIndex(name, value, options), table}}
 	x.shelves, x.attach = x, x.attachTo
@@ -179,8 +179,8 @@ func (x *inTable[T]) values(ctx context.Context, group string, of compoundkey.Sp
 	return x.valuesIn(ctx, x.definition.Partition(group), of, "")
 }
 
-// held yields a fact for each key in the lists. Without Options.ByPartition it reads the lists of all groups. Requests: those of
-// Query.AllParallel of the lists.
+// held yields a fact for each key in the lists. Without Options.ByPartition, or without partitions in the scope, it
+// reads the lists of all groups. Requests: those of Query.AllParallel of the lists.
 func (x *inTable[T]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return x.heldIn(ctx, x.queries, scope)
 }

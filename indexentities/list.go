@@ -53,8 +53,8 @@ func (r *listRow) holds(id string) bool {
 	return found
 }
 
-// enter adds an id to one row of the list. If a row already has it, that row is written only with touch, so that its ETag
-// changes.
+// enter adds an id to one row of the list. If a row already has it, that row is written only if touch is set, so that
+// its ETag changes.
 func (l *list) enter(id string, touch bool) error {
 	found := false
 	for i := range l.rows {

@@ -56,8 +56,8 @@ const readAtOnce = 8
 // readTogether is the minimum number of lists for which readAll tries one query instead of one request for each list.
 const readTogether = 3
 
-// readAll reads lists of one partition. Requests: 1 if their keys lie close together, otherwise also 1 for each list that
-// the first request has not found completely.
+// readAll reads lists of one partition. Requests: 1 for each list if there are less than readTogether or the table is
+// on Cosmos DB; otherwise 1, and 1 for each list that this request has not found completely.
 func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error) {
 	lists, errs := make([]*list, len(places)), make([]error, len(places))
 	if err := r.readRange(ctx, places, lists); err != nil {
@@ -78,8 +78,8 @@ func (r rowLists) readAll(ctx context.Context, places []string) ([]*list, error)
 	return lists, cmp.Or(errs...)
 }
 
-// readRange reads several lists by one query over the range of their keys. It reads only one page, of twice as many rows
-// as there are lists, and leaves lists nil that may continue after the page.
+// readRange reads several lists by one query over the range of their keys. It reads only one page, of twice as many
+// rows as there are lists. For a list that may continue after the page, it sets that list's element of lists to nil.
 func (r rowLists) readRange(ctx context.Context, places []string, lists []*list) error {
 	if len(places) < readTogether || r.table.Account().IsCosmos() { // Cosmos DB returns rows in no order
 		return nil

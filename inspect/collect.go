@@ -73,7 +73,7 @@ type collector struct {
 	sizes                 distribution
 	largest               []LargeRow
 	properties            map[string]*property
-	most                  int // the largest number of properties of a row
+	most                  int // Options.MaxProperties
 	other                 int64
 	garbled               int64
 	garbledExamples       []Key
@@ -200,9 +200,10 @@ func (c *collector) report() *Report {
 	return r
 }
 
-// partitions counts rows by partition in bounded memory, by the space-saving algorithm. As long as the table has no more partitions than
-// the limit, every count is exact. After that, a new partition takes the place of the one with the fewest rows, and begins with that one's
-// count, as its uncertainty. So the partitions with the most rows are not missed.
+// partitions counts rows by partition in bounded memory, by the space-saving algorithm. As long as the table has no
+// more partitions than the limit, every count is exact. After that, a new partition takes the place of the one with
+// the fewest rows. It begins with the count of that partition, which is then its uncertainty. So the partitions with
+// the most rows are not missed.
 type partitions struct {
 	most    int // the limit
 	by      map[string]*counted

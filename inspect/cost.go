@@ -9,8 +9,8 @@ import (
 // Repository.Rebuild.
 type cost struct {
 	pageSize int64 // of Rebuild's scan
-	perSet   int64 // entities of a change set
-	blobs    bool  // facts are in blobs
+	perSet   int64 // number of entities in a change set
+	blobs    bool  // the patterns store facts (driver.Fact), such as lists, in blobs
 
 	read int64 // rows that Rebuild reads
 	fill int64
@@ -70,8 +70,9 @@ func (c *cost) entity(partition string, l lack) {
 		c.outside[spot{w.table, tables.Key{Partition: w.key.Partition}}]++
 	}
 	c.effects += int64(len(l.outside) + l.facts)
-	// Most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of the table for an intent; 4 for
-	// each outside copy, with reservation and claim; 2 for each list of its partition; 3 for each list or fact elsewhere.
+	// The field most counts each entity as if it was processed alone: 1 transaction; 2 requests of the queue and 2 of
+	// the table for an intent; 4 for each outside copy, with reservation and claim; 2 for each list of its partition;
+	// 3 for each list or fact elsewhere.
 	if again {
 		c.most.Table += 1 + 2*int64(len(l.lists))
 	}

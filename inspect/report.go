@@ -24,18 +24,19 @@ type Report struct {
 	Newest     time.Time  `json:"newest"`
 	Partitions Partitions `json:"partitions"`
 	RowSizes   []Bucket   `json:"rowSizes"` // the rows by size in bytes
-	// LargestRows are at most 10, the largest first.
+	// LargestRows are at most 10 rows, the largest first.
 	LargestRows []LargeRow `json:"largestRows"`
 	Library     Library    `json:"library"`
-	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as rows of their
-	// partitions, without a size, and nowhere else but in Type.Refused.
+	// Garbled are rows with a value that cannot be read: reads of them return ErrGarbled. They count in Rows and as
+	// rows of their partitions, without a size, and otherwise only in Type.Refused and Schema.Neither.
 	Garbled         int64 `json:"garbled"`
 	GarbledExamples []Key `json:"garbledExamples"` // at most 10
 	// Lossy are rows with half of a surrogate pair in a text, which is read as U+FFFD; a write is refused until a program has corrected it.
 	Lossy         int64 `json:"lossy"`
 	LossyExamples []Key `json:"lossyExamples"` // at most 10
 
-	// Entities is the number of rows that Library does not count; Properties describes the properties of these rows, sorted by name.
+	// Entities is the number of rows that are neither Garbled nor added by the library (Library); Properties
+	// describes their properties, sorted by name.
 	Entities   int64      `json:"entities"`
 	Properties []Property `json:"properties"`
 	// OtherProperties is the number of values of properties beyond Options.MaxProperties, which Properties does not list.
@@ -148,7 +149,7 @@ type Problem struct {
 	Examples []Key  `json:"examples"` // at most 10
 }
 
-// ZeroField is a field that entities lack.
+// ZeroField is a field whose property some entities lack.
 type ZeroField struct {
 	Field    string `json:"field"`
 	Property string `json:"property"`
@@ -206,7 +207,7 @@ type TakenKey struct {
 // assumes that rows which lie together are read and written together, Most that every entity is processed
 // alone; neither includes conflicts and retries.
 type Cost struct {
-	Fill  int64    `json:"fill"` // entities that lack something
+	Fill  int64    `json:"fill"` // entities that lack copies or list entries
 	Least Requests `json:"least"`
 	Most  Requests `json:"most"`
 	// Prices are the prices used for the sums.
@@ -221,7 +222,7 @@ type Requests struct {
 	Price float64 `json:"price"` // in Prices.Currency
 }
 
-// All is the number of requests.
+// All returns the number of requests.
 func (r Requests) All() int64 { return r.Table + r.Queue + r.Blob }
 
 func keyOf(k tables.Key) Key { return Key{Partition: k.Partition, Row: k.Row} }

@@ -111,8 +111,8 @@ func (j *repositoryJudge[T]) finish(v *T, row *tables.RawRow) {
 	codec.Finish(row, row.Key, v)
 }
 
-// wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. With tell it records why an index refuses
-// the entity.
+// wants returns the keys of an entity's copies, and what its patterns have not stored for it yet. If tell is true, it
+// records why an index refuses the entity.
 func (j *repositoryJudge[T]) wants(v *T, row *tables.RawRow, tell bool) (keys []wanted, l lack) {
 	refuse := func(pattern string, err error) {
 		if err != nil && tell {

@@ -91,7 +91,7 @@ type scan struct {
 // visitor receives the rows of a scan, one call at a time.
 type visitor struct {
 	row     func(context.Context, *tables.RawRow) error
-	garbled func(*tables.Error) // a row with a value that cannot be read, by its key; may be nil
+	garbled func(*tables.Error) // gets the error, with the key, of a row with a value that cannot be read; may be nil
 	page    func()              // after the last row of a page
 }
 
@@ -120,8 +120,8 @@ func (s *scan) run(ctx context.Context, v *visitor) error {
 	return nil
 }
 
-// take passes a row to the visitor. If err is about one row, which has a value that cannot be read, take passes it to garbled, and the scan
-// goes on.
+// take passes a row to the visitor. If err is about one row, which has a value that cannot be read, take passes the
+// error to garbled, and the scan goes on.
 func (v *visitor) take(ctx context.Context, row *tables.RawRow, err error) error {
 	if err == nil {
 		return v.row(ctx, row)

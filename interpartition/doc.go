@@ -11,11 +11,11 @@
 //	email_Sales   jonesj@contoso.com  FirstName LastName Age Email  _tpIncarnation _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpVersion=W/"..."
 //	email_Sales   U+FFFC MFRGG...     _tpWrite _tpPartition=Sales _tpPrimary=empid_000223 _tpClaim=jonesj@contoso.com
 //
-// The row key of a copy is the index key. Its partition key is the index's name and, in an index with groups, the group; an
-// index without groups has one partition, "email". compoundkey encodes both. Options.Table puts these rows into another table.
-// A copy contains all of the entity's
-// properties, or those that Options.Project names. _tpPartition and _tpPrimary are the entity's own key, and _tpVersion is the
-// ETag of the entity's row from which the copy was made.
+// The row key of a copy is the index key. Its partition key is the index's name and, in an index with groups, the
+// group; an index without groups has one partition, "email". compoundkey encodes both. Options.Table puts these rows
+// into another table. A copy contains all of the entity's properties, or those that Options.Project names.
+// _tpPartition and _tpPrimary are the entity's own key, and _tpVersion is the ETag of the entity's row from which the
+// copy was made.
 //
 // The third row is the copy's claim: it names the entity to which the copy belongs. Its row key is a hash of
 // the copy's row key and the entity's key. The library writes a copy and its claim in one transaction, which

@@ -31,9 +31,9 @@ type declaration[T any] struct {
 
 // Options are the options of NewIndex; nil is the same as the zero value.
 type Options[T any] struct {
-	// Group returns an entity's group, for example its region. The index has a partition for each group, and In chooses the one
-	// to read. It must be pure. By default the index has one partition with all entities, which takes at most 1,000 changes a
-	// second, half of the service's target for a partition.
+	// Group returns an entity's group, for example its region. The index has a partition for each group, and In
+	// chooses the one to read. Group must be pure. By default the index has one partition with all entities, which
+	// takes at most 1,000 changes a second, half of the service's target for a partition.
 	Group func(*T) string
 
 	// ByPartition makes the entity's partition its group, as in the guide (default: false). It excludes Group.
@@ -54,12 +54,11 @@ type Options[T any] struct {
 	Unique bool
 }
 
-// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. It is the partition key of the
-// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index
-// key, or several, for example one for each tag; repeated keys count once. It returns the zero Part for an
-// entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index key
-// belongs to one entity of its group, so if values repeat, such as last names, end the key with the entity's
-// id. NewRepository reports an invalid name.
+// NewIndex makes an index. name consists of ASCII letters, digits, '-' and '.'. name is the partition key of the
+// copies; in an index with groups, "_" and the group follow. key must be pure. key returns one index key, or several,
+// for example one for each tag; repeated keys count once. key returns the zero Part for an entity that is not in the
+// index, and a compoundkey.Tuple for an order by several properties. An index key belongs to one entity of its group,
+// so if values repeat, such as last names, end the key with the entity's id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options[T]) *Index[T] {
 	if options == nil {
 		options = &Options[T]{}
@@ -156,9 +155,10 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 	}
 }
 
-// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the
-// index has groups and In has chosen none, it is a query of all groups, a table scan. If the index was not given to a repository, Plan and the methods that would send the query return
-// tables.ErrWiring. Query itself makes no request.
+// Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the index
+// has groups and In has chosen none, the query covers all groups, and is a table scan. If the index was not given to
+// a repository, Plan and the methods that would send the query return tables.ErrWiring. Query itself makes no
+// request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {

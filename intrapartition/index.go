@@ -25,11 +25,11 @@ type Options struct {
 	Project []string
 }
 
-// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must
-// be pure. key returns one index key, or several, for example one for each tag; repeated keys count once. It
-// returns the zero Part for an entity that is not in the index, and a compoundkey.Tuple for an order by
-// several properties. An index key belongs to one entity of its partition, so if values repeat, such as last
-// names, end the key with the entity's id. NewRepository reports an invalid name.
+// NewIndex makes an index. name is the prefix of its row keys: ASCII letters, digits, '-' and '.'. key must be pure.
+// key returns one index key, or several, for example one for each tag; repeated keys count once. key returns the zero
+// Part for an entity that is not in the index, and a compoundkey.Tuple for an order by several properties. An index
+// key belongs to one entity of its partition, so if values repeat, such as last names, end the key with the entity's
+// id. NewRepository reports an invalid name.
 func NewIndex[T any, K compoundkey.OneOrMany](name string, key func(*T) K, options *Options) *Index[T] {
 	x := &Index[T]{keyindex.New(name, key, keyindex.Groups[T]{})}
 	if options != nil {

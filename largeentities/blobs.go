@@ -27,7 +27,7 @@ type blobs struct {
 	home        string // the table of the entities, as metadata
 	blockSize   int
 	concurrency int
-	deadline    time.Duration // how long after a blob was stored the transaction that points at it may be sent
+	deadline    time.Duration // limits the time from the storing of a blob to the sending of the transaction that points at it
 	sealing     *sealing      // nil for none
 	signals     *telemetry.Telemetry
 }
@@ -105,8 +105,9 @@ func (b *blobs) checkOwn(op string, key tables.Key, name string) error {
 	return nil
 }
 
-// check reads the metadata of a blob, and returns ErrGarbled unless they say that it belongs to the entity. A blob of another table can
-// have a name of the entity's, if the tables share container and prefix. The ETag is "" if the blob does not exist. Requests: 1.
+// check reads the metadata of a blob, and returns ErrGarbled unless they say that it belongs to the entity. The name
+// alone does not show that: if two tables share container and prefix, blobs of entities with equal keys have the same
+// name prefix. The ETag is "" if the blob does not exist. Requests: 1.
 func (b *blobs) check(ctx context.Context, op string, key tables.Key, name string) (azcore.ETag, error) {
 	there, err := b.container.NewBlobClient(name).GetProperties(ctx, nil)
 	switch {
@@ -123,8 +124,8 @@ func (b *blobs) check(ctx context.Context, op string, key tables.Key, name strin
 	return *there.ETag, nil
 }
 
-// removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it, and whoever writes
-// these can choose the name. A missing blob is not an error. Requests: 2.
+// removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it,
+// and whoever can write messages or rows can choose the name. A missing blob is not an error. Requests: 2.
 func (b *blobs) removeUnread(ctx context.Context, op string, key tables.Key, name string) error {
 	etag, err := b.check(ctx, op, key, name)
 	if err != nil || etag == "" {

@@ -59,24 +59,25 @@
 //	Insert, or a change of the value   1 blob, 1 transaction, 2 of the queue, 1 to read again
 //	  of more than a block             1 for each Options.BlockSize, and 1 for the blob
 //	  that was in a blob before        1 more, to delete that blob; 2 for a Stream, which nothing has read before
-//	  in a Merge, Update, Upsert       the reads of these, and 1 for each []byte and string in a blob
+//	  in a Merge, Update, Upsert       what the verb reads, and 1 for each []byte and string in a blob
 //	the same with Async                1 less to read again; a worker deletes the old blob
 //	Delete                             1 transaction, 2 of the queue, 1 for each blob (2 for a Stream's), 1 to read again
 //	a change of other properties       as without the pattern
 //	Get                                1, and 1 for each []byte and string in a blob; none for a Stream
 //	Stream.Open, OpenRange, Download   1; Download with Concurrency 1 for each Options.BlockSize
-//	Discard                            1, 1 for each []byte and string in a blob, 2 if it is lost; then a Replace if one was lost
+//	Discard                            1, 1 for each []byte and string in a blob (2 if the blob is lost); a Replace if one was lost
 //	a worker, or a Discard, that deletes a blob   1 more, for the blob's metadata
 //	SignedURL                          2; with a token credential 3
 //	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob, 1 for each blob deleted
 //
 // # When not to use it
 //
-// If all values fit into the entity (binary values up to 64 KiB and texts up to 32,768 UTF-16 units, 1 MiB an entity). For many values of medium size: widentities reads
-// them in one request. For values that are appended to or changed in part, since each change writes the whole blob. For
-// properties with the tag `encrypt`, because the blob would be in the clear: NewRepository refuses them. Options.Sealer encrypts
-// blobs instead; then all values are stored in blobs, and the pointer begins with "tp2" and contains the value's length and the
-// SHA-256 hash of the sealed bytes, which does not show whether two values are equal. For Streams in entities that
-// archive.ToContainer archives: the archive would contain the pointer, but the blob is deleted with the entity, so archive.New
-// refuses the repository. archive.ToRepository moves entities together with their blobs.
+// If all values fit into the entity: binary values up to 64 KiB, texts up to 32,768 UTF-16 units, 1 MiB in all. For
+// many values of medium size: widentities reads them in one request. For values that are appended to or changed in
+// part, since each change writes the whole blob. For properties with the tag `encrypt`, because the blob would be in
+// the clear: NewRepository refuses them. Options.Sealer encrypts blobs instead; then all values are stored in blobs,
+// and the pointer begins with "tp2" and contains the value's length and the SHA-256 hash of the sealed bytes, which
+// does not show whether two values are equal. For Streams in entities that archive.ToContainer archives: the archive
+// would contain the pointer, but the blob is deleted with the entity, so archive.New refuses the repository.
+// archive.ToRepository moves entities together with their blobs.
 package largeentities

@@ -36,7 +36,7 @@ type placement struct {
 	open    func(context.Context) (io.ReadCloser, error)
 	check   func(length int64) error // checks the number of bytes that were read; nil for none
 	report  func(int64)              // nil for none
-	stream  *Stream                  // the Stream to which upload gives the new pointer; nil for another value
+	stream  *Stream                  // the Stream to which upload gives the new pointer; nil for a value that is not a Stream
 }
 
 // place decides how a change stores the value. v is the result of the codec.
@@ -131,7 +131,8 @@ func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s 
 	return l, nil
 }
 
-// placeCopy copies the content of a Stream into a new blob. Its present blob is that of another entity, or of an earlier attempt.
+// placeCopy copies the content of a Stream into a new blob. The Stream's present blob belongs to another entity or an
+// earlier attempt, or Reseal or a changed Sealer replaces it.
 func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	from, home := s.c.ptr, s.c.home
 	if home == nil {
@@ -257,9 +258,10 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 	return memory, nil
 }
 
-// reconcile deletes the named blobs of the entity at which it does not point. Since no name is used twice, no later change points at
-// them. For a blob of another entity or program, reconcile returns an error, so the message ends on the poison queue. Requests: 1 for
-// each blob to delete; 2 if a worker does it, for a Stream, and for Discard, since then nothing has read the blob before.
+// reconcile deletes each blob that the intent names and at which the entity does not point. Since no name is used
+// twice, no later change points at it. For a blob of another entity or program reconcile returns an error, so the
+// message ends on the poison queue; only Discard ignores such a blob. Requests: 1 for each blob to delete; 2 in a
+// worker, for a Stream, and in Discard, since nothing has read the blob before.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))

@@ -69,7 +69,8 @@ func (p *Property[T]) Of(v *T) *Stream {
 	return stream
 }
 
-// spill returns the state of the property in its repository, or tables.ErrWiring if it was not given to one.
+// spill returns the state of the property in its repository, or tables.ErrWiring if the property was given to no
+// repository.
 func (p *Property[T]) spill(op string) (*spill[T], error) {
 	host, err := p.repository.Host(op, p.name)
 	if err != nil {

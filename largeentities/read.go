@@ -64,8 +64,8 @@ func opened(r *reader, err error) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// get requests a range, under the ETag if there is one, and returns the ETag of the response. If the connection breaks, the body reopens it
-// under that ETag, so all bytes are of one version of the blob.
+// get requests a range, under the ETag if there is one, and returns the ETag of the response. If the connection
+// breaks, the body requests the rest under that ETag, so all bytes are of one version of the blob.
 func (b *blobs) get(ctx context.Context, op string, p *pointer, offset, n int64, etag azcore.ETag) (io.ReadCloser, azcore.ETag, error) {
 	if err := b.ownerOf(p.of).CheckName(p.name); err != nil {
 		return nil, "", garbled(op, p.name, "%w", err)
@@ -108,7 +108,8 @@ func (b *blobs) checkResponse(op string, p *pointer, ranged bool, answer *blob.D
 	if err := b.ownerOf(p.of).CheckLabels(p.name, answer.Metadata); err != nil {
 		return garbled(op, p.name, "%w", err)
 	}
-	// The reader of a whole value checks the hash of its bytes. That of a range cannot, so the metadata must have the pointer's hash.
+	// The reader of a whole value checks the hash of its bytes. The reader of a range cannot, so the metadata must
+	// have the pointer's hash.
 	stored := blobowner.Label(answer.Metadata, metaHash)
 	if whole != p.length || stored != p.hash() && (ranged || stored != "") || answer.ETag == nil {
 		return garbled(op, p.name, "the blob has %d bytes and metadata %s %q, and the entity's pointer says %d bytes and %s; restore the blob, or remove the value with Discard", whole, metaHash, stored, p.length, p.hash())

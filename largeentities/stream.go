@@ -13,9 +13,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you open it. The zero
-// Stream has no value. Copies of a Stream denote the same value: if you copy an entity and insert it under another key, it gets a blob of
-// its own. While a Stream is being written, use it from one goroutine only; a Stream that was read is safe for concurrent use.
+// Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you
+// open it. The zero Stream has no value. Copies of a Stream denote the same value: if you copy an entity and insert
+// the copy under another key, that entity gets a blob of its own. While a Stream is being written, use it from one
+// goroutine only; a Stream that was read is safe for concurrent use.
 type Stream struct {
 	c *content
 }
@@ -24,7 +25,7 @@ type Stream struct {
 type content struct {
 	src  *source  // nil if the Stream was read from storage
 	ptr  *pointer // nil if the content is not in a blob (yet)
-	home *blobs   // reads the blob of ptr; nil if a projection has read the Stream
+	home *blobs   // reads the blob of ptr; nil if the Stream was read through a projection
 }
 
 // StreamOptions are the options of the functions that make a Stream; nil is the same as the zero value.
@@ -44,9 +45,9 @@ func NewStreamBytes(data []byte, options *StreamOptions) Stream {
 	return newStream(source{data: data, memory: true}, options)
 }
 
-// NewStreamFunc makes a Stream that reads what open returns, such as an opened file. open is called once for each
-// attempt to write the entity, and once more if the length is not known, or at most Options.Threshold, to find out whether the value is short. The
-// Stream closes the readers.
+// NewStreamFunc makes a Stream that reads what open returns, such as an opened file. The Stream calls open once for
+// each attempt to write the entity. It calls open once more, to find out whether the value is short, unless
+// StreamOptions.Length exceeds Options.Threshold. It closes the readers.
 func NewStreamFunc(open func() (io.ReadCloser, error), options *StreamOptions) Stream {
 	if open == nil {
 		open = func() (io.ReadCloser, error) {
@@ -91,7 +92,8 @@ func (s Stream) Length() int64 {
 	return -1
 }
 
-// SHA256 returns the hash of the content; known is false before a Stream is written, and for a sealed one.
+// SHA256 returns the hash of the content; known is false for the zero Stream, for a Stream from a reader or function
+// before it is written, and for a sealed one unless NewStreamBytes made it.
 func (s Stream) SHA256() (sum [sha256.Size]byte, known bool) {
 	switch {
 	case s.c == nil:
@@ -157,8 +159,8 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
 
-// Download writes the whole value to w, and checks length and SHA-256 at the end: if it returns an error,
-// discard the bytes that w has received. It returns their number. Requests: 1; with
+// Download writes the whole value to w, and checks length and SHA-256 at the end: if it returns an error, discard the
+// bytes that w has received. It returns the number of bytes that it has written. Requests: 1; with
 // DownloadOptions.Concurrency 1 for each Options.BlockSize.
 func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOptions) (int64, error) {
 	const op = "Download"
@@ -199,7 +201,8 @@ const (
 	inlineMark = "inline " // the content in base64
 )
 
-// MarshalText implements encoding.TextMarshaler for tables.Codec. It does not write the content of a new Stream.
+// MarshalText implements encoding.TextMarshaler for tables.Codec. For a new Stream the text contains the content only
+// if NewStreamBytes made it from at most 64 KiB, without StreamOptions.ContentType.
 func (s Stream) MarshalText() ([]byte, error) {
 	switch {
 	case s.c == nil:
@@ -258,12 +261,12 @@ type source struct {
 	data     []byte                        // the content, if memory is set
 	open     func() (io.ReadCloser, error) // returns a new reader of the content
 	once     io.Reader                     // a reader that can be read only once
-	used     bool                          // once was read
+	used     bool                          // the reader in the field once was read
 	length   int64                         // StreamOptions.Length, 0 for unknown
 	kind     string                        // StreamOptions.ContentType, "" for that of the property's Options
 	report   func(int64)
 	headRead bool   // peek has filled head
-	head     []byte // the first bytes: what peek has read of once, or the whole content if it is short
+	head     []byte // what peek has read: the first bytes, or the whole content if it is short
 	whole    bool   // head is the whole content
 }
 

@@ -74,8 +74,8 @@ type SweepReport struct {
 // lost, first run Repository.Repair, which removes such copies.
 //
 // You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
-// blob is older than Grace, 1 for each deleted blob; if the entity has copies in other partitions, 1 more for each blob
-// that it does not point at, and 1 for each copy.
+// blob is older than Grace, 1 for each deleted blob; if the entity has copies in other partitions, 1 more for each
+// blob that the entity does not point at, and 1 for each of these copies.
 func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
@@ -306,8 +306,9 @@ func (g *pointerProbe) note(property string, key tables.Key, v tables.Value) {
 	}
 }
 
-// probe returns the pointer that a row has now, nil for none; found is false if the row does not exist, or has another entity. read reads the
-// row. probe ignores errors in decoding the row's other properties.
+// probe returns the pointer that a row has now, nil for none; found is false if the row does not exist, or has
+// another entity. The parameter read is a function that reads the row. probe ignores errors in decoding the row's
+// other properties.
 func (x *spill[T]) probe(ctx context.Context, key tables.Key, read func(context.Context) error) (ptr *pointer, found bool, err error) {
 	g := &pointerProbe{key: key, seen: map[string]tables.Value{}}
 	err = read(context.WithValue(ctx, pointerProbeKey{}, g))

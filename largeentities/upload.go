@@ -38,7 +38,7 @@ type upload struct {
 	sent int64
 }
 
-// run sends all of r. Requests: 1; for more than one block, 1 for each block and 1.
+// run sends all of r. Requests: 1; for more than one block, 1 for each block and 1 to commit them.
 func (u *upload) run(ctx context.Context, r io.Reader) (_ *stored, err error) {
 	ctx, span := u.blobs.begin(ctx, "Upload")
 	defer func() { span.End(err) }()
@@ -184,8 +184,9 @@ type pendingBlobs struct {
 	pending map[string]*pendingBlob
 }
 
-// pendingBlob is one of these blobs. Its transaction is sent before a deadline or not at all; Sweep relies on that. As long as another value
-// of the same change is being uploaded, a timer renews the blob's Last-Modified, which moves the deadline.
+// pendingBlob is a stored blob whose change is not over. Its transaction is sent before a deadline or not at all;
+// Sweep relies on that. As long as another value of the same change is being uploaded, a timer renews the blob's
+// Last-Modified, which moves the deadline.
 type pendingBlob struct {
 	blobs    *blobs
 	ctx      context.Context

@@ -15,10 +15,10 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until
-// expiry, which is at most 7 days from now. Options.Account signs it by Account.SignBlob. The URL is a
-// secret: do not log it. SignedURL returns tables.ErrNotFound if the entity has no value or holds it in its
-// row, tables.ErrConflict if the blob does not exist, and tables.ErrGarbled if it belongs to another entity. When the value is replaced, the
+// SignedURL returns a URL with which anybody can read the blob of the entity's value, and nothing else, until expiry,
+// which is at most 7 days from now. Options.Account signs it by Account.SignBlob. The URL is a secret: do not log it.
+// SignedURL returns tables.ErrNotFound if the entity has no value or holds it in its row, tables.ErrConflict if the
+// blob does not exist, and tables.ErrGarbled if the blob belongs to another entity. When the value is replaced, the
 // URL stops working. Requests: 2; with a token credential 3.
 func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time.Time) (string, error) {
 	const op = "SignedURL"
@@ -79,22 +79,21 @@ func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 	return err
 }
 
-// keeps reports whether a value that does not change stays in its blob. It does not if Reseal is to store it again, or if it was stored
-// before Options.Sealer was set.
+// keeps reports whether a value that does not change stays in its blob. It is stored in a new blob if Reseal asks for
+// that, or if it was stored before Options.Sealer was set.
 func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 	return old != nil && ctx.Value(resealKey{}) != any(x) && old.sealed == (x.blobs.sealing != nil)
 }
 
-// Discard removes the large values of an entity that are lost or damaged for good, so that it can be read,
-// changed and deleted again, and returns the names of their properties. A value counts as lost if in two
-// reads its blob does not exist, has another length or hash than the pointer says, or does not belong to the
-// entity; a sealed value only if its blob does not exist. If the service does not respond or refuses the
-// request, or if a response is cut off, Discard removes nothing. It never removes a Stream, because a lost
-// Stream does not prevent reading its entity. It deletes the damaged blobs whose metadata name the entity. If the keys of an index depend on
-// a lost value, only Repository.Repair finds the old rows of that index. tables.ErrConflict means that the
-// entity was changed meanwhile. Check the entity before you call Discard: if the property is configured with
-// the wrong container, every value looks lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and
-// those of a Replace if a value was lost.
+// Discard removes the large values of an entity that are lost or damaged for good, so that it can be read, changed
+// and deleted again, and returns the names of their properties. A value counts as lost if in two reads its blob does
+// not exist, has another length or hash than the pointer says, or does not belong to the entity; a sealed value only
+// if its blob does not exist. If the service does not respond or refuses the request, or if a response is cut off,
+// Discard removes nothing. It never removes a Stream, because a lost Stream does not prevent reading its entity. It
+// deletes the damaged blobs whose metadata name the entity. If the keys of an index depend on a lost value, only
+// Repository.Repair finds the old rows of that index. tables.ErrConflict means that the entity was changed meanwhile.
+// Check the entity before you call Discard: if the property is configured with the wrong container, every value looks
+// lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those of a Replace if a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
 		return nil, tables.Wiringf("Discard", "", "the repository is nil; give one")
@@ -110,7 +109,8 @@ func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key table
 	return lost.properties, nil
 }
 
-// discardKey marks the Replace of Discard. The blobs that it gives up were not read, and may be those of another table.
+// discardKey marks the Replace of Discard. The blobs that this Replace deletes were not read, and may belong to
+// another table.
 type discardKey struct{}
 
 func discards(ctx context.Context) bool { return ctx.Value(discardKey{}) != nil }
@@ -123,10 +123,10 @@ type salvage struct {
 
 type salvageKey struct{}
 
-// leavesOut reports whether a value is lost, and notes its property. err is the error of the first read, and the
-// function read repeats it. A sealed blob that exists does not
-// count as lost, because the program may have the wrong key. A value that a concurrent writer has just replaced can look
-// lost, too. This does no harm: the entity then has a new ETag, so the write of Discard fails.
+// leavesOut reports whether a value is lost, and notes its property. err is the error of the first attempt to read
+// the value; the function read tries once more. A sealed blob that exists does not count as lost, because the program
+// may have the wrong key. A value that a concurrent writer has just replaced can look lost, too. This does no harm:
+// the entity then has a new ETag, so the write of Discard fails.
 func (s *salvage) leavesOut(of driver.Reading, property string, sealed bool, err error, read func() error) bool {
 	isLost := func(err error) bool {
 		damaged := errors.Is(err, tables.ErrGarbled) && !errors.Is(err, errIncomplete) && !sealed

@@ -12,14 +12,14 @@
 //	metadata  tpfirst=2026-11-20T15:04:05.123456789Z tplast=2026-11-20T15:09:59.000000000Z tprecords=5211
 //	          tpperiod=10 (minutes) tpdisorder=2000 (milliseconds) tpformat=1 tpwriter=...
 //
-// The name has the period (Options.Period) in which the records' times lie, and a number. A record is the
-// byte 0x1E, its time, the length of its data, CRC-32C of all three, the data unchanged including line feeds,
-// and a line feed. In data 0x1E is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E only begins records:
-// after damaged bytes the reader finds the next record, and never mistakes quoted data for a record.
+// The name has the period (Options.Period) in which the records' times lie, and a number. A record is the byte 0x1E,
+// its time, the length of its data, the CRC-32C of time, length and data, the data including their line feeds, and a
+// line feed. In data 0x1E is stored as 0x10 'r' and 0x10 as 0x10 'e', so that 0x1E only begins records: after damaged
+// bytes the reader finds the next record, and never mistakes quoted data for a record.
 //
 // tplast and tprecords are set after the last append. Before that, tpfirst is a time before which the blob has no
-// record: two seconds before the first one. A record more than two seconds older than the latest record of a blob
-// goes to another blob, so that each blob can be read in order with little memory.
+// record: two seconds before the first one, or the start of the period. A record more than two seconds older than the
+// latest record of a blob goes to another blob, so that each blob can be read in order with little memory.
 //
 // # Several writers
 //
@@ -50,7 +50,7 @@
 // # Crashes
 //
 // A writer makes its requests in this order: create the blob; append; set the metadata, after the response to the
-// last append. A process that dies between them leaves
+// last append. A process that dies between two of these requests leaves
 //
 //	an empty blob, which readers skip
 //	a blob without tplast, which is read whenever it may hold a record: from tpfirst to the end of its period
@@ -63,7 +63,7 @@
 //
 //	New, NewWriter, Stats                0
 //	the first record of a blob           1 to create the blob; 2 more each time another writer has the number
-//	Write, durable                       1 for all of one blob that wait at the same time, BlockBytes (4 MiB) at most
+//	Write, durable                       1 for all waiting records of one blob, BlockBytes (4 MiB) at most
 //	Write, buffered                      0; 1 for each blob and Interval, or half of a full buffer, BlockBytes at most
 //	a blob's end, or Close               1 for each blob
 //	an append whose response was lost    2 more: the same append again, and a read of what the blob has there, 1 for each MiB

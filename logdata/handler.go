@@ -17,8 +17,9 @@ import (
 // behind pointers are formatted again for each record.
 //
 // As slog requires, a context that ends does not stop a record. With an unbuffered Writer the record is durable when
-// the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the error
-// of a failed background flush is returned for the next record, which is in memory nevertheless if there is room.
+// the call returns. slog's package-level functions discard the error if it is not. With a buffered Writer, the call
+// for the next record returns the error of a failed background flush; that record is nevertheless kept in memory if
+// there is room.
 func (w *Writer) Handler(options *slog.HandlerOptions) slog.Handler {
 	h := &handler{writer: w}
 	if options != nil {
@@ -87,9 +88,8 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// insist does what Write does, for callers that ignore errors: if a buffered record was refused with the
-// error of an earlier flush, it is written again. insist returns that error, and whether the record was
-// accepted.
+// insist does what Write does, for callers that ignore errors: if a buffered record was refused with the error of an
+// earlier flush, insist writes it again. insist returns whether the record was accepted, and that error.
 func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error) {
 	err = w.Write(ctx, r)
 	if err == nil || !w.options.Buffered || errors.Is(err, tables.ErrTooLarge) || errors.Is(err, tables.ErrInvalid) || errors.Is(err, tables.ErrWiring) || ctx.Err() != nil {
@@ -101,8 +101,8 @@ func (w *Writer) insist(ctx context.Context, r Record) (accepted bool, err error
 
 // Lines returns an io.Writer, for example for log.New: each call of Write stores one record under the time of the
 // call, without the final line feed; other line feeds stay in the record. ctx applies to all calls. The errors are
-// those of Writer.Write. If a buffered record is in memory, the error of a failed background flush comes with the
-// full count.
+// those of Writer.Write. With a buffered writer, a call can return the error of a failed background flush together
+// with the full count: its own record is then in memory.
 func (w *Writer) Lines(ctx context.Context) io.Writer { return lines{ctx, w} }
 
 type lines struct {

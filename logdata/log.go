@@ -41,7 +41,7 @@ type Log struct {
 }
 
 // New makes a Log. The container must be made by Account.Container, and must exist. The names of the blobs begin with
-// prefix, such as "web/frontend"; other blobs may share it. It makes no request.
+// prefix, such as "web/frontend"; other blobs may share the prefix. New makes no request.
 func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 	const op = "New"
 	period := defaultPeriod
@@ -116,7 +116,7 @@ func (l *Log) Blobs(ctx context.Context, from, to time.Time) iter.Seq2[Blob, err
 	}
 }
 
-// checkRange refuses a range with a zero time, and limits it to the times that blob names can express.
+// checkRange refuses an empty range, and limits the range to the times that blob names can express.
 func checkRange(op string, from, to time.Time) (time.Time, time.Time, error) {
 	if from, to = from.UTC(), to.UTC(); from.Before(minTime()) {
 		from = minTime()

@@ -131,8 +131,8 @@ func (q *query) ready() (done bool, err error) {
 	}
 }
 
-// lookAhead adds to waiting all blobs that may hold the next record, and up to concurrency in all. It starts to read
-// the first concurrency of them.
+// lookAhead adds to waiting all blobs that may hold the next record, and further blobs while fewer than q.concurrency
+// wait. It starts to read the first q.concurrency of the waiting blobs.
 func (q *query) lookAhead() error {
 	for {
 		b, err := q.peek()
@@ -142,7 +142,8 @@ func (q *query) lookAhead() error {
 		if b == nil {
 			break
 		}
-		// Blobs are listed by the start of their periods, so this holds for each blob that follows, too.
+		// Blobs are listed by the start of their periods, so if this blob cannot hold the next record, no later one
+		// can.
 		needed := len(q.merging) == 0 && len(q.waiting) == 0 ||
 			len(q.merging) > 0 && !b.Start.After(q.merging[0].head()) ||
 			len(q.waiting) > 0 && !b.Start.After(q.waiting[0].blob.First)
@@ -228,7 +229,7 @@ func (m *merge) Pop() any {
 const (
 	// chunkBytes is how much of a blob one request reads.
 	chunkBytes = 1 << 20
-	// readAttempts is how often a chunk is requested if its response is cut off.
+	// readAttempts is how often a chunk is requested again if its response is cut off.
 	readAttempts = 5
 )
 

@@ -64,7 +64,8 @@ func (w *Writer) due(now time.Time) (bool, time.Duration) {
 	return wait <= 0, wait
 }
 
-// waited reports whether a Write waits for the record.
+// waited reports that no Write has given up waiting for the record. With an unbuffered writer, a Write still waits
+// for it.
 func (e *entry) waited() bool { return !e.kept }
 
 // step sends one batch; a batch with unknown outcome is sent before all others.
@@ -96,7 +97,7 @@ func (w *Writer) stored(b *batch) {
 		w.err = nil // the records of the failed flush are stored now
 	}
 	if !slices.ContainsFunc(w.queue, func(e *entry) bool { return e.kept }) {
-		w.pause = time.Time{} // the pause applies only after a failure
+		w.pause = time.Time{} // the pause after a failure is needed only while records that no Write waits for are queued
 	}
 	w.forget(b.entries...)
 	answer(b.entries, nil)

@@ -22,7 +22,7 @@ import (
 const (
 	// attempts is how often an append, or the creation of a blob, is retried in addition to the SDK's retries.
 	attempts = 4
-	// nameAttempts is how many numbers a writer tries if concurrent writers take them.
+	// nameAttempts is how many further numbers a writer tries if concurrent writers have taken the first.
 	nameAttempts = 12
 	contentType  = "text/plain; charset=utf-8"
 	// requestTimeout limits a request including the SDK's retries: a service that never responds must not
@@ -187,8 +187,8 @@ func (w *Writer) appendOnce(ctx context.Context, ex *wire.Exchange, s *segment, 
 	})
 }
 
-// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients
-// told, the ETag of the SDK's result, is used.
+// etagOf returns the ETag of a response. A client of Account.Container records it in the Exchange; for other clients,
+// etagOf returns told, the ETag in the SDK's result.
 func etagOf(ex *wire.Exchange, told *azcore.ETag) *azcore.ETag {
 	if text := ex.Header.Get("ETag"); text != "" {
 		return (*azcore.ETag)(&text)

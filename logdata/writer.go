@@ -31,9 +31,9 @@ type WriterOptions struct {
 	// s).
 	Interval time.Duration
 	// BufferBytes and BufferRecords limit the records in memory, and so what a crash of a buffered writer can lose
-	// (defaults 8 MiB and 10,000). A Write that finds no room waits until there is some, a flush fails
-	// or its context ends. At half of a limit, records are sent
-	// before their Interval is over. For an unbuffered writer they limit the Writes that wait at once.
+	// (defaults 8 MiB and 10,000). A Write that finds no room waits until there is room, a flush fails or its context
+	// ends. At half of a limit, the writer sends records before their Interval is over. For an unbuffered writer they
+	// limit the Writes that wait at once.
 	BufferBytes, BufferRecords int
 	// BlockBytes is the maximum size of an append, and so of a record (default 4 MiB, at most 100 MiB). Over 4 MiB
 	// the service must support version 2022-11-02. A record must also fit into BufferBytes: for records over 8 MiB
@@ -85,7 +85,7 @@ type Writer struct {
 	open      []*segment
 	retired   []*segment        // to be made final
 	tidyAfter time.Time         // zero unless making a segment final has failed
-	numbers   map[time.Time]int // the last known number of each period
+	numbers   map[time.Time]int // number of this writer's last blob in each period
 	tick      uint64
 
 	mu       sync.Mutex
@@ -141,11 +141,10 @@ func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 // record is in flight, Write also returns tables.ErrUnknownOutcome. Any other error means that the record is
 // not stored and will not be.
 //
-// Buffered: nil means that the record is in memory. An error means that the record is not in memory and will
-// not be written: tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error,
-// or the error of a failed background flush, whose records are still in memory. One call returns that error,
-// or none if the records were stored meanwhile; but each Write that waits for room when a flush fails returns
-// its error.
+// Buffered: nil means that the record is in memory. An error means that the record is not in memory and will not be
+// written: tables.ErrInvalid, tables.ErrTooLarge, tables.ErrWiring after Close, the context's error, or the error of
+// a failed background flush, whose records are still in memory. One call returns that error, or none if the records
+// were stored meanwhile; but each Write that waits for room when a flush fails returns that flush's error.
 func (w *Writer) Write(ctx context.Context, r Record) error {
 	const op = "Write"
 	if r.Time.IsZero() {
@@ -269,8 +268,8 @@ func (w *Writer) forget(gone ...*entry) {
 }
 
 // Flush returns nil when all records accepted before the call are stored, including those of a Write that returned
-// tables.ErrUnknownOutcome. After an error, the accepted records of a buffered writer, and those of such Writes, are
-// still in memory.
+// tables.ErrUnknownOutcome. After an error, the accepted records of a buffered writer, and the records of Writes that
+// returned ErrUnknownOutcome, are still in memory.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.flying == nil && len(w.queue) == 0 {

@@ -43,11 +43,11 @@ func (l *Log[T]) nextTime() time.Time {
 	return now
 }
 
-// Append adds an entry, and stamps it first if necessary. If the log already has the same entry, Append
-// leaves it unchanged and returns nil, because an earlier attempt wrote it. Append returns tables.ErrExists
-// if the log has an entry with the same time and id but other properties. It returns ErrOutsideWindow if the
-// entry's time is further from now than half of Schema.Window; the context of the request also ends at that
-// time. Requests: 1, and 1 more if the entry exists.
+// Append adds an entry, and stamps it first if necessary. If the log already has the same entry, Append leaves it
+// unchanged and returns nil, because an earlier attempt wrote it. Append returns tables.ErrExists if the log has an
+// entry with the same time and id but other properties. It returns ErrOutsideWindow if the entry's time is further
+// from now than half of Schema.Window, and cancels a request that is still running when that limit is reached.
+// Requests: 1, and 1 more if the entry exists or the outcome is unknown.
 func (l *Log[T]) Append(ctx context.Context, v *T) error {
 	if err := l.Stamp(v); err != nil {
 		return err

@@ -177,9 +177,9 @@ type stretch[T any] struct {
 	entries  []*T // newest first
 }
 
-// survey divides the entries after the horizon into stretches, newest first. It reads the newest page of entries. Of older ones,
-// which may be any number and must be yielded in the reverse of the stored order, it reads only the keys, and keeps a border
-// for each 1,000. Requests: 1 for each page.
+// survey divides the entries after the horizon into stretches, newest first. It reads the newest page of entries.
+// There may be any number of older entries, and they must be yielded in the reverse of the stored order. So survey
+// reads only their keys, and keeps a border for each 1,000. Requests: 1 for each page.
 func (f *Follower[T]) survey(ctx context.Context) ([]stretch[T], error) {
 	query := f.log.Query(f.partition, f.place.horizon, time.Time{}).PageSize(f.log.page)
 	var page tables.Page[T]

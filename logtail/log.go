@@ -17,8 +17,8 @@ import (
 // it. Nothing was written. errors.Is also matches tables.ErrInvalid.
 var ErrOutsideWindow = errors.New("LoggedAt is too far from the current time; stamp the entry again, check the clock, or use AppendLate for a log without followers")
 
-// DefaultWindow is the default of Schema.Window: of it, 30 s are for sending an entry, and 30 s for clock
-// differences and requests that are on their way.
+// DefaultWindow is the default of Schema.Window: 30 s for sending an entry, and 30 s for clock differences and
+// requests that are on their way.
 const DefaultWindow = time.Minute
 
 // DefaultPrefix is the default of Schema.Prefix.

@@ -86,8 +86,8 @@ func (m *Meter) second(at int64) *second {
 	return &m.seconds[(at%n+n)%n]
 }
 
-// now moves the ring on to the current second, and returns that. If the clock steps back by no more than the ring holds, writes
-// count toward the latest second; if it steps back further, the meter resets.
+// now moves the ring on to the current second, and returns that second. If the clock steps back by no more than the
+// ring holds, writes count toward the latest second; if it steps back further, the meter resets.
 func (m *Meter) now() int64 {
 	now, length := m.options.Now().Unix(), int64(len(m.seconds))
 	if now < m.latest && m.latest-now <= length {

@@ -69,7 +69,7 @@ func NewNatural[T any](table *tables.Table, schema NaturalSchema[T], options *Op
 	return n, nil
 }
 
-// Key returns the key of a row under a natural key, for the Repository's methods.
+// Key returns the key of the entity with a natural key and a row key, for the Repository's methods.
 func (n *Natural[T]) Key(natural compoundkey.Part, row string) tables.Key {
 	return tables.Key{Partition: compoundkey.Join(n.name, natural), Row: row}
 }

@@ -164,7 +164,7 @@ func (s *Spread[T]) load(ctx context.Context, op string) (*record, *layout, erro
 	return r, l, nil
 }
 
-// learn keeps a layout for later calls, unless a newer one is known.
+// learn keeps a layout for later calls, unless the known one has the same or a higher horizon.
 func (s *Spread[T]) learn(l *layout) {
 	for {
 		known := s.known.Load()

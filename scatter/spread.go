@@ -59,7 +59,7 @@ type Spread[T any] struct {
 	now      func() time.Time
 	ahead    time.Duration
 	records  *tables.Rows[record]
-	known    atomic.Pointer[layout] // nil before the first read; what an old layout says stays right
+	known    atomic.Pointer[layout] // nil before the first read; an old layout stays correct below its horizon
 	moving   chan struct{}          // a lock: the goroutine that moves the horizon holds it
 }
 
@@ -152,7 +152,8 @@ func (s *Spread[T]) partition(bucket int) string {
 	return compoundkey.Join(s.name, compoundkey.Int(bucket, bucketDigits))
 }
 
-// repositoryName returns the repository's name in intents: a queue may serve several tables, and several Spreads in one.
+// repositoryName returns the repository's name in intents: a queue may serve several tables, and a table may have
+// several Spreads.
 func repositoryName(table *tables.Table, name string) string { return table.Name() + "." + name }
 
 // poisoned returns a key that every operation refuses with the message. compoundkey returns such keys for illegal values, too.

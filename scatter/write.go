@@ -19,8 +19,8 @@ type Writer[T any] struct {
 	repository *patterns.Repository[T]
 	meter      *Meter
 	copies     []func(*T) ([]driver.Copy, error)
-	// reach makes the partition of a new entity known, and check that of a stored entity. Natural checks the row key in reach,
-	// and has no check.
+	// The function reach makes the partition of a new entity known, and the function check does so for a stored
+	// entity. For Natural, reach checks the row key, and check is nil.
 	reach, check func(ctx context.Context, op string, v *T) error
 }
 
@@ -38,12 +38,14 @@ func newWriter[T any](repository *patterns.Repository[T], meter *Meter) Writer[T
 // methods. Call Spread.Prepare before you insert with it; the Meter does not count its writes.
 func (w *Writer[T]) Repository() *patterns.Repository[T] { return w.repository }
 
-// Insert adds an entity. It returns tables.ErrExists if an entity has this key. Requests: 1.
+// Insert adds an entity. It returns tables.ErrExists if an entity has this key. Requests: 1, and up to 2 for a row
+// key above the known horizon.
 func (w *Writer[T]) Insert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Insert", w.reach, v, w.repository.Insert)
 }
 
-// Upsert inserts the entity or replaces the stored one. Requests: 2.
+// Upsert inserts the entity or replaces the stored one. Requests: 2, and up to 2 for a row key above the known
+// horizon.
 func (w *Writer[T]) Upsert(ctx context.Context, v *T) error {
 	return w.run(ctx, "Upsert", w.reach, v, w.repository.Upsert)
 }

@@ -23,7 +23,7 @@ const (
 // The largest entity that stays in one row, and the most that Options.FirstRow may hold.
 const (
 	MaxNarrowProperties = edm.MaxProperties - keptProperties
-	MaxNarrowSize       = edm.MaxEntitySize - keptBytes // bytes of its properties, by the service's formula
+	MaxNarrowSize       = edm.MaxEntitySize - keptBytes // bytes of all properties, by the service's formula
 )
 
 // Options say how entities are laid out; nil is the same as the zero value.

@@ -19,8 +19,8 @@ var errRecord = errors.New("a further row is damaged: it does not consist of rec
 
 const (
 	piecesOfRow = 15 // string properties of 64 KiB; 64 KiB of the row remain for its key and the library's properties
-	// rowUnits is the maximum size of the text in a further row, in UTF-16 units. It counts one unit of each property less, since
-	// cutUnits does not cut a character of two units.
+	// rowUnits is the maximum size of the text in a further row, in UTF-16 units. It counts one unit less than fits
+	// for each property, since cutUnits does not cut a character of two units.
 	rowUnits = piecesOfRow * (edm.MaxStringUnits - 1)
 	// usualUnits is the approximate size of a further row of a small entity, in UTF-16 units.
 	usualUnits = 16 * 1024

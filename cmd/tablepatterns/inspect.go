@@ -93,7 +93,7 @@ func writePage(file string, overwrite bool, r *inspect.Report) error {
 	return writeFile(file, overwrite, page)
 }
 
-// htmlPage returns a report as an HTML page without scripts and references to other files.
+// htmlPage returns a report as an HTML page without scripts, and without references to other files.
 func htmlPage(r *inspect.Report) ([]byte, error) {
 	page, err := template.New("page").Funcs(template.FuncMap{
 		"count": func(n int64) string { return humanize.Comma(n) },

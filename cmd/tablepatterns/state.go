@@ -16,10 +16,10 @@ import (
 type position struct {
 	command string // such as "copy"
 	file    string // "" until a file is needed
-	token   string // of the last progress
+	token   string // from the last report of the job
 	found   int64  // differences, including those of earlier runs
 	saved   time.Time
-	failed  error // of the last write of the file by follow
+	failed  error // error of the last write of the file by follow
 }
 
 // stored is the content of a position's file. The token contains keys of the table.
@@ -107,7 +107,8 @@ func (p *position) keep() (advice string, err error) {
 	return "to go on, repeat the command with --resume " + p.file, nil
 }
 
-// free returns an error if the file exists. Call it before a long job that writes the file at its end.
+// free returns an error if the file exists, unless overwrite is set. Call it before a long job that writes the file
+// at its end.
 func free(name string, overwrite bool) error {
 	if name == "" || overwrite {
 		return nil
