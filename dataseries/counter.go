@@ -30,8 +30,8 @@ func NewCounter[V Number](table *tables.Table, prefix string, slots int, options
 	if err != nil {
 		return nil, err
 	}
-	if rows, ok := s.shelf.(*rowShelf); ok {
-		rows.counts = true
+	if shelf, ok := s.shelf.(*rowShelf); ok {
+		shelf.counts = true
 	}
 	return &Counter[V]{s}, nil
 }
@@ -93,7 +93,7 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	if err != nil {
 		return false, c.failed(op, key, err)
 	}
-	rows, ok := c.shelf.(*rowShelf)
+	shelf, ok := c.shelf.(*rowShelf)
 	switch {
 	case !ok:
 		return false, c.failed(op, key, tables.Wiringf("", "", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
@@ -102,11 +102,11 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	case !x.Table().Same(c.Table()):
 		return false, c.failed(op, key, tables.Wiringf("", "", "the transaction is on another table; make it with Table().NewTransaction"))
 	}
-	known, _, err := rows.known(ctx, m)
+	known, _, err := shelf.known(ctx, m)
 	if err != nil || known {
 		return false, c.failed(op, key, err)
 	}
-	row, err := rows.added(ctx, key, slot, c.sum(delta))
+	row, err := shelf.added(ctx, key, slot, c.sum(delta))
 	if err != nil {
 		return false, c.failed(op, key, err)
 	}

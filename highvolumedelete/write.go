@@ -22,7 +22,7 @@ const (
 	// trust is how long a writer relies on a mark that it has read. A request that creates a table is sent within
 	// this time, or not at all.
 	trust = 10 * time.Second
-	// DefaultGrace, 40 s, is how long Drop waits between moving the mark and dropping the first table: for 10 s writers rely on
+	// DefaultGrace is how long Drop waits, 40 s, between moving the mark and dropping the first table: for 10 s writers rely on
 	// an older mark, and 30 s later the service has given up the requests that they have sent until then.
 	DefaultGrace = trust + 30*time.Second
 	// creations limits how often a write creates its table and still does not find it.

@@ -267,11 +267,11 @@ const (
 
 // failure makes a tables.Error of a failed request. unknown says that this request, or an earlier attempt at it, may
 // have been applied.
-func failure(op, blob string, err error, unknown bool) error {
+func failure(op, name string, err error, unknown bool) error {
 	if err == nil {
 		return nil
 	}
-	e := tables.ServiceError(op, blob, err)
+	e := tables.ServiceError(op, name, err)
 	if unknown {
 		e.Kind = tables.ErrUnknownOutcome
 	}
