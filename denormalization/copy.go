@@ -10,8 +10,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// bring writes the copy of a source into a holder in memory, or clears the copy if source is nil, and reports whether the holder
-// has changed. names says whether the source names the holder; with Find, SourceOf decides instead.
+// bring writes the copy of a source into a holder in memory, or clears the copy if source is nil, and reports
+// whether it has changed the holder. key is the source's key. names says whether the source names the holder;
+// with Find, bring ignores names and uses SourceOf.
 func (r *relation[S, H]) bring(holder *H, key tables.Key, source *S, names bool) (changed bool, err error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -40,7 +41,7 @@ func (r *relation[S, H]) holds(holder *H, source tables.Key) bool {
 	return is && held == source
 }
 
-// isAsAsked reports whether a holder already is as the source requires. It does not change the holder.
+// isAsAsked reports whether bring would leave a holder unchanged. It does not change the holder.
 func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names bool) (bool, error) {
 	holds := r.holds(holder, key)
 	switch {
@@ -57,11 +58,11 @@ func (r *relation[S, H]) isAsAsked(holder *H, key tables.Key, source *S, names b
 	return has == want, err
 }
 
-// write calls Link.Copy, and reports whether it has changed the copy. A change of a property that Link.Properties does not name
-// is an error, since Verify could not check it.
+// write calls Link.Copy, and reports whether Copy has changed the holder's copy. If Copy has changed a property
+// that Link.Properties does not name, write returns an error, since Verify could not check that property.
 func (r *relation[S, H]) write(holder *H, source *S) (changed bool, err error) {
 	others := r.others(holder)
-	before, beforeErr := r.digest(holder) // an error if the user has set a copied property to a value that cannot be stored
+	before, beforeErr := r.digest(holder) // fails if the user has set a property of the copy to a value that cannot be stored
 	r.link.Copy(source, holder)
 	after, err := r.digest(holder)
 	if err != nil {
@@ -99,7 +100,8 @@ func (r *relation[S, H]) others(holder *H) []other {
 	return all
 }
 
-// copyOf returns the digest of a source's copy; for nil, of a cleared copy. It returns an error if the copy cannot be stored.
+// copyOf returns the digest of a source's copy; if source is nil, the digest of a cleared copy. It returns an
+// error if the copy cannot be stored.
 func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	holder := new(H)
 	if _, err := r.write(holder, source); err != nil {
@@ -108,7 +110,7 @@ func (r *relation[S, H]) copyOf(source *S) (digest [16]byte, err error) {
 	return r.digest(holder)
 }
 
-// digest returns the digest of the copy in a holder, over its names, types and values.
+// digest returns the digest of the copy in a holder, over the names, types and values of its properties.
 func (r *relation[S, H]) digest(holder *H) (digest [16]byte, err error) {
 	copied, err := r.codec.EncodeOnly(holder, r.link.Properties)
 	if err != nil {

@@ -23,11 +23,11 @@ type fanOut[S, H any] struct {
 	*linked[S, H]
 	*crew
 	key    tables.Key
-	source *S                  // as it was read, nil if it did not exist
+	source *S                  // the source as it was read, nil if it did not exist
 	keys   map[tables.Key]bool // keys of the holders that the source names
 
 	mu    sync.Mutex
-	other map[tables.Key]namedBy // by source: what it named when it was read last
+	other map[tables.Key]namedBy // by key of another source: the holders that it named when it was last read
 }
 
 // namedBy holds the keys of the holders that one version of a source names.
@@ -57,8 +57,8 @@ func (f *fanOut[S, H]) names(holder tables.Key) bool {
 	return f.source != nil && (f.link.Find != nil || f.keys[holder])
 }
 
-// all reconciles all holders that Find yields. Correct holders need no further request, so a repeated fan-out soon reaches
-// those that an interrupted one has not written.
+// all reconciles all holders that Find yields. Correct holders need no further request, so a repeated fan-out
+// soon reaches the holders that an interrupted one has not written.
 func (f *fanOut[S, H]) all(ctx context.Context) error {
 	if f.link.Find == nil {
 		return errors.New("the intent is for all holders that Link.Find yields, and this program's link has no Find; set it as in the program that wrote the source")
@@ -108,8 +108,8 @@ func (f *fanOut[S, H]) all(ctx context.Context) error {
 	return nil
 }
 
-// correct returns the key of a holder that Find has yielded, and whether the holder is already correct: false if it was read
-// from an index, which may be outdated.
+// correct returns the key of a holder that Find has yielded, and whether the holder is already correct. If the
+// holder was read from an index, it may be outdated, so the result is false.
 func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	meta := f.holders.MetaOf(holder)
 	key := meta.Key()
@@ -123,7 +123,7 @@ func (f *fanOut[S, H]) correct(holder *H) (tables.Key, bool, error) {
 	return key, right, err
 }
 
-// one reads one holder, reconciles it with the source as that was read, and writes it under its ETag.
+// one reads one holder, reconciles it with f.source, and writes it under its ETag.
 func (f *fanOut[S, H]) one(ctx context.Context, n named) error {
 	_, err := f.holders.Update(by(ctx, bySource, f.relation), n.key, func(holder *H) error {
 		return unlessChanged(f.give(ctx, f.read, n, holder))
@@ -146,8 +146,9 @@ func (f *fanOut[S, H]) give(ctx context.Context, read readSource[S], n named, ho
 	return changed || err == nil && n.isNew && f.holds(holder, f.key), err
 }
 
-// takes reports whether the source takes over a holder from the other source whose copy it has: if that one no longer names
-// the holder, or was written earlier. So a delayed message cannot give a holder back to an earlier source.
+// takes reports whether the source takes over a holder that has the copy of another source. It does if the
+// other source no longer names the holder, or was written earlier. So a delayed message cannot give a holder
+// back to an earlier source.
 func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, holder tables.Key) (bool, error) {
 	if checkKey(other) != nil {
 		return true, nil
@@ -158,19 +159,20 @@ func (f *fanOut[S, H]) takes(ctx context.Context, read readSource[S], other, hol
 	}
 	ours, err := f.naming(ctx, read, f.key, holder)
 	if err != nil || ours == nil {
-		return false, err // the source has changed since the fan-out read it, so the intent is carried out again
+		return false, err // the source has changed since the fan-out read it, so the intent's holder runs the fan-out again
 	}
 	return follows(ours, theirs), nil
 }
 
-// follows reports whether source a counts as written after source b. Rows of a change set, or of one millisecond, may have the
-// same Timestamp: then the greater key wins, so that every order of messages ends with the same copy.
+// follows reports whether source a counts as written after source b. Rows of one transaction, or of one moment,
+// can have the same Timestamp. Then the greater key wins, so that every order of messages ends with the same
+// copy.
 func follows(a, b *tables.Meta) bool {
 	x, y := a.Key(), b.Key()
 	return cmp.Or(a.Timestamp.Compare(b.Timestamp), compoundkey.Compare(x.Partition, y.Partition), compoundkey.Compare(x.Row, y.Row)) > 0
 }
 
-// naming reads a source, and returns its Meta, or nil if it does not name the holder.
+// naming reads a source, and returns its Meta, or nil if the source does not exist or does not name the holder.
 func (f *fanOut[S, H]) naming(ctx context.Context, read readSource[S], source, holder tables.Key) (*tables.Meta, error) {
 	v, err := read(ctx, source)
 	if v == nil || err != nil {
@@ -192,7 +194,7 @@ func (f *fanOut[S, H]) namedIn(source *S, meta *tables.Meta) map[tables.Key]bool
 	if known.keys == nil || known.etag != meta.ETag {
 		keys, err := f.holdersOf(source)
 		if err != nil {
-			keys = nil // a source that the link refuses has no holders
+			keys = nil // a source for which holdersOf fails has no holders
 		}
 		known = namedBy{meta.ETag, setOf(keys)}
 		f.other[meta.Key()] = known
@@ -205,7 +207,7 @@ func (r *linked[S, H]) holderError(key tables.Key, err error) error {
 	return r.errorAt("holder", key, r.holders.Table(), err)
 }
 
-// errorAt adds the entity at the other end of the link to an error.
+// errorAt adds to an error the key and the table of the entity at the other end of the link.
 func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, err error) error {
 	where := fmt.Errorf("the %s (%q, %q) in %s: %w", end, key.Partition, key.Row, table.Name(), err)
 	var e *tables.Error
@@ -215,8 +217,8 @@ func (r *linked[S, H]) errorAt(end string, key tables.Key, table *tables.Table, 
 	return &tables.Error{Pattern: r.name, Code: e.Code, Kind: e.Kind, Err: where}
 }
 
-// crew runs functions concurrently, up to a limit, and keeps the first error. If a function panics, wait panics, too, in the
-// goroutine of its caller.
+// crew runs functions concurrently, up to a limit, and keeps the first error. If a function panics, wait
+// repeats the panic in the goroutine that calls wait.
 type crew struct {
 	running  errgroup.Group
 	mu       sync.Mutex // protects panicked
@@ -255,7 +257,7 @@ func (c *crew) wait() error {
 	return err
 }
 
-// named is a holder of an intent. isNew says that the source has just begun to name it (see newlyNamed).
+// named is the key of a holder. isNew says that the source has just begun to name the holder (see newlyNamed).
 type named struct {
 	key   tables.Key
 	isNew bool
@@ -270,13 +272,14 @@ type heldBy[H any] struct {
 // readSource reads a source, or returns nil if it does not exist.
 type readSource[S any] func(ctx context.Context, key tables.Key) (*S, error)
 
-// mostTogether limits the holders that one transaction writes: each may need a second row, for an index.
+// mostTogether limits the holders that one transaction writes. The transaction has room for a second row of
+// each, for an index.
 const mostTogether = tables.MaxTransactionOperations / 2
 
-// mostHeld limits the holders that wait in memory for others of their partitions.
+// mostHeld limits the holders that wait in memory until more of the same partition are found.
 const mostHeld = 500
 
-// each reconciles the holders that an intent names; those of one partition together, up to mostTogether.
+// each reconciles the holders that an intent names, up to mostTogether of one partition together.
 func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 	partitions := map[string][]named{}
 	var order []string
@@ -299,7 +302,7 @@ func (f *fanOut[S, H]) each(ctx context.Context, all []named) {
 	}
 }
 
-// group reads holders of one partition together and reconciles them. Holders that do not exist are skipped.
+// group reads holders of one partition together and reconciles them. It skips holders that do not exist.
 func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	if len(group) == 1 {
 		return f.one(ctx, group[0])
@@ -310,7 +313,7 @@ func (f *fanOut[S, H]) group(ctx context.Context, group []named) error {
 	}
 	found, err := f.holders.GetEach(ctx, keys)
 	if err != nil {
-		return f.oneByOne(ctx, group) // perhaps only one of them cannot be read
+		return f.oneByOne(ctx, group) // perhaps only one of the holders cannot be read
 	}
 	var holders []heldBy[H]
 	for i, holder := range found {
@@ -344,7 +347,7 @@ func (f *fanOut[S, H]) together(ctx context.Context, holders []heldBy[H]) error 
 	}.Run(write)
 	switch {
 	case errors.Is(err, tables.ErrUnknownOutcome):
-		return err // the transaction may still arrive; because of the error, a worker carries out the intent again
+		return err // the transaction may still be applied; the error makes a worker carry out the intent again
 	case err != nil:
 		refused = write
 	}
@@ -373,7 +376,8 @@ func changeOf(err error) int {
 	return 0
 }
 
-// oneByOne reconciles holders one after the other. It continues after one that cannot be written.
+// oneByOne reconciles holders one after the other. If one cannot be written, it continues with the others and
+// returns the first error.
 func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error) {
 	for _, n := range group {
 		if err := ctx.Err(); err != nil {
@@ -386,8 +390,9 @@ func (f *fanOut[S, H]) oneByOne(ctx context.Context, group []named) (first error
 	return first
 }
 
-// readOnce returns a readSource that reads each source once. All holders must have been read before the first source:
-// otherwise a holder could have the copy of a newer version.
+// readOnce returns a readSource that reads each source once. All holders must have been read before the first
+// source: otherwise a holder could have been given the copy of a version of the source that is newer than the
+// one that readOnce returns.
 func (f *fanOut[S, H]) readOnce() readSource[S] {
 	known := map[tables.Key]*S{}
 	return func(ctx context.Context, key tables.Key) (*S, error) {

@@ -15,7 +15,7 @@ import (
 // holder is the pattern of a link's holders.
 type holder[S, H any] struct{ *relation[S, H] }
 
-// holderEnd is that pattern in its repository.
+// holderEnd is the holder pattern together with its repository.
 type holderEnd[S, H any] struct {
 	*relation[S, H]
 	host driver.Host[H]
@@ -23,8 +23,8 @@ type holderEnd[S, H any] struct {
 
 func (h holderEnd[S, H]) ready() (*linked[S, H], error) { return h.relation.ready(nil, h.host) }
 
-// holderName returns the name of the Holder pattern. It differs from that of the Source pattern, since one repository may have
-// both.
+// holderName returns the name of the Holder pattern. It differs from the name of the Source pattern, since one
+// repository can have both.
 func (r *relation[S, H]) holderName() string { return r.name + ".holder" }
 
 // Attach implements patterns.Pattern; NewRepository of the holders calls it.
@@ -52,7 +52,8 @@ func (h holder[S, H]) Attach(host driver.Host[H]) (driver.Implementation[H], err
 	return implementation, nil
 }
 
-// prior returns the key of a holder's source, and the digest of its copy. A change after which both are the same needs no work.
+// prior returns the key of a holder's source, and the digest of its copy. A change that leaves both as they
+// were needs no work.
 func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error) {
 	place := ""
 	if source, is := h.link.SourceOf(entity); is {
@@ -65,10 +66,10 @@ func (h holderEnd[S, H]) prior(entity *H, _ tables.Properties) ([]string, error)
 	return []string{place, hex.EncodeToString(digest[:])}, nil
 }
 
-// completion is what complete notes for outsideKeys and companions.
+// completion is what complete passes to outsideKeys and companions, by Change.Note.
 type completion[S any] struct {
-	places  []string // keys of the sources to which the holder may belong
-	sources []*S     // the sources that exist
+	places  []string // keys of the sources whose copy the holder may get
+	sources []*S     // those of these sources that exist
 }
 
 // complete writes the copy into a holder that is inserted, or whose source or copy differs from its prior state.
@@ -111,8 +112,8 @@ func (h holderEnd[S, H]) complete(ctx context.Context, c *driver.Change[H]) erro
 	return l.fill(c.Entity, chosen)
 }
 
-// candidates returns the sources whose copy a holder may get: the one to which it refers and, with Holders, the one whose copy
-// it had before, which may still name it.
+// candidates returns the keys of the sources whose copy a holder may get: the source to which it refers and,
+// with Holders, the source whose copy it had before, which may still name it.
 func (h *linked[S, H]) candidates(key tables.Key, holder *H, before []string) ([]tables.Key, error) {
 	var keys []tables.Key
 	if source, is := h.link.SourceOf(holder); is {
@@ -150,7 +151,7 @@ func (r *linked[S, H]) read(ctx context.Context, key tables.Key) (*S, error) {
 	return source, err
 }
 
-// fill writes the copy of a source into a holder that will be stored; for nil it clears the copy.
+// fill writes the copy of a source into a holder that will be stored; if source is nil, it clears the copy.
 func (h *linked[S, H]) fill(holder *H, source *S) error {
 	if source != nil {
 		_, err := h.bring(holder, h.sources.KeyOf(source), source, true)
@@ -205,8 +206,8 @@ func (h holderEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return nil
 }
 
-// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes under the
-// holder's ETag. After a write the repository calls reconcile again.
+// reconcileHolder reconciles a holder with a source. Each attempt reads the holder, then the source, and writes
+// under the holder's ETag. After a write of the holder, the holders' repository calls reconcile again.
 func (h *linked[S, H]) reconcileHolder(ctx context.Context, key, source tables.Key) error {
 	_, err := h.holders.Update(by(ctx, bySource, h.relation), key, func(held *H) error {
 		entity, err := h.read(ctx, source)
@@ -230,8 +231,8 @@ func (r *linked[S, H]) sourceError(key tables.Key, err error) error {
 	return r.errorAt("source", key, r.sources.Table(), err)
 }
 
-// companions is for links made by NewInPartition. It stages the sources that complete has read, unchanged, under their ETags,
-// so that of this change and a concurrent one of a source, one fails.
+// companions is for links made by NewInPartition. It stages the sources that complete has read, unchanged,
+// under their ETags. So if another writer changes a source concurrently, one of the two changes fails.
 func (h holderEnd[S, H]) companions(ctx context.Context, c *driver.Change[H], x *tables.Transaction) error {
 	done, _ := c.Noted().(*completion[S])
 	if done == nil || c.Kind == driver.ChangeDelete {

@@ -13,30 +13,31 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Link says which properties of entities of type S, the sources, are copied into which entities of type H, the holders.
-// Set either Holders or Find. All functions must use only stored properties and keys.
+// Link says which properties of entities of type S, the sources, are copied into which entities of type H, the
+// holders. Set either Holders or Find. The functions must use only keys and stored properties.
 type Link[S, H any] struct {
-	// Properties names the properties of the holders that make up the copy. Copy must write no others.
+	// Properties names the properties of the holders that make up the copy. Copy must not change other
+	// properties.
 	Properties []string
-	// Copy writes the copy into a holder; if source is nil, it clears the copy. The written values must
-	// depend only on the source.
+	// Copy writes the copy of source into holder; if source is nil, it clears the copy. The written values must
+	// depend only on source.
 	Copy func(source *S, holder *H)
 	// SourceOf returns the key of the source whose copy a holder has, or false if it has none. With Find it returns the
 	// holder's own reference to its source, which Copy must not change. With Holders the reference is part of the copy: Copy
 	// sets it, and clears it if source is nil. The writer of a new holder may set it to request that source's copy.
 	SourceOf func(holder *H) (source tables.Key, ok bool)
-	// Required makes a write that inserts a holder, or changes its source or its copy, return tables.ErrMissingReference if the
-	// source does not exist (default false; with NewInPartition always true). A source can be deleted nevertheless; then its
-	// holders' copies are cleared.
+	// Required makes a write that inserts a holder, or changes its source or its copy, return
+	// tables.ErrMissingReference if the source does not exist (default false; with NewInPartition always true).
+	// Required does not prevent the delete of a source; then the copies of its holders are cleared.
 	Required bool
 	// Holders returns the keys of a source's holders, if the source determines them, for example the department that an
 	// employee manages. It must be pure. Holders that do not exist are skipped.
 	Holders func(source *S) []tables.Key
 	// Find restricts a query of all holders to the holders of one source. Use it if each holder refers to its
-	// source, for example each employee to a department. It may return a query of an index of the holders
-	// instead. It gets only the source's key, so that it also works after the source was deleted. Holders for
-	// which SourceOf returns another source are skipped. If it uses Select, it must select Properties and all
-	// properties that Copy and SourceOf use.
+	// source, for example each employee to a department. Instead of restricting the given query, it may return
+	// a query of an index of the holders. It gets only the source's key, so that it also works after the source
+	// was deleted. Holders for which SourceOf returns another source are skipped. If it uses Select, it must
+	// select Properties and all properties that Copy and SourceOf use.
 	Find func(holders tables.Query[H], source tables.Key) tables.Query[H]
 }
 
@@ -55,21 +56,22 @@ const (
 	defaultConcurrency = 8
 )
 
-// Copies has the two patterns of a link. Give Source to NewRepository of the sources and Holder to NewRepository of the
-// holders, in either order. Each belongs to one repository.
+// Copies has the two patterns of a link. Give Source to NewRepository of the sources and Holder to
+// NewRepository of the holders, in either order. Each of the two patterns belongs to one repository.
 type Copies[S, H any] struct{ relation[S, H] }
 
-// New makes a link whose holders may be in any partition, table or account. The copies are written by intents, so both
-// repositories need tables of a patterns.Store. name distinguishes the link from other patterns. Intents on a queue contain
-// it, so keep it in later versions of your program. NewRepository reports an invalid link.
+// New makes a link whose holders may be in any partition, table or account. The copies are written by intents,
+// so both repositories need tables of a patterns.Store. name distinguishes the link from other patterns.
+// Intents on a queue contain the name, so do not change it between versions of a program. NewRepository returns
+// ErrWiring for an invalid link.
 func New[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, false)
 }
 
-// NewInPartition makes a link whose holders are in the partition and table of their sources. A change of a source writes its
-// holders in the same transaction. A change of a holder that needs a copy writes the source, unchanged, in the same
-// transaction. So no reader sees them differ, and the link itself needs no queue. It needs Link.Holders. NewRepository reports
-// an invalid link.
+// NewInPartition makes a link whose holders are in the partition and table of their sources. A change of a
+// source writes its holders in the same transaction. A change of a holder that needs a copy writes the source,
+// unchanged, in the same transaction. So no reader sees a source and a holder that do not match, and the link
+// needs no queue. It needs Link.Holders. NewRepository returns ErrWiring for an invalid link.
 func NewInPartition[S, H any](name string, link Link[S, H], options *Options) *Copies[S, H] {
 	return newCopies(name, link, options, true)
 }
@@ -141,8 +143,9 @@ func (r *relation[S, H]) checkTables(sources, holders *tables.Table) error {
 	return nil
 }
 
-// ready returns the link with both its repositories, or an error if one of them does not have the link's pattern yet. The
-// caller passes its own repository, which Attach has received, and nil for the other one.
+// ready returns the link with both its repositories, or an error if one of them does not have the link's
+// pattern yet. The caller passes the repository of its own end, which its Attach has received, and nil for the
+// other end.
 func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (*linked[S, H], error) {
 	var err error
 	if sources == nil {
@@ -198,8 +201,8 @@ func (r *linked[S, H]) checkSelf(source, holder tables.Key) error {
 	return nil
 }
 
-// names reports whether a source names a holder: with Find, which depends on the holder alone, always. A source with more
-// holders than the limit names none.
+// names reports whether a source names a holder. With Find, only the holder decides to which source it belongs,
+// so names returns true for every source that is not nil. A source with more holders than the limit names none.
 func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 	switch {
 	case source == nil:
@@ -219,11 +222,12 @@ func checkKey(key tables.Key) error {
 type end uint8
 
 const (
-	bySource end = iota + 1 // it writes a holder with its copy
-	byHolder                // it writes a source, unchanged, beside its holder
+	bySource end = iota + 1 // the source's end writes a holder with its copy
+	byHolder                // the holder's end writes a source, unchanged, in the holder's transaction
 )
 
-// byKey marks the context of a write that one end of a link makes at the other one, whose pattern then does nothing.
+// byKey marks the context of a write that one end of a link makes at the other end. The pattern of the other
+// end then does nothing.
 type byKey struct {
 	end      end
 	relation any

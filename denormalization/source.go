@@ -15,7 +15,7 @@ import (
 // source is the pattern of a link's sources.
 type source[S, H any] struct{ *relation[S, H] }
 
-// sourceEnd is that pattern in its repository.
+// sourceEnd is the source pattern together with its repository.
 type sourceEnd[S, H any] struct {
 	*relation[S, H]
 	host driver.Host[S]
@@ -42,7 +42,7 @@ func (s source[S, H]) Attach(host driver.Host[S]) (driver.Implementation[S], err
 	return implementation, nil
 }
 
-// prior returns the keys of a source's holders. A source that the link refuses never had any.
+// prior returns the keys of a source's holders. It returns none if holdersOf fails.
 func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error) {
 	l, err := s.ready()
 	if err != nil {
@@ -59,8 +59,8 @@ func (s sourceEnd[S, H]) prior(entity *S, _ tables.Properties) ([]string, error)
 	return places, nil
 }
 
-// touched returns the holders that a change concerns: now are those that the source will name, before those that it does not
-// name any more.
+// touched returns the keys of the holders that a change concerns: now are the holders that the source will
+// name, and before those that it no longer names.
 func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, err error) {
 	if c.Kind != driver.ChangeDelete {
 		if now, err = s.holdersOf(c.Entity); err != nil {
@@ -83,15 +83,16 @@ func (s *linked[S, H]) touched(c *driver.Change[S]) (now, before []tables.Key, e
 // allHolders is the key in an intent that stands for all holders that Find yields.
 const allHolders = "*"
 
-// newlyNamed is the suffix of a holder that the source begins to name. Such a holder is written even if it is correct: then a
-// concurrent writer fails that has read it before to give it the copy of a previous source.
+// newlyNamed is the suffix of a holder's key in an intent, if the source begins to name the holder. Such a
+// holder is written even if it is correct, so that it gets a new ETag: then a concurrent writer that has read
+// it earlier, to give it the copy of a previous source, fails.
 const newlyNamed = "\tnew"
 
 // outsideKeys is for links made by New. It returns the holders that a change concerns.
 func (s sourceEnd[S, H]) outsideKeys(_ context.Context, c *driver.Change[S]) ([]string, error) {
 	l, err := s.ready()
 	if err != nil || c.Kind == driver.ChangeTouch {
-		return nil, err // a touch changes no copy
+		return nil, err // a touch does not change the source, so no copy changes
 	}
 	places := []string{allHolders}
 	if s.link.Find == nil {
@@ -129,8 +130,8 @@ func placesOf[S any](c *driver.Change[S], now, before []tables.Key) []string {
 	return places
 }
 
-// reconcile is for links made by New. After a holder that cannot be written it goes on with the others, and returns the first
-// error at the end, so that the intent is retried.
+// reconcile is for links made by New. If a holder cannot be written, it continues with the others. At the end
+// it returns the first error, so that the intent is retried.
 func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation[S]) error {
 	l, err := s.ready()
 	if err != nil {
@@ -158,8 +159,8 @@ func (s sourceEnd[S, H]) reconcile(ctx context.Context, r *driver.Reconciliation
 	return f.wait()
 }
 
-// companions is for links made by NewInPartition: it stages the holders of a source. It writes also correct holders, so that a
-// concurrent writer that has read one before fails; but not for a touch.
+// companions is for links made by NewInPartition: it stages the holders of a source. It also writes holders
+// that are already correct, except for a touch, so that a concurrent writer that has read one before fails.
 func (s sourceEnd[S, H]) companions(ctx context.Context, c *driver.Change[S], x *tables.Transaction) error {
 	if isBy(ctx, byHolder, s.relation) {
 		return nil // a holder's change writes the source unchanged
@@ -241,7 +242,8 @@ func unlessChanged(changed bool, err error) error {
 	return err
 }
 
-// passed returns the error of an update, but nil if the holder was already correct or does not exist.
+// passed returns the error of an update of a holder. It returns nil if the holder was already correct or does
+// not exist.
 func passed(err error) error {
 	if errors.Is(err, errCorrect) || errors.Is(err, tables.ErrNotFound) {
 		return nil
@@ -249,8 +251,8 @@ func passed(err error) error {
 	return err
 }
 
-// facts implements Audit.Expected for sources. With Find it returns none, since a source does not know its holders; held
-// compares the holders with their sources instead.
+// facts implements Audit.Expected for sources. With Find it returns none, since a source does not know its
+// holders; then held compares each holder with its source.
 func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	s, err := end.ready()
 	if err != nil {
@@ -271,9 +273,10 @@ func (end sourceEnd[S, H]) facts(source *S) ([]driver.Fact, error) {
 	return facts, nil
 }
 
-// held implements Audit.List for sources. With Find it yields only holders whose copy is wrong: since facts returns none, the
-// audit reports each as a copy that no source requires. It keeps the sources that it reads in memory. Requests: 1 for each page
-// of the holders' table; with Find 1 more for each source.
+// held implements Audit.List for sources. With Find it yields only holders whose copy is wrong: since facts
+// returns none, the audit reports each of them as a copy that no source requires. It keeps all sources that it
+// reads in memory. Requests: 1 for each page of the holders' table; with Find 1 more for each source to which a
+// holder refers.
 func (end sourceEnd[S, H]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		s, err := end.ready()
@@ -324,8 +327,8 @@ func (s *linked[S, H]) fact(holder *H, source tables.Key) driver.Fact {
 	return driver.Fact{Place: driver.JoinKey(s.holders.MetaOf(holder).Key()), Entity: source, Digest: digest, Err: err}
 }
 
-// isWrong reports whether a holder's copy differs from the source to which it refers. seen has the sources that were read
-// before, nil for one that does not exist.
+// isWrong reports whether a holder's copy differs from the source to which it refers. seen has the sources that
+// were read before; the value is nil for a source that does not exist.
 func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, holder *H, key tables.Key) (bool, error) {
 	source, known := seen[key]
 	if !known && checkKey(key) == nil {
@@ -339,7 +342,8 @@ func (s *linked[S, H]) isWrong(ctx context.Context, seen map[tables.Key]*S, hold
 	return !right, err
 }
 
-// read implements Audit.Read for sources: it returns the copy in a holder; with Find only a wrong one.
+// read implements Audit.Read for sources: it returns the fact of the copy in a holder. With Find, it returns
+// only that of a wrong copy.
 func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables.Key) (driver.Fact, bool, error) {
 	key, err := driver.SplitKey(place)
 	s, readyErr := end.ready()
@@ -365,7 +369,8 @@ func (end sourceEnd[S, H]) read(ctx context.Context, place string, entity tables
 	return fact, wrong, err
 }
 
-// readMissing returns the fact that a source requires of a holder, if the holder does not exist: it counts as correct.
+// readMissing is read for a holder that does not exist. It returns the fact that the source requires, since a
+// holder that does not exist counts as correct.
 func (s *linked[S, H]) readMissing(ctx context.Context, holder, entity tables.Key) (driver.Fact, bool, error) {
 	if s.link.Find != nil {
 		return driver.Fact{}, false, nil

@@ -40,8 +40,8 @@ const (
 // claimName matches the IDs that can be part of a blob name.
 var claimName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// claimOwner returns the facts that bind a claim's blob to its message: the blob's name contains the
-// message's ID, and its metadata holds ID and type. Without this check, a forged message could name the blob
+// claimOwner returns what binds a claim's blob to its message: the blob's name contains the message's ID, and
+// the blob's metadata hold the message's ID and type. Without this check, a forged message could name the blob
 // of another message, and the worker would handle and delete that blob.
 func claimOwner(e *envelope) blobowner.Owner {
 	return blobowner.Owner{What: "the message", Prefix: claimPrefix, Labels: map[string]string{
@@ -50,17 +50,17 @@ func claimOwner(e *envelope) blobowner.Owner {
 	}}
 }
 
-// claimMetadata returns the metadata of a body's blob: its message, its storage queue, and for how long the message
-// may be put.
+// claimMetadata returns the metadata of a body's blob: the message, the message's storage queue, and the term
+// in which the message may be put.
 func claimMetadata(e *envelope, queue string) map[string]*string {
 	return claimOwner(e).Metadata(map[string]string{metaTerm: lease.FormatTerm(claimTerm), metaQueue: queue})
 }
 
-// errClaimGone: the blob with the body does not exist. On a redelivery this means that the message was handled: the
-// worker deletes the blob just before the message.
+// errClaimGone reports that the blob with the body does not exist. On a redelivery this means that the message
+// was handled: the worker deletes the blob just before the message.
 var errClaimGone = errors.New("the blob that holds the message's body does not exist; send the message again")
 
-// errForeignClaim: the blob of a message's body must be named by that message's ID.
+// errForeignClaim reports that a message's claim names a blob whose name is not the message's ID.
 var errForeignClaim = errors.New("the message's claim names the body of another message; only Queue.Send makes claims")
 
 // claimsOwn reports whether the claim names the blob that belongs to the message's ID.
@@ -73,14 +73,15 @@ func (e *envelope) claimsOwn() bool { return e.Claim.Blob == e.ID && claimName.M
 //    1, and starts no attempt later than a margin before its end;
 //  3. the worker that handles the message deletes the blob, then the message.
 //
-// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: after the term and a
-// grace period, by the service's clock, one of three things holds: the message is on its queue, it is on the
-// poison queue, or it will never be put. So if both queues are empty after such a blob was listed, no message
-// names it. SweepClaims checks the queue before the poison queue, because a message is put on the poison
-// queue before it is deleted from the queue. Requeue moves a message the other way, but first rewrites the
-// blob's metadata, which changes the ETag under which SweepClaims deletes.
+// A crash before step 2 leaves a blob that no message names. SweepClaims deletes it: after the term and a grace
+// period, by the service's clock, one of three things holds: the message is on its queue, it is on the poison
+// queue, or it will never be put. So if both queues are empty after SweepClaims has listed such a blob, no
+// message names the blob. SweepClaims checks the queue before the poison queue, because a worker puts a message
+// on the poison queue before it deletes the message from the queue. Requeue moves a message from the poison
+// queue to the queue, but first rewrites the blob's metadata, which changes the ETag under which SweepClaims
+// deletes the blob.
 
-// claimTerm is how long after its body was stored a message may be put.
+// claimTerm is how long a message may be put after its body was stored.
 const claimTerm = time.Hour
 
 const (
@@ -101,8 +102,9 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 	return err
 }
 
-// seal returns the text of an envelope for a storage queue. If that exceeds the limit, it first stores the body in a
-// blob, and claimed is true. A crash in between leaves only a blob without a message, which a sweep removes.
+// seal returns the text of an envelope for a storage queue. If the text would exceed the limit, seal stores the
+// body in a blob and returns claimed as true. A crash before the text is put leaves a blob that no message
+// names, which SweepClaims removes.
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.name, q.signing)
 	if err != nil {
@@ -137,8 +139,8 @@ func (q *Queue) claimBlob(c *claim) *blockblob.Client {
 	return q.claims.NewBlockBlobClient(claimPrefix + c.Blob)
 }
 
-// putClaim stores the body of e, which has a claim. The blob's name is random, so a blob that exists already comes
-// from an earlier attempt of this put.
+// putClaim stores the body of e in the blob that e.Claim names. The blob's name is random, so if the blob
+// exists already, an earlier attempt of this request has stored it.
 func (q *Queue) putClaim(ctx context.Context, op, queue string, e *envelope, body []byte) error {
 	var ex wire.Exchange
 	_, err := q.claimBlob(e.Claim).Upload(wire.With(ctx, &ex), streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
@@ -191,8 +193,8 @@ func (q *Queue) getClaim(ctx context.Context, e *envelope) ([]byte, error) {
 	return body, nil
 }
 
-// renewClaim restarts the term of the body of e, for a message that is put again. It skips a blob that does not exist
-// or belongs to another message.
+// renewClaim restarts the term of the blob with the body of e, for a message that is requeued. It skips a blob
+// that does not exist or belongs to another message.
 func (q *Queue) renewClaim(ctx context.Context, op, queue string, e *envelope) error {
 	if q.claims == nil || !e.claimsOwn() {
 		return nil
@@ -238,16 +240,16 @@ func (q *Queue) open(ctx context.Context, e *envelope) ([]byte, error) {
 
 // SweepOptions are the options of SweepClaims; nil is the same as the zero value.
 type SweepOptions struct {
-	// DryRun counts as Deleted what would be removed, and removes nothing.
+	// DryRun makes the sweep count as Deleted the bodies that it would delete, and delete nothing.
 	DryRun bool
 }
 
 // SweepReport counts what SweepClaims has found and removed.
 type SweepReport struct {
 	Listed  int // bodies in the container
-	Young   int // their message may still be put, or they were rewritten during the sweep
-	Held    int // a message may name them: its queue, or the poison queue, was not empty
-	Foreign int // bodies that were not removed, because they belong to another queue of the container, or to an unknown one: an earlier version did not record the queue
+	Young   int // bodies whose message may still be put, or that were rewritten during the sweep
+	Held    int // bodies that a message may name, since their queue or the poison queue was not empty
+	Foreign int // bodies of another queue that uses the container, or of an unknown queue, since an earlier version did not record it
 	Deleted int
 }
 
@@ -261,8 +263,8 @@ type SweepReport struct {
 //     if both are empty, under the ETag that the listing returned. The service's count is never below the
 //     number of messages, including hidden ones.
 //
-// So bodies are removed only while the queue and the poison queue are empty; SweepReport.Held counts the others. Run
-// it again at a quiet hour.
+// So bodies are deleted only while the queue and the poison queue are empty; SweepReport.Held counts the
+// others. If Held is not 0, sweep again when both queues are empty.
 //
 // Requests: 1 for 5,000 bodies; for each 5,000 that include an old enough body, 1 for each storage queue; 1
 // for each body removed.
@@ -306,7 +308,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 	return report, nil
 }
 
-// oldClaim is a body whose message was put, or will never be put.
+// oldClaim is a body that is so old that its message was put, or will never be put.
 type oldClaim struct {
 	blob  string
 	etag  azcore.ETag
@@ -349,7 +351,7 @@ func (q *Queue) busy(ctx context.Context) (map[string]bool, error) {
 	return busy, err
 }
 
-// sweepClaim deletes a body unless it has changed since it was listed.
+// sweepClaim deletes a body unless its blob has changed since it was listed.
 func (q *Queue) sweepClaim(ctx context.Context, c oldClaim, report *SweepReport) error {
 	_, err := q.claims.NewBlobClient(c.blob).Delete(ctx, &blob.DeleteOptions{AccessConditions: blobio.Unchanged(c.etag)})
 	switch {

@@ -25,13 +25,13 @@ type delivery struct {
 	raw     dequeued
 	shard   int
 	holding *holding
-	message *Message // nil until it was read, or if it cannot be read
+	message *Message // nil until the message was read, or if it cannot be read
 	verdict verdict.Verdict
 	err     error
 	began   time.Time
 }
 
-// deliver handles a message, and returns when nothing more is sent for it.
+// deliver handles a message. After it has returned, this delivery sends no further request.
 func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	s.stats.inFlight.Add(1)
 	defer s.stats.inFlight.Add(-1)
@@ -60,7 +60,7 @@ func (s *session) deliver(shard int, raw dequeued, since time.Time) {
 	d.verdict, d.err = d.handle(ctx, e, unreadable)
 }
 
-// senderOf returns the trace context of a message's sender if the message can be trusted.
+// senderOf returns the trace context of a message's sender, or "" if the message is not authentic.
 func (s *session) senderOf(e *envelope, unreadable error) string {
 	if unreadable != nil || e.Trace == "" || !s.signals.On() || s.queue.authenticate(e, time.Now()) != nil {
 		return ""
@@ -111,7 +111,7 @@ func (d *delivery) handle(ctx context.Context, e *envelope, err error) (verdict.
 	return call(ctx, h, m)
 }
 
-// tooMany returns an error for a message that was delivered too often; its handler is not called then.
+// tooMany returns an error if the message was delivered too often. Then its handler is not called.
 func (d *delivery) tooMany() error {
 	if d.attempts() > d.options.MaxDequeues {
 		return fmt.Errorf("the message was delivered %d times, and MaxDequeues is %d; requeue it when the cause of its failures is gone", d.attempts(), d.options.MaxDequeues)
@@ -157,7 +157,7 @@ func errorText(err error) (text string) {
 func (d *delivery) acknowledge() string {
 	switch {
 	case d.holding.lease.Check() != nil:
-		// Another process may have the message by now, so the handler's result is ignored.
+		// Another process may hold the message by now, so the handler's result is ignored.
 		d.leaseLost(telemetry.LineLeaseLost)
 		return "lost"
 	case d.err == nil && d.verdict.Action == verdict.Finish:
@@ -166,7 +166,7 @@ func (d *delivery) acknowledge() string {
 		d.release(d.verdict.Delay, "")
 		return verdict.Release.String()
 	case d.err == nil:
-		return verdict.Leave.String() // the deferred stop leaves it hidden
+		return verdict.Leave.String() // the message stays hidden until its visibility timeout is over
 	case d.handling.Err() != nil && d.attempts() < d.options.MaxDequeues:
 		d.release(0, "") // the worker is stopping, which made the handler fail
 		return verdict.Release.String()
@@ -238,7 +238,7 @@ func (d *delivery) poison() string {
 	return "failed"
 }
 
-// retryDelay calls Options.RetryDelay, which may panic.
+// retryDelay calls WorkerOptions.RetryDelay, which may panic.
 func (d *delivery) retryDelay() (delay time.Duration) {
 	defer func() {
 		if recover() != nil {
@@ -259,7 +259,8 @@ func (d *delivery) retry() {
 	}
 }
 
-// release makes the message visible to other workers after delay, and sets its text unless text is empty.
+// release makes the message visible to other workers after delay. If text is not empty, it also replaces the
+// message's text.
 func (d *delivery) release(delay time.Duration, text string) {
 	d.stats.released.Add(1)
 	delay, ok := wholeSeconds(delay)
@@ -271,8 +272,8 @@ func (d *delivery) release(delay time.Duration, text string) {
 	}
 }
 
-// typeName returns the message's type if this program knows it: senders must not be able to add labels to metrics and
-// spans.
+// typeName returns the message's type if this program has a handler for the type. Otherwise it returns a
+// constant, so that senders cannot add labels to metrics and spans.
 func (d *delivery) typeName() string {
 	if d.message == nil {
 		return "undecodable"
@@ -286,7 +287,7 @@ func (d *delivery) typeName() string {
 // unknownType stands for a message type for which this program has no handler.
 const unknownType = "unknown"
 
-// leaseLost counts and logs that another process may have the message.
+// leaseLost counts and logs that another process may hold the message.
 func (d *delivery) leaseLost(line telemetry.Line) {
 	d.stats.leasesLost.Add(1)
 	d.signals.Count(d.handling, telemetry.LeasesLost, 1, telemetry.AttrQueue, d.queue.name)
@@ -314,15 +315,16 @@ func (d *delivery) about(more ...any) []any {
 // If an entity changes during every attempt of a delivery, for example because its effects take long, the
 // effects are applied but may be stale. A later delivery applies them again.
 
-// longestPostponement limits the delay of a release, so that an intent is carried out soon after the deployment.
+// longestPostponement limits the delay of a postponed intent, so that a worker carries it out soon after the
+// deployment.
 const longestPostponement = 5 * time.Minute
 
 // errUnknownRepository reports that this program has made no repository of the intent's name for this queue.
 var errUnknownRepository = errors.New("run workers of the build that makes this repository")
 
 // attempts returns how many deliveries of the message count toward MaxDequeues. The number of releases in the
-// message is untrusted input. So attempts subtracts at most the number of releases that the elapsed time
-// allows, and a message that kills its workers is poisoned in the end.
+// message is untrusted input. So attempts subtracts at most as many releases as can have happened since the
+// message was sent, and a message that kills its workers is poisoned in the end.
 func (d *delivery) attempts() int {
 	if d.message == nil || d.message.Type != intentType {
 		return d.raw.dequeues
@@ -332,9 +334,9 @@ func (d *delivery) attempts() int {
 	return d.raw.dequeues - max(0, min(d.message.envelope.Waits, possible, d.raw.dequeues-1))
 }
 
-// postponable reports whether the delivery must be postponed, and returns the log line for it. It must be if the message
-// is an intent with names that this build does not know, or of an entity that changes all the time, and not older than
-// DeploymentTimeout.
+// postponable reports whether the delivery must be postponed, and returns the log line for it. It must be
+// postponed if the message is not older than DeploymentTimeout, and is an intent with names that this build
+// does not know, or one whose entity has changed during every attempt.
 func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	if d.message == nil || time.Since(d.message.Sent) >= d.options.DeploymentTimeout {
 		return line, false
@@ -345,7 +347,7 @@ func (d *delivery) postponable() (line telemetry.Line, ok bool) {
 	return telemetry.LineIntentBusy, d.verdict.Postpone
 }
 
-// changing reports whether the only failure is that entities have changed during every attempt.
+// changing reports whether err is only that entities have changed during every attempt.
 func changing(err error) bool {
 	if _, one := err.(*tables.Error); !one {
 		if all, several := err.(interface{ Unwrap() []error }); several {
@@ -369,8 +371,9 @@ func (d *delivery) postpone(line telemetry.Line) {
 	d.release(delay, text)
 }
 
-// postponement returns the delay, which starts at the visibility timeout and doubles. Jitter shortens it, so that the
-// intents of one deployment spread out.
+// postponement returns the delay of a postponed intent, which starts at the visibility timeout and doubles with
+// each postponement, up to longestPostponement. Jitter shortens it, so that the intents of one deployment
+// spread out.
 func (d *delivery) postponement(waits int) time.Duration {
 	delay := longestPostponement
 	if waits = max(0, waits); waits < 10 {

@@ -1,7 +1,7 @@
 // Package eventual carries out work that does not fit into one transaction, at least once and even if processes
-// crash: messages on a queue with a Worker that handles them, and the intents behind all patterns with effects
-// outside of a partition. Package eventual/archive moves entities with it. The guide calls it the "Eventually
-// consistent transactions pattern".
+// crash. It has queues of messages, Workers that handle the messages, and the intents that all patterns with
+// effects outside of a partition use. Package eventual/archive uses it to move entities. The guide calls this
+// the "Eventually consistent transactions pattern".
 //
 // # Stored layout
 //
@@ -22,10 +22,11 @@
 //
 // # Guarantee
 //
-// A message that Send has accepted never expires. It is handled at least once, or goes to the poison queue with the
-// reason. Deliveries can be duplicated, reordered and delayed. While a handler runs, the worker keeps its message
-// hidden from all others. If it cannot, the handler's context ends, with the cause ErrLeaseLost, before another
-// process can get the message, and the library sends no further request under that context.
+// A message that Send has accepted never expires. It is handled at least once, or goes to the poison queue with
+// the reason. Deliveries can be duplicated, reordered and delayed. While a handler runs, its worker keeps the
+// message hidden from all other workers. If the worker cannot, the handler's context ends, with the cause
+// ErrLeaseLost, before another process can get the message, and the library sends no further request under that
+// context.
 //
 // A patterns.Store has a Queue for the intents of its repositories. The Queue stores intents as messages. If a writer dies,
 // any worker of the Queue whose program has made the same repositories carries out the intent. Despite crashes and concurrent
@@ -38,28 +39,29 @@
 // If a writer dies, its intent stays hidden until its visibility timeout is over; then a worker reconciles the rows
 // that it names with the entity as it is at that time.
 //
-// If a worker dies, its messages stay hidden until their visibility timeout is over; then other workers get them. The
-// interrupted delivery counts toward MaxDequeues, so a message that kills its workers ends on the poison queue. If a
-// worker dies after it has put an entry on the poison queue and before it has deleted the message, the entry is
-// followed by a second one with the same ID. If a sender dies after it has stored a large body and before it has put
-// its message, a blob stays; SweepClaims removes it.
+// If a worker dies, its messages stay hidden until their visibility timeout is over; then other workers get
+// them. The interrupted delivery counts toward MaxDequeues, so a message that kills its workers ends on the
+// poison queue. If a worker dies between putting an entry on the poison queue and deleting the message, the
+// poison queue later gets a second entry with the same ID. If a sender dies between storing a large body and
+// putting its message, the body's blob stays; SweepClaims removes it.
 //
 // # Requests
 //
 //	Send                     1; 2 with a large body
-//	a message handled        1 for a poll (at most 32 messages and the free handlers), 1 to delete it; with a large body 2 more
-//	  and its handler        1 for every half of the visibility timeout that it takes, 1 for each of its Steps
-//	an intent                2, and those of the change: 1 to put it, 1 to delete it or, with Async, to show it
-//	  finished by a worker     2 of the queue, 2 reads of the entity, 1 to 4 for each key
+//	a message handled        1 for a poll, which gets up to 32 messages; 1 to delete the message; with a large body 2 more
+//	  by its handler           1 for every half of the visibility timeout that it takes, 1 for each of its Steps
+//	an intent                2, and those of the change: 1 to put it, 1 to delete it or, with Async, to make it visible
+//	  finished by a worker     2 of the queue, 2 reads of the entity, 1 to 4 for each key, if the entity does not change
 //	a message that failed    1 to hide it for RetryDelay
 //	a message poisoned       2
 //	an idle worker           1 in MaxPoll for each storage queue
-//	Requeue, Purge           1 for 32 entries; 2, or 1, for each entry that matches and 1 for each that does not;
-//	                         2 more to requeue one whose body is in a blob
+//	Requeue                  1 for 32 entries; 2 for each requeued entry, or 4 if the message's body is in a blob; 1 for each
+//	                         other entry
+//	Purge                    1 for 32 entries; 1 for each entry
 //
 // # When not to use it
 //
-// If the effect must be visible at once with the write that causes it: rows of one partition go into one transaction.
-// If you need messages in order, or exactly once. For more than about 2,000 messages a second on one storage queue:
-// set Shards.
+// If the effect must be visible together with the write that causes it: use a transaction, with rows of one
+// partition. If you need messages in order, or exactly once. For more than about 2,000 messages a second on one
+// storage queue: set Shards.
 package eventual

@@ -18,17 +18,17 @@ import (
 // another process has the message.
 var ErrLeaseLost = lease.ErrLost
 
-// holding is the lease of this process on a message that it has put or received. It alone uses the message's
-// pop receipt, which changes with every renewal.
+// holding is the lease of this process on a message that it has put or received. Only a holding uses the
+// message's pop receipt, which changes with every renewal.
 type holding struct {
 	queue      *azqueue.QueueClient
 	id         string
 	visibility time.Duration
 	since      time.Time // before the request that hid the message was sent
 	lease      *lease.Lease
-	work       context.Context // for all requests of the work on the message: ends with the lease, and with the context given to hold
-	envelope   *envelope       // of a message that this process has sent, to delete the blob of its body
-	own        context.Context // for requests about the message itself: outlives the caller's context, but not the lease
+	work       context.Context // context of all requests of the work on the message: ends with the lease, and with the context given to hold
+	envelope   *envelope       // of a message that this process has sent; needed to delete the blob of its body
+	own        context.Context // context of requests about the message itself: outlives the caller's context, but not the lease
 
 	// lock protects receipt and text. It is a channel with one token, since its holder makes requests and waiting
 	// must end with a context.
@@ -41,8 +41,8 @@ type holding struct {
 	renewed chan struct{} // closed when the renewing goroutine has ended; nil before it has begun
 }
 
-// hold starts the lease on a message with this text. The request that hid the message for the duration
-// visibility was sent after since.
+// hold starts the lease on a message with this text. since is a time before the request that hid the message
+// was sent, and visibility is for how long that request hid it.
 func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text string, since time.Time, visibility time.Duration) *holding {
 	h := &holding{queue: queue, id: id, receipt: receipt, text: text, visibility: visibility, since: since,
 		lease: lease.New(ctx, since, visibility), lock: make(chan struct{}, 1), stopped: make(chan struct{})}
@@ -56,7 +56,8 @@ func hold(ctx context.Context, queue *azqueue.QueueClient, id, receipt, text str
 // lease is lost.
 func (h *holding) keep() {
 	h.renewed = make(chan struct{})
-	// The half is counted from before the request that hid the message, since that request may have been slow.
+	// Count the half from before the request that hid the message was sent, since that request may have been
+	// slow.
 	h.renewal = time.AfterFunc(max(0, h.visibility/2-time.Since(h.since)), func() {
 		defer close(h.renewed)
 		h.renewAlways()
@@ -90,9 +91,9 @@ func (h *holding) renewAlways() {
 	}
 }
 
-// update renews the message's invisibility, and sets its text unless text is empty. The lease is lost if another
-// process holds the message, or if the message no longer exists. It is also lost if the response to an earlier
-// renewal was lost, since only that response had the new pop receipt.
+// update renews the message's invisibility. If text is not empty, it also replaces the message's text. The
+// lease is lost if another process holds the message, or if the message no longer exists. It is also lost if
+// the response to an earlier renewal was lost, since only that response had the new pop receipt.
 func (h *holding) update(ctx context.Context, text string) error {
 	select {
 	case <-h.lock:
@@ -131,8 +132,8 @@ func isNotHeld(err error) bool {
 	return answer.StatusCode == http.StatusNotFound || answer.ErrorCode == "PopReceiptMismatch"
 }
 
-// finish deletes the message, whose work is done. No request can be sent for the message afterwards. If another
-// process holds the message by now, that process deletes it, and finish returns nil.
+// finish deletes the message, since the work on it is done. No request can be sent for the message afterwards.
+// If another process holds the message by now, that process deletes it, and finish returns nil.
 func (h *holding) finish() error {
 	<-h.lock
 	defer h.stopAndUnlock()
@@ -146,9 +147,10 @@ func (h *holding) finish() error {
 	return err
 }
 
-// release makes the message visible to others after delay, in whole seconds, and sets its text unless text is empty. No
-// request can be sent for the message afterwards. If a request may still be on its way, release instead leaves the
-// message hidden until its visibility timeout is over.
+// release makes the message visible to others after delay, in whole seconds. If text is not empty, it also
+// replaces the message's text. No request can be sent for the message afterwards. If a request for the message
+// may still be on its way, release changes nothing: the message stays hidden until its visibility timeout is
+// over.
 func (h *holding) release(delay time.Duration, text string) error {
 	<-h.lock
 	defer h.stopAndUnlock()
@@ -164,9 +166,8 @@ func (h *holding) release(delay time.Duration, text string) error {
 	return err
 }
 
-// stopAndUnlock ends the lease before it gives the lock back. Otherwise a renewal that waits for the lock
-// would be sent after the message was deleted or released, and the service's answer would look like a lost
-// lease.
+// stopAndUnlock ends the lease before it gives the lock back. Otherwise a renewal that waits for the lock would
+// be sent after the message was deleted or released, and the service's refusal would look like a lost lease.
 func (h *holding) stopAndUnlock() {
 	h.stop()
 	h.lock <- struct{}{}

@@ -22,8 +22,8 @@ import (
 const intentType = ownTypes + "intent"
 
 // intentBody is the stored form of an intents.Intent: a format that must stay compatible, like the envelope
-// around it. A single member is stored in the body itself. Several members are stored as a list, and the body
-// then names no repository, so that an older build that does not know lists leaves the message to other
+// around it. A single member is stored in the body itself. Several members are stored as a list. Then the body
+// itself names no repository, so an older build that does not know the list leaves the message to other
 // workers.
 type intentBody struct {
 	ID string `json:"id"`
@@ -115,7 +115,8 @@ func (r *reconcilers) find(name string) (func(context.Context, intents.Intent) e
 	return nil, fmt.Errorf("StoreOptions.OpenRepository(%q) made no repository with this name whose patterns have effects outside of the partition: %w", name, errUnknownRepository)
 }
 
-// runner is the view of a Queue that the repositories of a Store use. It is a type of its own, so that programs do not see its methods.
+// runner has the methods of a Queue that the repositories of a Store use. It is a type of its own, so that
+// programs do not see these methods.
 type runner struct {
 	*Queue
 	open openIntents
@@ -127,13 +128,13 @@ func (r *runner) Register(repository string, reconcile func(context.Context, int
 }
 
 // Run implements intents.Runner: it puts the intent on the queue as a hidden message, which it holds while it
-// commits the change and applies the effects of the change. Then it closes the intent, in the background if
-// it can: it deletes the message, or makes it visible to the workers if effects are left to them. Requests:
-// 2, and those of the change.
+// commits the change and applies the effects of the change. Then it closes the intent, in the background if it
+// can: it deletes the message, or makes the message visible to the workers if effects are left to them.
+// Requests: 2, and those of the change.
 //
-// If the change was certainly not committed, apply removes the reservations that it may have left. If the
-// outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests
-// have arrived.
+// If the change was certainly not committed, apply removes the reservations that the change may have left. If
+// the outcome is unknown, the message stays hidden until its visibility timeout is over: by then all requests
+// of the change have arrived.
 func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(context.Context) error, apply func(context.Context) (intents.Rest, error)) error {
 	h, err := r.putIntent(ctx, intent)
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 			h.stop()
 		}
 	}()
-	// A change that a handler or the close of an intent makes does not wait for open intents: it could wait for the intent that is being
-	// closed, and so for itself.
+	// A change that is made in a handler, or while an intent is closed, does not wait for open intents: it
+	// could wait for the very intent that is being closed, and so for itself.
 	nested := lease.From(ctx) != nil
 	if !nested {
 		err = r.open.wait(h.work, &intent)
@@ -157,8 +158,9 @@ func (r *runner) Run(ctx context.Context, intent intents.Intent, commit func(con
 	switch {
 	case err == nil:
 		rest, failure := apply(h.work)
-		// Close in the background only if the message is renewed; a message that may exist twice is not
-		// renewed. Do not do so within a handler, whose requests are sent only while its own message is held.
+		// Close the intent in the background only if its message is renewed; a message that may exist twice is
+		// not. Never do so within a handler, whose requests can be sent only while the handler's own message is
+		// held.
 		if later := rest.Close != nil || rest.Workers; later && failure == nil && h.renewal != nil && !nested {
 			deferred = r.open.start(&intent, func() { r.closeBehind(h, &intent, rest) })
 		}
@@ -183,8 +185,7 @@ func (r *runner) Close(ctx context.Context) error {
 }
 
 // closeBehind does the work of closeNow after the change has returned to its caller. The caller's context may
-// have ended. It takes at most one visibility timeout: then its requests are cancelled, and the message stays
-// for a worker.
+// have ended. After one visibility timeout its requests are cancelled, and the message stays for a worker.
 func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Rest) {
 	defer h.stop()
 	defer time.AfterFunc(h.visibility, func() { h.lease.End(ErrLeaseLost) }).Stop()
@@ -196,7 +197,7 @@ func (q *Queue) closeBehind(h *holding, intent *intents.Intent, rest intents.Res
 	q.closeNow(h.own, h, intent, true, rest, nil)
 }
 
-// closeNow closes an intent; if a step fails, it leaves the intent to the workers.
+// closeNow closes an intent. If failure is set, or rest.Close fails, it leaves the intent to the workers.
 func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent, committed bool, rest intents.Rest, failure error) {
 	if failure == nil && rest.Close != nil {
 		failure = rest.Close(ctx)
@@ -223,8 +224,8 @@ func (q *Queue) closeNow(ctx context.Context, h *holding, intent *intents.Intent
 	}
 }
 
-// putIntent stores an intent. A failure means that the change was not made, even if the message was stored:
-// the change has not begun, and a worker finds nothing to do for such an intent.
+// putIntent stores an intent. After an error the change is not made, even if the message may have been stored:
+// a worker finds nothing to do for such an intent.
 func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding, error) {
 	const op = "PutIntent"
 	e, err := q.newEnvelope(op, intentType, bodyOf(intent))
@@ -245,10 +246,10 @@ func (q *Queue) putIntent(ctx context.Context, intent intents.Intent) (*holding,
 	return h, err
 }
 
-// oldIntent is the age from which a worker logs an intent that it gets.
+// oldIntent is the age above which a worker logs an intent that it gets.
 const oldIntent = 10 * time.Minute
 
-// handleIntent carries out an intent whose writer died or released it to the workers.
+// handleIntent carries out an intent whose writer has died or has released it to the workers.
 func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, error) {
 	var body intentBody
 	if err := m.Decode(&body); err != nil {
@@ -275,9 +276,9 @@ func (q *Queue) handleIntent(ctx context.Context, m *Message) (verdict.Verdict, 
 	return verdict.Verdict{}, err
 }
 
-// reconcileAll reconciles the members of an intent, repository by repository. It begins only if all
-// repositories are known, and continues after a failure, since the other members do not depend on the one
-// that failed.
+// reconcileAll reconciles the members of an intent, repository by repository. It begins only if the queue knows
+// all the repositories. After a failure it continues, since the other members do not depend on the one that
+// failed.
 func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 	parts := intent.ByRepository()
 	reconcile := make([]func(context.Context, intents.Intent) error, len(parts))
@@ -300,11 +301,11 @@ func (q *Queue) reconcileAll(ctx context.Context, intent intents.Intent) error {
 // openIntents are intents that are closed in the background: their changes have returned, and their effects
 // are applied. Closing an intent means to read the entities again and to delete the message.
 //
-// A crash in between leaves the message, and a worker closes the intent. Until the intent is closed, this
-// process may find that the entity has changed, and write its rows in other partitions once more. So the next
-// change of the same entity in this process waits for the intent. Otherwise its caller could read an earlier
-// version through an index after the change has returned. A change by another process does not wait, since no
-// caller of this process knows of it.
+// If the process dies before the intent is closed, a worker closes it. Until the intent is closed, this process
+// may find that the entity has changed, and write the entity's rows in other partitions once more. So the next
+// change of the same entity in this process waits until the intent is closed. Otherwise the caller of that next
+// change could read an earlier version through an index after the change has returned. A change by another
+// process does not wait, since no caller of this process knows of it.
 type openIntents struct {
 	mu     sync.Mutex
 	most   int
@@ -318,14 +319,15 @@ type openIntent struct {
 	done    chan struct{} // closed when the intent is closed
 }
 
-// limit sets how many intents may be open.
+// limit sets the maximum number of open intents.
 func (o *openIntents) limit(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most = most
 }
 
-// start closes an intent in the background. It returns false if too many intents are open: then the caller closes the intent.
+// start closes an intent in the background. It returns false if too many intents are open, or after drain was
+// called with last: then the caller must close the intent.
 func (o *openIntents) start(intent *intents.Intent, closeIntent func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -361,7 +363,7 @@ func (o *openIntents) wait(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
-// about returns an open intent that shares an entity with the given one, or nil.
+// about returns an open intent that has an entity in common with the given one, or nil.
 func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -377,8 +379,8 @@ func (o *openIntents) about(intent *intents.Intent) *openIntent {
 	return nil
 }
 
-// drain waits until the intents that are open when it is called are closed, or ctx ends, and returns how many of them are still open. With
-// last, start refuses further intents.
+// drain waits until the intents that are open when it is called are closed, or ctx ends. It returns how many of
+// them it has not seen closed. If last is set, start refuses all further intents.
 func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 	o.mu.Lock()
 	o.closed = o.closed || last
@@ -394,11 +396,13 @@ func (o *openIntents) drain(ctx context.Context, last bool) (left int) {
 	return 0
 }
 
-// A writer whose change is committed returns nil even if an effect of the change outside of the entity's partition
-// failed: the intent is still on the queue, and a worker carries it out. So the account's log is the one place that
-// shows the failure before the intent is on the poison queue. A line names the pattern, the table and what to do.
+// A writer whose change is committed returns nil even if an effect of the change outside of the entity's
+// partition failed: the intent is still on the queue, and a worker carries it out. Until the intent is on the
+// poison queue, only the account's log shows the failure. A log line names the pattern and the table, and says
+// what to do.
 
-// logEffect logs that a writer could not apply an effect. committed says whether the change was made.
+// logEffect logs that a writer could not apply an effect of a change or, if committed is false, could not free
+// what the change had reserved.
 func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed bool, err error) {
 	line := telemetry.LineEffectFailed
 	if !committed {
@@ -414,7 +418,7 @@ func (q *Queue) logEffect(ctx context.Context, intent *intents.Intent, committed
 	q.signals().Log(ctx, line, q.name, append(about, q.signals().Error(err), slog.String("action", actionFor(err)))...)
 }
 
-// signals emits the queue's lines, metrics and spans.
+// signals returns the telemetry for the queue's log lines, metrics and spans.
 func (q *Queue) signals() *telemetry.Telemetry {
 	return tables.InternalsOf(rows.Open).Telemetry(q.account)
 }

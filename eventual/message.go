@@ -19,7 +19,8 @@ import (
 
 // Message is one delivery of a message to its handler.
 type Message struct {
-	// ID is the same at every delivery, and in duplicates made by the service or by a repeated Send.
+	// ID is the same in every delivery of the message, and in a duplicate that exists because a request of Send
+	// was repeated after a lost response. A second call of Send makes another ID.
 	ID string
 	// Type is the type under which the message was sent.
 	Type string
@@ -27,7 +28,8 @@ type Message struct {
 	Body []byte
 	// Sent is the time of the Send, by the sender's clock.
 	Sent time.Time
-	// Dequeues counts the deliveries, including this one (1 at the first) and those that were cut short.
+	// Dequeues counts the deliveries so far, including this one and those that were cut short; it is 1 in the
+	// first.
 	Dequeues int
 
 	queue    *Queue
@@ -51,9 +53,10 @@ type Step struct {
 	Do   func(ctx context.Context) error
 }
 
-// Steps runs the steps one after the other. It stores the names of finished steps in the message, so that a redelivery continues with
-// the first unfinished one. Keep the steps of a message type the same while messages of it are on the queue; append new ones at the
-// end. Do not call Steps concurrently. Requests: 1 for each step, beside the step's own.
+// Steps runs the steps one after the other. It stores the names of finished steps in the message, so that a
+// redelivery continues with the first unfinished step. While messages of a type are on the queue, do not change
+// the steps of this type, except that you may append new steps at the end. Do not call Steps concurrently.
+// Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	if m.queue == nil || m.envelope == nil || m.holding == nil {
 		return tables.Wiringf("Steps", m.queueName(), "the message did not come from a queue, so finished steps cannot be stored; call Steps on the Message that a Worker gives to its handler")
@@ -82,8 +85,8 @@ func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	return nil
 }
 
-// note records in the message that a step is done. After a failure it is unknown whether that is stored, so the step
-// may run again.
+// note records in the message that a step is done. If it fails, the record may be missing, and then the step
+// runs again in the next delivery.
 func (m *Message) note(ctx context.Context, step string) error {
 	next := *m.envelope
 	next.Steps = append(slices.Clone(next.Steps), step)
@@ -104,16 +107,17 @@ func (m *Message) note(ctx context.Context, step string) error {
 // Handler handles a message. If it returns nil, the worker deletes the message. If it returns an error or panics, the message is
 // delivered again later; after WorkerOptions.MaxDequeues deliveries it goes to the poison queue.
 //
-// Deliveries can be duplicated, reordered and delayed. The handler's context ends when another process may have the message
-// (context.Cause is ErrLeaseLost), or when the worker stops and its StopTimeout is over. Send all requests under that context: then
-// none of them can arrive after the next delivery has begun.
+// Deliveries can be duplicated, reordered and delayed. The handler's context ends before another process can
+// get the message (context.Cause is ErrLeaseLost), or when the worker stops and its StopTimeout is over. Send
+// all requests under that context, with clients of the account: then none of them can arrive after the next
+// delivery has begun.
 type Handler func(ctx context.Context, m *Message) error
 
 // internalHandler handles one of the library's own messages. An error counts as a failure, as with a Handler.
 type internalHandler func(ctx context.Context, m *Message) (verdict.Verdict, error)
 
-// handlerOf returns the handler of a type, nil if the type is unknown. It looks it up for each message, since types
-// may be registered at any time.
+// handlerOf returns the handler of a type, nil if the type is unknown. The worker calls it for each message,
+// since HandleOwn can add types at any time.
 func (w *Worker) handlerOf(messageType string) internalHandler {
 	if h := w.handlers[messageType]; h != nil {
 		return func(ctx context.Context, m *Message) (verdict.Verdict, error) { return verdict.Verdict{}, h(ctx, m) }
@@ -143,13 +147,13 @@ func (p *panicError) Error() string {
 	return fmt.Sprintf("panic with a %T", p.value)
 }
 
-// Decode reads the body into the value that v points to. It matches names of members as encoding/json does: first exactly, then
-// ignoring case; it ignores members without a field.
+// Decode reads the body into the value that v points to. It matches the names of JSON members to fields as
+// encoding/json does: first exactly, then ignoring case. It ignores members without a field.
 //
-// It returns tables.ErrInvalid for a body that sets no field of a struct: such a message was meant for
-// another handler. If the handler continued with the zero value, the worker would delete the message.
-// WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what Send writes for the zero value.
-// Its errors name the type and the position, never a value.
+// It returns tables.ErrInvalid for a body that sets no field of the struct to which v points: such a message
+// was probably meant for another handler. If the handler continued with the zero value, the worker would delete
+// the message. WorkerOptions.AllowUnfilled accepts such bodies. Decode always accepts what Send writes for the
+// zero value. Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
 		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))
@@ -160,8 +164,8 @@ func (m *Message) Decode(v any) error {
 	return nil
 }
 
-// namesMatch matches names as encoding/json does. Without it, {"department":"Sales"} would silently leave a field
-// Department empty.
+// namesMatch makes the JSON package match names as encoding/json does. Without it, {"department":"Sales"} would
+// silently leave a field Department empty.
 var namesMatch = json.JoinOptions(json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true))
 
 // fills reports whether a body that was decoded into a t sets any field of t. Types other than structs and pointers
@@ -195,7 +199,7 @@ func fills(body []byte, t reflect.Type) bool {
 	return false
 }
 
-// memberNames returns the names of an object's members; none for null.
+// memberNames returns the names of a JSON object's members; none for null.
 func memberNames(body []byte) (names []string) {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {

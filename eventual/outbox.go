@@ -23,40 +23,45 @@ type Outbox[T any] struct {
 	handle     func(ctx context.Context, c Commit[T]) error
 	options    OutboxOptions
 	repository driver.Binding[T]
-	turns      sharedlocks.Locks // so that the calls of one process for an entity do not compete for the entity's lock
+	turns      sharedlocks.Locks // one lock for each entity, so that the calls of this process do not compete for the lock row
 }
 
 // OutboxOptions are the options of OnCommit; nil is the same as the zero value.
 type OutboxOptions struct {
-	// Deletes also calls the handler, with a nil Entity, after a delete, and for an entity that was deleted before the handler was
-	// called. Without it the handler never gets a nil Entity, and a delete costs nothing.
+	// Deletes makes the outbox call the handler, with a nil Entity, also after a delete, and for an entity that
+	// was deleted before the handler was called. Without Deletes, the handler never gets a nil Entity, and a
+	// delete needs no intent for the outbox.
 	Deletes bool
-	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier state than a call before it.
-	// While a call fails, the later calls for its entity fail, too, and their intents can go to the poison queue; requeue all when the
-	// cause is gone, or call Unlock for one that was purged. A call that has waited 15 to 30 s for another one is left to a worker; so is the
-	// call for a change that the handler itself makes of its entity. Two calls for one change, which have the same Commit.ID, can overlap:
-	// if the put of its intent got no response and was repeated, two messages can exist, and the lock belongs to the change, not to a
-	// message. Requests for each call: 3 more, for a lock row beside the entity.
+	// Ordered makes the calls for one entity follow one another, in all processes: no call gets an earlier
+	// state than a call before it. While the call for one change fails, the calls for later changes of the same
+	// entity fail, too, and their intents can go to the poison queue. When the cause is gone, requeue all these
+	// intents; if the intent of the failed call was purged, call Unlock. A call that has waited 15 to 30 s for
+	// another call is left to a worker. So is the call for a change that the handler itself makes of its
+	// entity. Two calls for one change, which have the same Commit.ID, can overlap: the lock belongs to the
+	// change, and the change can have two messages, if the put of its intent got no response and was repeated.
+	// Requests for each call: 3 more, for a lock row beside the entity.
 	Ordered bool
 }
 
 // Commit is a committed change of an entity, as the handler of OnCommit gets it.
 type Commit[T any] struct {
-	// ID identifies the change and the name of the OnCommit. It is the same in every call for the change, also in other processes, and
-	// different for every other change: a handler that must act once for each change stores it with what it does. It is 32
-	// characters long, and a key or a file name can contain it.
+	// ID identifies a change of one entity for one outbox. It is the same in every call for this change, also
+	// in other processes, and different for every other change. A handler that must act once for each change
+	// stores the ID together with its effect. The ID has 32 characters, all of which are allowed in keys and
+	// file names.
 	ID  string
 	Key tables.Key
-	// Entity is the entity when the handler is called, which includes the change and possibly later ones. It is a copy of the
-	// caller's value, but what its pointers, maps and slices point to is shared: do not change that. It is nil if the entity does not
-	// exist, only with OutboxOptions.Deletes.
+	// Entity is the entity when the handler is called, which includes the change and possibly later ones. It
+	// can be a shallow copy of the caller's value: do not change what its pointers, maps and slices point to.
+	// It is nil if the entity does not exist; the handler gets nil only with OutboxOptions.Deletes.
 	Entity *T
 }
 
-// OnCommit returns a pattern that calls handle at least once after each committed insert, replace or merge of an entity of the
-// repository, and with OutboxOptions.Deletes after each delete: an outbox. The writer calls it before the verb returns; with
-// patterns.Async, or if the writer dies or the call fails, a worker of the Store does. Rebuild, Repair, Upgrade and Reencrypt do not
-// call it. name is stored in intents; do not change it while some are open.
+// OnCommit returns a pattern that calls handle at least once after each committed insert, replace or merge of
+// an entity of the repository, and with OutboxOptions.Deletes after each delete: an outbox. The writer calls
+// handle before the verb returns; with patterns.Async, or if the writer dies or the call fails, a worker of the
+// Store calls it. Rebuild, Repair, Upgrade and Reencrypt do not call it. name is stored in intents; do not
+// change it while intents with it are on the queue.
 //
 // An error or a panic of the handler does not fail the change, which is committed. The account's logger logs it, and a worker calls the
 // handler again, as for a Handler: after WorkerOptions.MaxDequeues deliveries the intent goes to the poison queue. The other patterns
@@ -65,21 +70,21 @@ type Commit[T any] struct {
 //
 // Calls can be duplicated, reordered and concurrent: see Commit.ID and OutboxOptions.Ordered. If the entity
 // changes during a call, the handler is called again with the same ID and the later state, at most
-// Schema.MaxAttempts times in a delivery. After that a later delivery continues; the delivery does not count
-// as failed. A handler that changes its own entity is called for that change, too. If every request of the
-// handler has ended when it returns, a handler that overwrites a destination with the state leaves the last
-// state there. A request that the client abandoned can still arrive after a later call and overwrite a newer
-// state. A worker also calls the handler again if another pattern of the repository has work left, for
-// example a pattern with patterns.Async.
+// Schema.MaxAttempts times in a delivery. After that, a later delivery continues, and the present one does not
+// count as failed. A handler that changes its own entity is called for that change, too. A handler that
+// overwrites a destination with the entity's state leaves the last state there, if all its requests have ended
+// when it returns. If it has abandoned a request, that request can still arrive after a later call and
+// overwrite a newer state. A worker also calls the handler again if another pattern of the repository has work
+// left, for example a pattern with patterns.Async.
 //
-// The handler's context ends when the context of a Handler would. Send all requests under it.
+// The handler's context ends in the same cases as that of a Handler. Send all requests under it.
 //
 // Every entity that a repository has written has a write ID. If a writer dies before it commits a change of
-// such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the
-// entity has been written since, was never there, or had no write ID because another program wrote it, or if
-// another pattern added the change to the caller's, the worker cannot know whether the change was committed.
-// It then calls the handler with the current entity or, if there is none and Deletes is set, with nil. So the
-// entity always exists in the state that the handler gets.
+// such an entity, and a worker finds the entity unchanged, the worker does not call the handler. If the entity
+// has been written since, was never there, or had no write ID because another program wrote it, or if another
+// pattern added the change to the caller's, the worker cannot know whether the change was committed. It then
+// calls the handler with the current entity or, if there is none and Deletes is set, with nil. So the handler
+// always gets a state that was committed.
 //
 // Requests: none beyond those of the intent, which a change of a repository with other effects outside of its partition has anyway:
 // 1 to put it, 1 to read the entity again, 1 to delete it.
@@ -107,8 +112,8 @@ func (o *Outbox[T]) Attach(host driver.Host[T]) (driver.Implementation[T], error
 // worker can prove that the change was not committed. No write ID is equal to it.
 const unknownPrior = "-"
 
-// namePrior puts the entity's write ID from before the change into the intent. As long as the entity has this
-// write ID, the change is not committed.
+// namePrior puts the entity's write ID from before the change into the intent. As long as the stored entity has
+// this write ID, the change is not committed.
 func (o *Outbox[T]) namePrior(_ context.Context, c *driver.Change[T]) ([]string, error) {
 	switch {
 	case c.Kind == driver.ChangeTouch, c.Rewritten, c.Kind == driver.ChangeDelete && !o.options.Deletes:
@@ -171,7 +176,8 @@ func (o *Outbox[T]) callWith(ctx context.Context, c Commit[T], entity *T) (err e
 	return nil
 }
 
-// failure returns the error of a call. It hides the kind of the handler's own error, which concerns the handler's work and not this entity.
+// failure returns the error of a call of the handler. It hides the kind of the handler's own error, which is
+// not about this entity.
 func (o *Outbox[T]) failure(key tables.Key, err error) error {
 	f := &callError{text: "the handler of OnCommit failed: " + errorText(err)}
 	f.panicked, _ = err.(*panicError)
@@ -186,7 +192,7 @@ type callError struct {
 
 func (e *callError) Error() string { return e.text }
 
-// As finds the panic, whose stack goes to the poison queue.
+// As finds the panic, whose stack goes into the entry on the poison queue.
 func (e *callError) As(target any) bool {
 	p, ok := target.(**panicError)
 	if ok && e.panicked != nil {
@@ -222,8 +228,9 @@ func (o *Outbox[T]) inTurn(ctx context.Context, host driver.Host[T], c Commit[T]
 	return lock.release(ctx, host.Table())
 }
 
-// Unlock removes the lock that an Ordered outbox keeps on an entity while a call fails. Use it after the intent of that call was purged
-// from the poison queue. While the intent is on the poison queue, requeue it instead. Requests: 2.
+// Unlock removes the lock that an Ordered outbox keeps on an entity while a call for the entity fails. Use it
+// after the intent of that call was purged from the poison queue. While the intent is on the poison queue,
+// requeue it instead. Requests: 2.
 func (o *Outbox[T]) Unlock(ctx context.Context, key tables.Key) error {
 	host, err := o.repository.Host("Unlock", o.name)
 	if err != nil {
@@ -245,8 +252,8 @@ func (o *Outbox[T]) lockOf(key tables.Key) *entityLock {
 // errTurn reports that another call for the entity is under way. The intent waits for its next delivery.
 var errTurn = errors.New("another call for the entity is under way")
 
-// turnWait bounds how long a call waits for an earlier call. Without a bound, two handlers that change each
-// other's entities would wait for each other. After that a worker makes the call later.
+// turnWait limits how long a call waits for an earlier call in the same process; then the call is left to a
+// worker. Without the limit, two handlers that change each other's entities would wait for each other forever.
 const turnWait = 30 * time.Second
 
 // turnKey marks the context of a handler with the entity whose lock it holds.
@@ -274,13 +281,14 @@ const (
 	lockRow = "\uFFFCoutboxlock_"
 	// lockHolder is the property of a lock row that holds the Commit.ID of the call that has the lock.
 	lockHolder = "Commit"
-	// lockAttempts limits how often a holder looks for the lock of another change before it leaves its
-	// message to a later delivery.
+	// lockAttempts limits how often a call tries to acquire a lock that another change holds, before it is left
+	// to a later delivery of its message.
 	lockAttempts = 10
 )
 
-// entityLock is the row that makes the calls of an ordered outbox for one entity follow one another. It belongs to a change, not to a
-// process: if a process dies, the next holder of its message already has the lock, and no other change can acquire it.
+// entityLock is the row that makes the calls of an ordered outbox for one entity follow one another. It belongs
+// to a change, not to a process: if a process dies, the change keeps the lock, and the next holder of the
+// change's message uses it.
 type entityLock struct {
 	key tables.Key
 	row *tables.Entity // as inserted or read
@@ -321,7 +329,7 @@ func (l *entityLock) read(ctx context.Context, table *tables.Table) (*tables.Ent
 	return table.Entities().Get(ctx, l.key)
 }
 
-// release deletes the row. Requests: 1.
+// release deletes the lock row. Requests: 1.
 func (l *entityLock) release(ctx context.Context, table *tables.Table) error {
 	deleted := driver.Beside{Owner: lockOwner, Rows: []driver.RowOperation{{Verb: driver.DeleteRow, Row: l.row}}}
 	err := deleted.Write(ctx, table)

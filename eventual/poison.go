@@ -19,8 +19,8 @@ const (
 	poisonSuffix = "-poison"
 	poisonType   = ownTypes + "poison"
 
-	// maxReason limits the reason; a longer one is cut, since the original message must fit into the entry,
-	// too.
+	// maxReason is the maximum length of a reason in bytes. A longer one is cut, to leave room in the entry for
+	// the original message.
 	maxReason = 2 << 10
 	maxStack  = 8 << 10
 )
@@ -50,7 +50,7 @@ func (d *delivery) poisonEntry(reason, stack string) *poisonEntry {
 	return p
 }
 
-// cut shortens a text to at most most bytes, between characters.
+// cut shortens a text to its first characters, of at most the given number of bytes, and appends "...".
 func cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
@@ -59,12 +59,12 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// putPoison puts an entry on the poison queue. If an entry is too large for a message, its body goes into a blob.
-// Without a blob container, the original message goes to the poison queue unchanged, without the reason, which is in
-// the log.
+// putPoison puts an entry on the poison queue. If an entry is too large for a message, its body goes into a
+// blob. Without a blob container, the original message goes to the poison queue unchanged; then only the log
+// has the reason.
 //
-// hidden is how long the entry stays hidden: a request that the handler sent may still be on its way, and
-// must arrive before the message can be requeued.
+// hidden is how long the entry stays hidden. If a request of the handler may still be on its way, it must
+// arrive before the message can be requeued.
 func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Duration) error {
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
@@ -91,7 +91,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 // PoisonMessage is one entry of the poison queue.
 type PoisonMessage struct {
 	EntryID    string // id of the entry
-	ID         string // id of the message; two entries can have the same ID, if a worker died between putting the entry and deleting the message
+	ID         string // id of the message; two entries can have the same one, if a worker died between putting an entry and deleting the message
 	Type       string // "" if the message could not be read
 	Queue      string
 	Shard      int
@@ -102,7 +102,7 @@ type PoisonMessage struct {
 	PoisonedAt time.Time
 	Original   string // the message's text, with the steps that the last delivery finished
 
-	unreadable error // why the entry itself cannot be read
+	unreadable error // why the entry cannot be read, nil if it can
 }
 
 // Body returns the JSON body of the message, or nil if the message cannot be read or its body is in a blob.
@@ -114,8 +114,8 @@ func (p *PoisonMessage) Body() []byte {
 	return e.Body
 }
 
-// readPoison reads an entry. It returns an error only for a failed request; the entry itself says if it cannot be
-// read.
+// readPoison reads an entry. It returns an error only for a failed request. For an entry that cannot be read,
+// it sets PoisonMessage.unreadable.
 func (q *Queue) readPoison(ctx context.Context, raw dequeued) (*PoisonMessage, *envelope, error) {
 	e, err := decodeEnvelope(raw.text, raw.id, raw.inserted)
 	if err != nil || e.Type != poisonType {
@@ -160,8 +160,9 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 	return queueLength(ctx, p.Name(), p.queue.poison)
 }
 
-// Peek returns up to n entries without changing them. The service shows only the first 32. To see all, call Purge with a match
-// function that notes each entry and returns false. Requests: 1, and 1 for each entry that is stored in a blob.
+// Peek returns up to n entries without changing them, and never more than the first 32 that are visible. To see
+// all, call Purge with a match function that notes each entry and returns false. Requests: 1, and 1 for each
+// entry that is stored in a blob.
 func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if n < 1 {
@@ -192,10 +193,11 @@ func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) 
 // Requeue puts the messages of the matching entries back on the queue, as new messages that were never delivered, and returns their
 // number. A nil match matches all.
 //
-// It reads each visible entry once, and hides those that do not match until it returns. It does not see an entry that another call
-// reads at the same time, or that a failed call has left hidden until its visibility timeout; Length counts those, too. After a crash
-// or an error, an entry can remain although its message is on the queue already, so a message can be requeued more than once. An entry
-// that cannot be read stays; Requeue returns an error for it after it has handled all others.
+// It reads each visible entry once, and keeps the entries that do not match hidden until it returns. It does
+// not see an entry that another call has hidden, or that a failed call has left hidden until the visibility
+// timeout; Length counts these entries, too. After a crash or an error, an entry can remain although its
+// message is on the queue already, so a message can be requeued more than once. An entry that cannot be read
+// stays on the poison queue; Requeue returns an error for it after it has handled all other entries.
 //
 // A message goes back to the shard that it came from. If the number of shards has changed since, that shard
 // may differ from the one that SendOptions.Partition now selects: any worker may handle the message.
@@ -217,8 +219,8 @@ func (p *PoisonQueue) Requeue(ctx context.Context, match func(PoisonMessage) boo
 	})
 }
 
-// putAgain puts the message of an entry on a shard. It renews the blob of a large body first, so that no sweep
-// deletes it while the message moves from one queue to the other.
+// putAgain puts the message of an entry on a shard. It first renews the term of the blob with a large body, so
+// that no sweep deletes the blob while the message moves from one queue to the other.
 func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) error {
 	const op = "Requeue"
 	put := func(ctx context.Context) error {
@@ -236,8 +238,9 @@ func (q *Queue) putAgain(ctx context.Context, shard int, entry *PoisonMessage) e
 	return putInTime(ctx, since, put)
 }
 
-// Purge deletes the entries that match and returns their number. A nil match matches all. Otherwise it works like Requeue. Purge does
-// not delete the blob of a large body, since another entry of the same message may have been requeued; SweepClaims deletes it.
+// Purge deletes the entries that match and returns their number. A nil match matches all. It finds the entries
+// as Requeue does. Purge does not delete the blob of a large body, since another entry of the same message may
+// have been requeued; SweepClaims deletes it.
 func (p *PoisonQueue) Purge(ctx context.Context, match func(PoisonMessage) bool) (n int, err error) {
 	return p.each(ctx, "Purge", match, func(*holding, *PoisonMessage) error { return nil })
 }
@@ -256,7 +259,7 @@ type round struct {
 	unreadable []error
 }
 
-// each calls the round's action for every entry that matches, and deletes the entry.
+// each runs a round: it calls act for every entry that matches, and then deletes the entry.
 func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMessage) bool, act func(*holding, *PoisonMessage) error) (n int, err error) {
 	r := &round{PoisonQueue: p, op: op, match: match, act: act, seen: map[string]bool{}}
 	defer func() {
@@ -274,13 +277,13 @@ func (p *PoisonQueue) each(ctx context.Context, op string, match func(PoisonMess
 		case fresh:
 			repeated = 0
 		default:
-			repeated += got // hidden entries that became visible again, because the round takes longer than the visibility timeout
+			repeated += got // entries that have become visible again, because the round takes longer than the visibility timeout
 		}
 	}
 	return r.n, errors.Join(r.unreadable...)
 }
 
-// batch gets entries and handles those that this round has not seen before.
+// batch gets up to 32 entries and handles those that this round has not seen before.
 func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	q := r.queue
 	since, count, hidden := time.Now(), int32(batch), int32(q.visibility/time.Second)
@@ -328,14 +331,14 @@ func (r *round) batch(ctx context.Context) (got int, fresh bool, err error) {
 	return len(raws), fresh, nil
 }
 
-// one handles an entry. It finishes or keeps its holding, unless it returns an error.
+// one handles an entry. Unless it returns an error, it finishes the entry's holding or adds it to kept.
 func (r *round) one(h *holding, raw dequeued) error {
 	entry, own, err := r.queue.readPoison(h.work, raw)
 	if err != nil {
 		return err
 	}
 	if errors.Is(entry.unreadable, errClaimGone) && raw.dequeues > 1 {
-		return failure(r.op, r.Name(), h.finish()) // the entry was handled before, and only its deletion failed
+		return failure(r.op, r.Name(), h.finish()) // an earlier call has handled the entry, and failed to delete it
 	}
 	if r.match != nil && !r.match(*entry) {
 		r.kept = append(r.kept, h)

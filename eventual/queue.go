@@ -33,20 +33,22 @@ const (
 
 // QueueOptions are the options of NewQueue; nil is the same as the zero value.
 type QueueOptions struct {
-	// Shards is the number of storage queues over which the messages are spread; 0 means 1. A single storage queue has the queue's name;
-	// several have "-0", "-1" and so on appended. All programs that use the queue must set the same number. See SendOptions.Partition
-	// and WorkerOptions.Shards for processes that take different shards.
+	// Shards is the number of storage queues over which the messages are spread; 0 means 1. A single storage
+	// queue has the queue's name; several have "-0", "-1" and so on appended. All programs that use the queue
+	// must set the same number. Different processes can handle different shards: see SendOptions.Partition and
+	// WorkerOptions.Shards.
 	Shards int
-	// VisibilityTimeout is how long a message is hidden while a process handles it; the process renews it at
-	// half that time. It is in whole seconds from 1 s to 7 days; 0 means 1 minute. After a crash, another
-	// worker gets the message when the timeout is over.
+	// VisibilityTimeout is how long a message is hidden from other processes when a process gets it; while the
+	// process handles the message, it renews this time whenever half of it has passed. It is in whole seconds
+	// from 1 s to 7 days; 0 means 1 minute. After a crash, another worker gets the message when the timeout is
+	// over.
 	VisibilityTimeout time.Duration
 	// ClaimContainer is the blob container for bodies that are too large for a message; "" means the queue's name with "-claims" appended.
 	ClaimContainer string
-	// SigningKeys authenticate messages. Some messages act on stored data: intents, moves, and messages with
-	// a claim or with steps. Workers handle such a message only if a program with one of the keys has sent
-	// it; otherwise they move it to the poison queue. If SigningKeys is nil, workers handle every message,
-	// whoever sent it, and say so in the log.
+	// SigningKeys authenticate messages. Some messages act on stored data: intents, moves, and messages with a
+	// claim or with steps. Workers handle such a message only if a program with one of the keys has signed it;
+	// otherwise they move it to the poison queue. If SigningKeys is nil, workers handle every message, whoever
+	// sent it, and log that once.
 	SigningKeys *SigningKeys
 	// AcceptUnsignedUntil is for the introduction of SigningKeys: until that time, workers also handle unsigned messages. Choose a time
 	// after which all programs have the keys and all older messages have been handled.
@@ -73,7 +75,7 @@ type Queue struct {
 
 	mu       sync.RWMutex
 	internal map[string]internalHandler
-	runner   *runner // of the intents of repositories
+	runner   *runner // runs the intents of repositories
 }
 
 // NewQueue returns a handle for a queue. It makes no request. The name consists of lower-case letters, digits and single hyphens. It
@@ -122,13 +124,13 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// Account returns the account the queue belongs to.
+// Account returns the account to which the queue belongs.
 func (q *Queue) Account() *tables.Account { return q.account }
 
 // Shard returns the number of the shard, from 0 to QueueOptions.Shards-1, on which Send puts messages of a
-// SendOptions.Partition. Partitions are spread evenly over the shards: the first 8 bytes of their SHA-256,
-// modulo the number of shards. For "" the result has no meaning, since Send spreads messages without a
-// Partition by their IDs. It makes no request.
+// SendOptions.Partition. The number is made of the first 8 bytes of the partition's SHA-256, modulo the number
+// of shards, which spreads partitions evenly. For "" the result has no meaning, since Send spreads messages
+// without a Partition by their IDs. It makes no request.
 func (q *Queue) Shard(partition string) int {
 	sum := sha256.Sum256([]byte(partition))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(len(q.shards)))
@@ -170,9 +172,10 @@ func (w *wake) all() {
 // Create creates the storage queues, the poison queue and, if the account has a blob endpoint, the container of large bodies.
 // Requests: one for each.
 //
-// Create leaves existing resources as they are. If a storage queue exists already, it still creates the others and returns
-// tables.ErrExists. Within about 40 s of a drop it returns tables.ErrBeingDeleted. If a response is lost and the repeated request finds
-// the queue, Create counts it as created, since it cannot find out who created it.
+// Create leaves existing resources as they are. If a storage queue exists already, it still creates the others
+// and returns tables.ErrExists. Within about 40 s of a drop it returns tables.ErrBeingDeleted. If a response is
+// lost and the repeated request finds that the queue exists, Create counts the queue as created, since it
+// cannot find out who created it.
 func (q *Queue) Create(ctx context.Context) error {
 	const op = "Create"
 	var there error
@@ -198,13 +201,12 @@ func (q *Queue) Create(ctx context.Context) error {
 	return there
 }
 
-// createQueue creates a storage queue. It reports existed only if the queue certainly existed before the
-// call.
+// createQueue creates a storage queue. existed is true only if the queue certainly existed before the call.
 func createQueue(ctx context.Context, op, name string, client *azqueue.QueueClient) (existed bool, err error) {
 	var ex wire.Exchange
 	_, err = client.Create(wire.With(ctx, &ex), nil)
 	switch {
-	case wire.HasCode(err, "QueueAlreadyExists"): // with other metadata
+	case wire.HasCode(err, "QueueAlreadyExists"): // the existing queue has other metadata
 		return !ex.EarlierUnknown(), nil
 	case err != nil:
 		return false, writeFailure(op, name, err, &ex)
@@ -295,7 +297,7 @@ func queueLength(ctx context.Context, name string, client *azqueue.QueueClient) 
 
 const opReady = "Ready"
 
-// ResourcesOf returns the resources that Queue.Create creates, for package patterns.
+// ResourcesOf is for package patterns. It returns the resources that Queue.Create creates.
 func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
 	var all []resource.Resource
 	for i, shard := range append(q.shards[:len(q.shards):len(q.shards)], q.poison) {
@@ -356,9 +358,9 @@ func OpenRepositories(_ rows.Pass, q *Queue, open func(name string) error) {
 	q.repositories.open = open
 }
 
-// RunnerOf returns the queue as the runner of intents for repositories, for package patterns. mostOpen limits
-// how many changes may have returned before their intents are closed; with 0, each change closes its intent
-// before it returns.
+// RunnerOf returns the queue as the runner of intents for repositories, for package patterns. mostOpen is the
+// maximum number of intents that are still open although their changes have returned; with 0 or less, each
+// change closes its intent before it returns.
 func RunnerOf(_ rows.Pass, q *Queue, mostOpen int) intents.RunnerCloser {
 	q.runner.open.limit(mostOpen)
 	return q.runner
@@ -368,8 +370,8 @@ func tooLargef(op, queue, format string, args ...any) error {
 	return &tables.Error{Op: op, Table: queue, Kind: tables.ErrTooLarge, Err: fmt.Errorf(format, args...)}
 }
 
-// failure makes a tables.Error of a failed request, which must be a read or a write whose outcome does not
-// matter.
+// failure makes a tables.Error of a failed request. Use it for reads, and for writes whose unknown outcome does
+// not matter.
 func failure(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -25,18 +25,18 @@ import (
 type SendOptions struct {
 	// Delay is how long the message stays hidden at first, rounded up to whole seconds; at most 7 days.
 	Delay time.Duration
-	// Partition decides on which shard the message is put: Queue.Shard returns the number. Messages of one
-	// Partition, such as the partition key that their handlers write to, then go to the workers that take
-	// this shard, see WorkerOptions.Shards. The default "" spreads messages evenly, by their IDs: for an
-	// empty partition key, name the partition in another way. The message does not contain the Partition.
+	// Partition decides on which shard the message is put, and so which workers get it (see Queue.Shard and
+	// WorkerOptions.Shards). For example, set it to the partition key of the rows that the handler writes. The
+	// default "" spreads messages evenly, by their IDs; so for rows with an empty partition key, choose another
+	// text. The message does not contain the Partition.
 	Partition string
 }
 
 // Send puts a message on the queue, for the handler of its type, and returns its id. It writes the body as JSON. If the message would
 // exceed 64 KiB, Send first stores the body in a blob of the claim container. Messages never expire.
 //
-// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. Sending it again is right if the handler tolerates
-// duplicates, as every handler must: the service itself can deliver a message twice.
+// tables.ErrUnknownOutcome means that the message may have been enqueued anyway. You can send it again: every
+// handler must tolerate duplicates, since the service itself can deliver a message twice.
 //
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
@@ -64,7 +64,7 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 	return e.ID, nil
 }
 
-// newEnvelope makes a message with an id of its own. The id is 26 characters of crypto/rand.
+// newEnvelope makes a message with a new ID of 26 random characters.
 func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
 	if err := checkType(messageType); err != nil {
 		return nil, tables.InvalidIn(op, q.name, "%w", err)
@@ -99,14 +99,14 @@ func whereJSON(err error) string {
 // placed describes a message that was put on a shard.
 type placed struct {
 	shard   int
-	id      string // the message ID of the service; empty if the response was cut off
+	id      string // the message ID of the service; empty if the response could not be read
 	receipt string
 	text    string
 	since   time.Time // before the request was sent
 	twice   bool      // the SDK has retried the request, so there may be another message with the same text
 }
 
-// send puts an envelope on a shard; it stores a large body in a blob first.
+// send puts an envelope on a shard. It first stores a large body in a blob.
 func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, delay time.Duration) (placed, error) {
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
@@ -127,7 +127,7 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, del
 		return err
 	})
 	if err != nil && !errors.Is(err, tables.ErrUnknownOutcome) {
-		// No message names the blob. If this fails, SweepClaims removes it.
+		// No message names the blob. If the deletion fails, SweepClaims removes the blob.
 		_ = q.removeClaim(context.WithoutCancel(ctx), e)
 	}
 	return p, err
@@ -146,7 +146,7 @@ func (q *Queue) sendHidden(ctx context.Context, op string, e *envelope) (*holdin
 	}
 	h := hold(ctx, q.shards[p.shard], p.id, p.receipt, p.text, p.since, q.visibility)
 	if !p.twice {
-		// A second copy of the message would not be renewed with this one, and would become visible while this
+		// If there is a second copy of the message, it cannot be renewed, and becomes visible while this
 		// process is still working.
 		h.keep()
 	}
@@ -218,15 +218,15 @@ type envelope struct {
 	ID      string         `json:"id"`
 	Type    string         `json:"type"`
 	Sent    time.Time      `json:"sent"`
-	Steps   []string       `json:"steps,omitempty"` // finished ones
-	Waits   int            `json:"waits,omitzero"`  // deliveries to older builds, which did not know the intent's names
+	Steps   []string       `json:"steps,omitempty"` // names of finished steps
+	Waits   int            `json:"waits,omitzero"`  // number of postponed deliveries of an intent; see longestPostponement
 	Body    jsontext.Value `json:"body,omitzero"`
-	Claim   *claim         `json:"claim,omitzero"`        // replaces a body that is too large for a message
+	Claim   *claim         `json:"claim,omitzero"`        // names the blob of a body that is too large for a message
 	Trace   string         `json:"traceparent,omitempty"` // W3C trace context of the sender, if its account has a TracerProvider
-	Later   jsontext.Value `json:",embed,inline"`         // members of a later version, written back with the steps
+	Later   jsontext.Value `json:",embed,inline"`         // members that only a later version knows, written back with the others
 	MAC     string         `json:"mac,omitempty"`         // see SigningKeys; sign adds it as the last member
 
-	raw []byte // the JSON from which it was read, including the MAC
+	raw []byte // the JSON from which the envelope was read, including the MAC
 }
 
 // claim names the blob of a large body, and says which length and hash the body must have.
@@ -236,7 +236,8 @@ type claim struct {
 	SHA256 string `json:"sha256"`
 }
 
-// encode returns the message's text, signed if there are keys. fits is false if it exceeds the service's limit.
+// encode returns the message's text, signed if there are keys. fits is false if the text exceeds the service's
+// limit.
 func (e *envelope) encode(queue string, keys *SigningKeys) (text string, fits bool, err error) {
 	plain := *e
 	plain.MAC = ""
@@ -256,8 +257,8 @@ var (
 	errNoType     = errors.New("the envelope has no member type; name the type of a handler")
 )
 
-// decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other programs
-// send it. Missing members are filled in from what the service reports about the message.
+// decodeEnvelope reads a message's text: base64, with or without padding, or plain JSON, as people and other
+// programs send it. It fills in a missing ID and time from what the service reports about the message.
 func decodeEnvelope(text, serviceID string, inserted time.Time) (*envelope, error) {
 	raw := []byte(strings.TrimSpace(text))
 	if len(raw) == 0 || raw[0] != '{' {

@@ -22,8 +22,8 @@ const batch = 32
 // session is one call of Run or Drain.
 type session struct {
 	*Worker
-	ctx      context.Context // of Run: no delivery begins after it has ended
-	handling context.Context // of handlers: ends StopTimeout after ctx
+	ctx      context.Context // context of Run or Drain: no poll begins after it has ended
+	handling context.Context // context of handlers: ends StopTimeout after ctx
 	cancel   context.CancelFunc
 	slots    *slots
 	handlers sync.WaitGroup // one for each delivery
@@ -109,7 +109,8 @@ func (s *session) pollWhileVisible(shard int) (found bool, err error) {
 // poll gets up to n messages and handles each in a goroutine of its own. The caller has taken n slots: poll
 // gives back those that it does not need, and each delivery gives back its own.
 //
-// The end of the session does not cancel a get in flight: its messages would stay hidden without being handled.
+// The end of the session does not cancel a request that is in flight: the messages that it gets would stay
+// hidden without being handled.
 func (s *session) poll(shard, n int) (got int, err error) {
 	defer func() { s.slots.give(n - got) }()
 	since, count, hidden := time.Now(), int32(n), int32(s.queue.visibility/time.Second)
@@ -157,7 +158,7 @@ func readDequeued(m *azqueue.DequeuedMessage) (dequeued, bool) {
 	}
 	d := dequeued{id: *m.MessageID, receipt: *m.PopReceipt, dequeues: 1}
 	if m.MessageText != nil {
-		d.text = *m.MessageText // nil for an empty one
+		d.text = *m.MessageText // the service returns nil for an empty text
 	}
 	if m.InsertionTime != nil {
 		d.inserted = *m.InsertionTime
@@ -168,8 +169,8 @@ func readDequeued(m *azqueue.DequeuedMessage) (dequeued, bool) {
 	return d, true
 }
 
-// pace is how long an idle poller waits: the time doubles with each wait, less a random part of up to a quarter, so
-// that workers spread out.
+// pace computes how long an idle poller waits. The time doubles with each wait, and a random part of up to a
+// quarter is subtracted, so that the polls of several workers spread out.
 type pace struct {
 	least, most time.Duration
 	last        time.Duration
@@ -182,8 +183,8 @@ func (p *pace) next() time.Duration {
 	return p.last - backoff.Jitter(p.last/4+1)
 }
 
-// wait pauses before the next poll, and returns false if ctx has ended. After a wake-up the pauses start
-// again at the shortest.
+// wait pauses before the next poll, and returns false if ctx has ended. After a wake-up, the next pause is the
+// shortest again.
 func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()
@@ -197,14 +198,14 @@ func (p *pace) wait(ctx context.Context, woken <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// slotPatience is how long a poll that has a free slot waits for half of the slots to become free. Waiting
+// slotPatience is how long a poll waits for half of the slots to become free, although one is free. Waiting
 // saves requests, since one request can get many messages.
 const slotPatience = 25 * time.Millisecond
 
 // slots limits the handlers that run at a time. A poll takes a slot for each message that it asks for, before it
 // asks: a message without a free slot would only be hidden from other workers.
 type slots struct {
-	lock chan struct{} // one token, which a poll holds while it takes slots; waiting polls get it in their order, so that no shard starves
+	lock chan struct{} // one token, which a poll holds while it takes slots; polls get it in the order of their arrival, so that no shard starves
 
 	mu      sync.Mutex
 	all     int
@@ -281,14 +282,14 @@ const (
 	leastQueueMetrics    = 10 * time.Second
 )
 
-// measureAlways sets the gauges of the queue until ctx ends, unless the account has no MeterProvider. Then it
-// removes their values.
+// measureAlways sets the gauges of the queue until the session's context ends, and then removes their values.
+// It does nothing if the account has no MeterProvider.
 func (s *session) measureAlways() {
 	// Only the workers that take shard 0 measure the queue, so that not every worker sends the requests.
 	if !s.signals.Measures() || s.options.QueueMetrics < 0 || !slices.Contains(s.options.Shards, 0) {
 		return
 	}
-	defer s.signals.Forget(s) //nolint:errcheck // the values are gone in any case
+	defer s.signals.Forget(s) //nolint:errcheck // even after an error, the values are removed
 	ticker := time.NewTicker(max(leastQueueMetrics, s.options.QueueMetrics))
 	defer ticker.Stop()
 	for {

@@ -19,16 +19,17 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// SigningKeys authenticate the messages of a queue. The first key signs, and all of them verify. To rotate a key, give every program
-// first the old and the new key, then the new and the old one, then only the new one; take each step only after all programs have
-// taken the one before. fmt, log/slog and JSON encoders never show the keys. It is safe for concurrent use.
+// SigningKeys authenticate the messages of a queue. The first key signs, and all of them verify. To rotate a
+// key, give every program first the old and the new key in this order, then the new and the old one, then only
+// the new one. Begin each step only after all programs have completed the step before. fmt, log/slog and JSON
+// encoders never show the keys. It is safe for concurrent use.
 type SigningKeys struct {
 	// secrets returns the keys. They are hidden in a function because package fmt prints unexported fields,
 	// and the values to which these point, without calling their methods.
 	secrets func() [][]byte
 }
 
-// keys returns no keys for the zero value.
+// keys returns the keys; none for nil and for the zero value.
 func (s *SigningKeys) keys() [][]byte {
 	if s == nil || s.secrets == nil {
 		return nil
@@ -64,12 +65,13 @@ const (
 	signingProperty  = "Key"
 )
 
-// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is none. It is for programs
-// that have no other place for a secret. Anyone who can read the row can sign, so only the programs of the queue may have read access
-// to the table. name distinguishes the keys of several queues. Concurrent calls return the same key. Call it once in each process.
+// EnsureSigningKeys returns the key that a row of a table holds, and stores a random one first if there is
+// none. It is for programs that have no other place for a secret. Anyone who can read the row can sign, so only
+// the programs of the queue may have read access to the table. name distinguishes the keys of several queues.
+// Concurrent calls return the same key. Call EnsureSigningKeys once in each process, at its start.
 //
-// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key. Requests: 1, and 2 more the
-// very first time.
+// The row has the PartitionKey "tpsigning_" and name, the RowKey "key", and 32 bytes in the property Key.
+// Requests: 1, and 2 more if the row does not exist yet.
 func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {
@@ -109,15 +111,16 @@ func (s *SigningKeys) String() string {
 	return fmt.Sprintf("%d signing keys", len(s.keys()))
 }
 
-// MarshalText is String for JSON and other encoders.
+// MarshalText returns the text of String, for JSON and other encoders.
 func (s *SigningKeys) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // LogValue returns the text of String, for log/slog.
 func (s *SigningKeys) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // The MAC is the last member of an envelope. It is an HMAC-SHA256, in base64url, of the bytes
-// "tablepatterns/message/1", the name of the queue and the JSON of the envelope without the member, with a line feed
-// between them. So a changed message does not verify, and neither does one that was copied from another queue.
+// "tablepatterns/message/1", the name of the queue and the JSON of the envelope without the MAC, with a line
+// feed between them. So a changed message does not verify, and neither does one that was copied from another
+// queue.
 const (
 	macContext = "tablepatterns/message/1\n"
 	macBegin   = `,"mac":"`
@@ -172,7 +175,7 @@ func (q *Queue) warnUnsigned(ctx context.Context) {
 	})
 }
 
-// authenticate refuses a message that was not made by a program with one of the keys. A program that does not
+// authenticate returns an error for a message that needs a MAC and has no valid one. A program that does not
 // use this library may send messages of the user's types, so these need a MAC only if they name the blob of a
 // body or list finished steps. If a MAC is present, it must verify.
 func (q *Queue) authenticate(e *envelope, now time.Time) error {

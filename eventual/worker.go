@@ -22,8 +22,9 @@ import (
 type WorkerOptions struct {
 	// Concurrency is the maximum number of handlers that run at a time (default 16).
 	Concurrency int
-	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. The worker checks it before it
-	// calls the handler, so that a message that kills its workers also ends there.
+	// MaxDequeues is the number of deliveries after which a message goes to the poison queue; 0 means 5. The
+	// worker checks this number before it calls the handler, so that a message that kills its workers is
+	// poisoned, too.
 	MaxDequeues int
 	// MinPoll and MaxPoll bound the time between polls that find nothing: it starts at MinPoll and doubles up to MaxPoll; 0 means 100 ms
 	// and 1 minute. A Send or Requeue on the same Queue wakes the worker at once.
@@ -34,8 +35,9 @@ type WorkerOptions struct {
 	// RetryDelay is how long a message stays hidden after its nth delivery has failed; nil means 1 s, 2 s, 4 s and so
 	// on up to 1 minute, with jitter. It is rounded up to whole seconds.
 	RetryDelay func(dequeues int) time.Duration
-	// AllowUnfilled lets Message.Decode accept a body that sets no field of the struct that it is decoded into. The zero
-	// value refuses such a body: a message that the handler does not understand is kept on the poison queue.
+	// AllowUnfilled makes Message.Decode accept a body that sets no field of the struct into which it is
+	// decoded. By default Decode returns an error, so that a message which the handler does not understand goes
+	// to the poison queue.
 	AllowUnfilled bool
 	// DeploymentTimeout bounds how long, counted from Message.Sent, a worker leaves an intent that names an
 	// unknown pattern or repository to workers of a newer build; 0 means 6 hours. Until then the worker
@@ -43,18 +45,20 @@ type WorkerOptions struct {
 	// counts a failure. The same holds for an intent whose entity has changed during every attempt of a
 	// delivery.
 	DeploymentTimeout time.Duration
-	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and the length of the poison
-	// queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10 s, and a negative value is never. Without
-	// AccountOptions.MeterProvider, or if Shards has no shard 0, the worker reads nothing. Requests: 2 for each storage queue of the queue
-	// and 1, each time.
+	// QueueMetrics is how often Run reads the length of the queue, the age of its oldest visible message and
+	// the length of the poison queue, for the gauges tablepatterns.queue.*; 0 means 1 minute, the least is 10
+	// s, and a negative value is never. Without AccountOptions.MeterProvider, or if the worker's Shards do not
+	// include shard 0, the worker reads nothing. Requests, each time: 2 for each shard of the queue, and 1 for
+	// the poison queue.
 	QueueMetrics time.Duration
-	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means all. Between them, the
-	// workers of all processes must take every shard: messages on a shard that no worker takes wait, and intents among them, too. Two
-	// workers may take the same shard. With SendOptions.Partition, processes that take different shards handle different partitions,
-	// which saves conflicts between them. It guarantees nothing: handlers must tolerate duplicates and concurrency all the same.
+	// Shards are the shards, from 0 to QueueOptions.Shards-1, from which the worker gets messages; nil means
+	// all. Every shard must be taken by a worker of some process: messages and intents on a shard that no
+	// worker takes wait. Two workers may take the same shard. With SendOptions.Partition, processes that take
+	// different shards handle different partitions, which reduces conflicts between the processes. This is no
+	// guarantee: handlers must still tolerate duplicates and concurrency.
 	Shards []int
 
-	patient bool // RetryDelay is the default: messages of unknown types are delayed longer, for a newer build
+	patient bool // RetryDelay is the default: delay messages of unknown types longer, since a newer build with a handler may be being deployed
 }
 
 const (
@@ -166,12 +170,14 @@ func (w *Worker) logged(ctx context.Context, line telemetry.Line, attributes ...
 	w.signals.Log(ctx, line, w.queue.name, append([]any{slog.String("queue", w.queue.name)}, attributes...)...)
 }
 
-// Run gets messages and handles them until ctx ends. Then it gets no more messages, lets the running handlers continue for
-// StopTimeout, ends their contexts, makes their unfinished messages visible to other workers, and returns nil when the last handler
-// has returned. It logs failures of the service and tries again later. Do not call Run a second time while it runs.
+// Run gets messages and handles them until ctx ends. Then it gets no more messages and lets the running
+// handlers continue for StopTimeout. After that it ends their contexts, makes unfinished messages visible to
+// other workers, and returns nil when the last handler has returned. Run logs failures of the service and tries
+// again later. Do not call Run a second time while it runs.
 //
-// Requests: a poll gets as many messages as there are handlers free, at most 32; each message costs 1 more to delete, and 1 for every
-// half of its visibility timeout that its handler takes. An idle worker polls each storage queue of its Shards once in MaxPoll.
+// Requests: 1 for each poll, which gets at most 32 messages, and no more than further handlers may run; for
+// each message 1 to delete it, and 1 for every half of the visibility timeout that its handler takes. An idle
+// worker polls each storage queue of its Shards once in MaxPoll.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx, "Run")
 	if err != nil {
@@ -190,9 +196,10 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Drain handles all visible messages of its Shards, including those that become visible meanwhile. It first
 // waits until the intents of changes that this process has made are closed. It returns when a poll of each of
-// these storage queues finds nothing and no handler runs. It is for jobs and tests. handled is the number of
-// messages that were handled and deleted; failed ones are delivered again after Drain. If a poll fails, Drain
-// waits for the running handlers and returns the error. If ctx ends, it stops as Run does.
+// its shards finds nothing and no handler runs. It is for jobs and tests. handled is the number of messages
+// that were handled and deleted; failed ones are delivered again after Drain. If a poll fails, Drain waits for
+// the running handlers and returns the error. If ctx ends, Drain treats the running handlers as Run does, and
+// then returns the cause of ctx.
 func (w *Worker) Drain(ctx context.Context) (handled int, err error) {
 	s, err := w.begin(ctx, "Drain")
 	if err != nil {
@@ -227,11 +234,11 @@ type WorkerStats struct {
 	Handled     int64 // messages handled and deleted
 	Failed      int64 // deliveries that failed, poisoned ones included
 	Poisoned    int64 // messages put on the poison queue
-	Released    int64 // messages made visible again unhandled, because the worker stopped or their handler asked for it
-	LeasesLost  int64 // deliveries cut short because another process may have the message
-	Duplicates  int64 // redeliveries of handled messages, recognized by their missing large body
-	Polls       int64 // polls that were answered
-	EmptyPolls  int64 // answered polls that found no message
+	Released    int64 // messages made visible again unhandled, because the worker stopped, or because an intent or move must wait
+	LeasesLost  int64 // deliveries cut short because another process may hold the message
+	Duplicates  int64 // redeliveries of messages that were handled before, recognized by their missing large body
+	Polls       int64 // polls without an error
+	EmptyPolls  int64 // polls without an error that found no message
 	FailedPolls int64
 	InFlight    int64 // deliveries under way now
 }

@@ -50,7 +50,8 @@ func nameOf(name string, i int, p any) string {
 	return strconv.Quote(name)
 }
 
-// bind binds the patterns to the repository, all or none.
+// bind binds all patterns to the repository. If one of them is already bound, it binds none and returns an
+// error.
 func (r *Repository[T]) bind() error {
 	for i := range r.patterns {
 		b := r.patterns[i].Binding
@@ -168,22 +169,21 @@ func changesOf[T any](pattern string, changes []*engine.Change) []*driver.Change
 	return typed
 }
 
-// as returns an entity of the engine as *T, or nil.
+// as converts an entity of the engine to *T. It returns nil for nil.
 func as[T any](v any) *T {
 	typed, _ := v.(*T)
 	return typed
 }
 
-// entityOf is as for the results of a read.
+// entityOf converts the entity that a read has returned to *T, and passes on the error.
 func entityOf[T any](v any, err error) (*T, error) { return as[T](v), err }
 
 // Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Run): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
-// Without Async, the writer applies them before it returns. Each pattern of a repository can be attached
-// either way, such as a unique email at once and copied names later. The keys of a Unique index are reserved
-// before the entity is written in either case, so a write with a taken key returns ErrDuplicate at once.
-// NewRepository returns ErrWiring for a pattern without such effects. Give the result of Async to
-// NewRepository, and read through the original pattern.
+// Without Async, the writer applies the effects before it returns. Some patterns of a repository can have Async
+// and others not. Even with Async, the keys of a Unique index are reserved before the entity is written, so a
+// write with a taken key returns ErrDuplicate. NewRepository returns ErrWiring for a pattern without effects
+// outside of the partition. Give the result of Async to NewRepository, and read through the original pattern.
 func Async[T any](pattern Pattern[T]) Pattern[T] { return asyncPattern[T]{pattern} }
 
 type asyncPattern[T any] struct{ pattern Pattern[T] }
@@ -201,8 +201,8 @@ func (a asyncPattern[T]) Attach(host driver.Host[T]) (driver.Implementation[T], 
 	return implementation, err
 }
 
-// HostOf returns the driver.Host of a repository, for a pattern that uses a second repository and for
-// packages that are built on repositories. It is nil for a nil repository.
+// HostOf returns the driver.Host of a repository, for a pattern that uses a second repository and for packages
+// that are built on repositories. For a nil repository it returns nil.
 func HostOf[T any](r *Repository[T]) driver.Host[T] {
 	if r == nil {
 		return nil

@@ -19,26 +19,28 @@
 //
 // # Guarantee
 //
-// A Repository writes an entity with all the rows in its partition in one entity group transaction, under the ETag
-// with which the entity was read. Before it writes anything with effects in other partitions, it stores an intent that
-// lists them.
+// A Repository writes an entity with all the rows in its partition in one entity group transaction, under the
+// ETag with which the entity was read. Before it makes a change that has effects in other partitions, it stores
+// an intent that names what the change can touch there.
 //
 // # Crashes
 //
-// A transaction is applied completely or not at all. If a process dies after it stored an intent, a worker completes
-// the outside effects. After a crash of BulkNonAtomic, any of the rows after its Resume mark may be stored.
+// A transaction is applied completely or not at all. If a process dies after it stored an intent, a worker
+// completes the outside effects. After a crash of BulkNonAtomic, any of the entities after the last
+// Report.Resume may already be changed.
 //
 // # Requests
 //
 //	Get                                             1
-//	Insert, Replace, Delete, with any in-partition patterns   1
+//	Insert, Replace, Delete, with or without indexes in the partition   1
 //	Merge                                           1, with patterns 2
 //	Upsert, ReplaceUnconditional, DeleteUnconditional, Update   2 with a Repository, 1 with tables.Rows (no Update)
 //	Query                                           1 for each page of at most 1,000; 1 for a point query
 //	Transaction                                     1, and the requests of its entities' patterns: see StageInsert
 //	after a lost response                           1 more for each row, to read the outcome
 //
-// The SDK's retries are not included; AccountOptions.ClientOptions.Retry configures them.
+// The packages of other patterns say what these add. The SDK's retries are not included;
+// AccountOptions.ClientOptions.Retry configures them.
 //
 // # When not to use it
 //

@@ -20,11 +20,11 @@ import (
 type Explanation struct {
 	Kind driver.ChangeKind
 	Key  tables.Key
-	Rows []ExplainedRow // the entity group transaction, in order; at most 100
-	// Body is the size in bytes of the body of the request that writes Rows: for several rows at most 4 MiB
-	// (tables.MaxTransactionSize), for a single delete 0.
+	Rows []ExplainedRow // the operations of the entity group transaction, in order; at most 100
+	// Body is the size in bytes of the body of the request that writes Rows: at most 4 MiB
+	// (tables.MaxTransactionSize) for several rows, 0 for a single delete.
 	Body     int
-	Outside  []string // keys in other partitions, as "pattern: key"; their rows are not among Rows
+	Outside  []string // the keys in other partitions that the change can touch, as "pattern: key"; Rows does not include their rows
 	Requests []string // the requests of the change, in the order in which they are sent
 }
 
@@ -34,8 +34,8 @@ type ExplainedRow struct {
 	RowKey     string
 	Pattern    string // "" for the entity's own rows; else the pattern's name
 	Condition  string // "must not exist", "unchanged", "must exist", ""
-	Properties int    // the entity's and the library's, without the key; at most 252 (tables.MaxProperties); 0 for a delete
-	Size       int    // bytes of what is sent, as the service counts an entity; at most 1 MiB (tables.MaxEntitySize); 0 for a delete
+	Properties int    // number of properties, with the library's own and without the key; at most 252 (tables.MaxProperties); 0 for a delete
+	Size       int    // bytes of the sent properties, as the service counts them; at most 1 MiB (tables.MaxEntitySize); 0 for a delete
 }
 
 // explain implements Repository.Explain.
@@ -121,9 +121,9 @@ func explainRequests(reads, rows, outside, reserved int) []string {
 	return append(requests, fmt.Sprintf("%d outside keys reconciled", outside), "1 read again", "1 intent deleted")
 }
 
-// explainRow explains a row. marked says that the write ID, which is not among its properties yet, is written with it.
+// explainRow explains a row. marked says that the row will also get a write ID, which w does not contain yet.
 func explainRow(w *tables.RawWrite, marked bool) ExplainedRow {
-	size, _ := w.Check() // checked above, so it returns no error
+	size, _ := w.Check() // the caller has checked the rows, so Check returns no error
 	row := ExplainedRow{RowKey: w.Key.Row, Pattern: engine.MeaningOf(w).Pattern, Size: size}
 	if w.Verb != wire.VerbDelete {
 		row.Properties = len(w.Properties) + len(w.System)
@@ -153,8 +153,8 @@ func explainRow(w *tables.RawWrite, marked bool) ExplainedRow {
 	return row
 }
 
-// String formats the explanation as a table for people to read. After the rows it compares their sizes and the request's with the
-// limits of the service.
+// String formats the explanation as a table for people to read. Below the rows, it compares the sizes of the
+// rows and of the request with the limits of the service.
 func (x *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%q, %q)\n", x.Kind, x.Key.Partition, x.Key.Row)

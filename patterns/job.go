@@ -21,45 +21,48 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild, RemoveUnattached,
-// encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A job returns ErrWiring if a field is
-// set that it does not use.
+// JobOptions are the options of every long job on the entities of a repository: Verify, Repair, Rebuild,
+// RemoveUnattached, encryption.Reencrypt and heterogeneous.Type.Upgrade; nil is the same as the zero value. A
+// job returns ErrWiring if a field that the job does not use is set.
 type JobOptions struct {
 	// Partitions are the partitions of the entities to process; nil is the whole table. No option to allow a table scan
 	// is needed.
 	Partitions []string
-	// Patterns are the names of the attached patterns to process; nil is all of them. Rebuild fills only those that store
-	// copies of entities or facts about them. Reencrypt, Upgrade and RemoveUnattached do not use it.
+	// Patterns are the names of the attached patterns to process; nil is all of them. Rebuild fills only
+	// patterns that store copies of entities or facts about them. Reencrypt, Upgrade and RemoveUnattached do
+	// not use it.
 	Patterns []string
-	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets that the other
-	// jobs process, at once (default 8). It is also the number of readers with which the jobs scan a table: they
-	// share it by ranges of keys, as Query.AllParallel does. On Azure Cosmos DB there is one reader.
+	// Concurrency is the maximum number of candidates that Verify and Repair check, or entities and change sets
+	// that the other jobs process, at once (default 8). It is also the number of readers with which the jobs
+	// scan a table: each reader scans some ranges of its keys, as in Query.AllParallel. On Azure Cosmos DB
+	// there is one reader.
 	Concurrency int
-	// RowsPerSecond limits how many rows the job reads and writes in tables in a second, on average (default 0: no limit), to leave
-	// the throughput of the tables to other programs. The job never waits within a change: a change that exceeds the limit delays
-	// the next one.
+	// RowsPerSecond is the average number of table rows that the job may read and write in a second (default 0:
+	// no limit). Set it to leave throughput of the tables to other programs. The job never waits within a
+	// change: a change that exceeds the limit delays the next one.
 	RowsPerSecond int
-	// Lag is how long a difference outside of the entity's partition must persist before it is reported (default 5 s),
-	// so that an intent that waits for a worker is not reported earlier. A reserved key that its entity does not have is
-	// ignored until its stored term and a grace period are over, whatever Lag is. Only Verify and Repair use it.
+	// Lag is how long a difference outside of the entity's partition must persist before it is reported
+	// (default 5 s), so that an intent that waits for a worker is not reported earlier. A reserved key that its
+	// entity does not require is ignored until the key's stored term and a grace period are over, whatever Lag
+	// is. Only Verify and Repair use it.
 	Lag time.Duration
-	// Rows is the total number of rows that the scans read, if known from Report.Rows of an earlier run. Estimate
-	// and ETA are computed from it. Only Verify and Repair use it.
+	// Rows is the expected number of rows that the scans read, such as Report.Rows of an earlier run; 0 if
+	// unknown. Report.Estimate and Report.ETA are computed from it. Only Verify and Repair use it.
 	Rows int64
-	// DryRun makes Repair find what it would repair, and RemoveUnattached what it would remove, without writing anything. Only these
-	// use it.
+	// DryRun makes Repair find what it would repair, and RemoveUnattached what it would remove, without writing
+	// anything. Other jobs do not use it.
 	DryRun bool
-	// The job calls Found with each finding, one call at a time, and waits for it. If Found returns an error,
-	// the job ends and returns that error with the report. Report.Resume continues from there; Found may get
-	// the last findings once more.
+	// The job calls Found with each finding, one call at a time, and waits until it returns. If Found returns
+	// an error, the job ends and returns that error with the report. A run that resumes with Report.Resume
+	// continues from there; Found may get the last findings once more.
 	Found func(Finding) error
 	// Verify and Repair call Progress after each request of a scan and after each group of candidates, the
-	// other jobs after each page of rows. There is one call at a time, and the job waits for it, but other
-	// readers continue as far as memory allows.
+	// other jobs after each page of rows. There is one call at a time. The job waits until it returns, but the
+	// readers continue until their pages are full.
 	Progress func(tables.Report)
-	// Resume continues an earlier run: give Report.Resume of its last report. Found gets the findings after
-	// that token again. A job with other Partitions or Patterns, or on another table, returns ErrInvalid for
-	// the token.
+	// Resume continues an earlier run: it is Report.Resume of that run's last report. Found gets the findings
+	// after that position again. A job with other Partitions or Patterns, or on another table, returns
+	// ErrInvalid.
 	Resume string
 
 	runFacts, openFacts int64 // overrides of the constants of the same names, for tests
@@ -71,11 +74,11 @@ type FindingKind uint8
 
 // The kinds of finding.
 const (
-	// Missing: the entity requires it, and it is absent or belongs to another entity.
+	// Missing: an entity requires a row or fact that is absent, or that belongs to another entity.
 	Missing FindingKind = iota
-	// Spurious: it is stored, and no entity requires it.
+	// Spurious: a row or fact is stored that no entity requires.
 	Spurious
-	// Different: it is stored with other content than the entity requires.
+	// Different: a row or fact is stored with other content than its entity requires.
 	Different
 	// Undecodable: an entity, or what a pattern stores, cannot be read, so the correct state is unknown.
 	Undecodable
@@ -93,14 +96,14 @@ type Finding struct {
 	Pattern  string     // "" for the entity's own rows, and if unknown
 	Table    string     // table of the row; "" if only the pattern knows, as for lists and blobs
 	Location string     // a row key in the entity's partition; or a partition key, a tab and a row key; or the pattern's own notation; "" for a whole entity
-	Entity   tables.Key // the entity that requires it, or that it claims to belong to
+	Entity   tables.Key // the entity that requires the row or fact, or to which it says that it belongs
 	Err      error      // details, or nil
 
-	// Repaired reports that Repair has repaired it, or that RemoveUnattached has removed it.
+	// Repaired reports that Repair has repaired the finding, or that RemoveUnattached has removed the row.
 	Repaired bool
-	// NotRepaired is why Repair has not repaired it: ErrDuplicate if two entities require one key, ErrConflict if concurrent
-	// writers changed it at every attempt, the decoding error if it cannot be decoded. It is nil in a dry run and in other
-	// jobs.
+	// NotRepaired is why Repair has not repaired the finding: for example ErrDuplicate if two entities require
+	// one key, ErrConflict if concurrent writers changed the rows at every attempt, or the decoding error of a
+	// row that cannot be decoded. It is nil in a dry run and in other jobs.
 	NotRepaired error
 }
 
@@ -131,7 +134,7 @@ func (f Finding) String() string {
 }
 
 const (
-	// The names of the jobs, as errors give them.
+	// The names of the jobs in errors.
 	opVerify  = "Verify"
 	opRepair  = "Repair"
 	opRebuild = "Rebuild"
@@ -140,11 +143,12 @@ const (
 	defaultConcurrency = 8               // of JobOptions.Concurrency
 	defaultLag         = 5 * time.Second // of JobOptions.Lag
 
-	// fewestTogether is the least number of findings that Repair repairs together: to repair fewer alone costs little more.
+	// fewestTogether is the least number of findings that Repair repairs together. Fewer findings are repaired
+	// one by one, which costs little more.
 	fewestTogether = 4
 )
 
-// unused refuses the fields that only other jobs use.
+// unused returns an error if a field is set that the job op does not use.
 func (o *JobOptions) unused(op string) error {
 	switch verifies, repairs := op == opVerify || op == opRepair, op == opRepair || op == opRemove; {
 	case o == nil:
@@ -193,21 +197,21 @@ type RewriteJob struct {
 	Kind    driver.ChangeKind // ChangeReplace, or ChangeTouch if the entities do not change
 	// Where are conditions that every entity in the old form meets, nil for none.
 	Where []tables.Condition
-	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. If whole is false, some of them
-	// are in further rows, and Outdated may return that it does not know.
+	// Outdated reports whether an entity is stored in the old form, judging by its stored properties. If whole
+	// is false, stored lacks those in further rows, and Outdated may return false as known.
 	Outdated func(entity tables.Key, stored tables.Properties, whole bool) (outdated, known bool)
 	// CountsAll makes Report.Read count all entities, and Report.Unchanged those in the current form. Without it, Report.Read
 	// counts those in the old form.
 	CountsAll bool
 }
 
-// RewriteAll writes again those entities of a repository that are stored in an old form. It is for packages
-// of this module. It reads entities by page, with JobOptions.Concurrency readers, and writes those of a
-// partition in change sets, each entity under its own ETag. If the service refuses a set because of one
+// RewriteAll writes again those entities of a repository that are stored in an old form. It is for packages of
+// this module. JobOptions.Concurrency readers read the entities page by page. The old entities of a partition
+// are written in change sets, each entity under its own ETag. If the service refuses a set because of one
 // entity, that entity is left out and written alone, so that it delays only itself. JobOptions.Found gets the
 // entities that cannot be read or written. Requests: 1 for each page of at most 1,000 rows, those of 1 change
-// set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for
-// each entity that is written alone the requests of its write, plus 1 if the entity is read again.
+// set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for each
+// entity that is written alone the requests of its write, plus 1 if the entity is read again.
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(host[T])
 	if !ok {
@@ -260,7 +264,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 		}
 		x, err := p.Attach(host[T]{r})
 		if err == nil && x.Binding != nil {
-			err = x.Binding.Bind(pass, nil) // Bind returns an error for a pattern that is attached to a repository
+			err = x.Binding.Bind(pass, nil) // with nil, Bind only returns an error for a pattern that is attached to a repository
 		}
 		same := func(name string) bool { return name == x.Name }
 		switch {

@@ -41,7 +41,7 @@ func rebuildAll(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Re
 // rebuild is one run of Rebuild.
 type rebuild struct {
 	*verifier               // reads entities and compares copies
-	always    bool          // a pattern that cannot report what it stores is always filled
+	always    bool          // write every entity, since a pattern of the run cannot report what it stores
 	slots     chan struct{} // one element for each entity or set that is being written
 
 	state  rebuildState
@@ -128,7 +128,8 @@ func (s *rebuildState) parse(token, run string, ranges int) error {
 	return nil
 }
 
-// run processes the entities. After an error, the report's counts include the pages that were not finished, but its token does not.
+// run processes the entities. After an error, the counts of the report include the unfinished pages; the
+// report's token is still the one before them.
 func (b *rebuild) run(ctx context.Context) error {
 	told, err := b.pages(ctx)
 	for _, p := range b.pending { // no reader runs any more
@@ -139,8 +140,9 @@ func (b *rebuild) run(ctx context.Context) error {
 	return cmp.Or(err, told)
 }
 
-// pages adds the pages to the report, in order. Before a page arrives here, one of the scan's readers has written what
-// the patterns lack for its entities. told is the error that the caller's Found returned; it ends the run.
+// pages adds the pages to the report, in order. The scan yields a page after one of its readers has written
+// what the patterns lack for the page's entities. told is the error of the caller's Found, which ends the run;
+// err is any other error.
 func (b *rebuild) pages(ctx context.Context) (told, err error) {
 	ranges := b.ranges()
 	for page, err := range b.scan(ranges).Pages(ctx, b.state.Scan) {
@@ -190,7 +192,8 @@ func (b *rebuild) report() tables.Report {
 	return p
 }
 
-// scan reads the entities of the run's partitions, or of the table, and fills them.
+// scan returns the scan of the run's partitions or, without any, of the table. Its readers also fill the
+// entities.
 func (b *rebuild) scan(ranges []rangescan.Range) tablescan.Scan[*rebuildPage] {
 	size := b.options.pageSize
 	if pagejob.Heavy(b.r) {

@@ -15,12 +15,12 @@ import (
 // lack describes the rows and facts that patterns still have to store for one entity.
 type lack struct {
 	x        *rebuilt
-	outside  map[string][]string // the locations with wrong content, by pattern
-	intended map[string][]string // locations among these that rewriting the entity does not repair
+	outside  map[string][]string // by pattern: locations outside of the partition whose content is missing or wrong
+	intended map[string][]string // by pattern: those of outside that rewriting the entity does not repair
 	free     map[string]bool     // outside keys under which nothing is stored, by engine.HeldName
 	write    bool                // the entity must be written again
-	taken    error               // set if another entity owns one of its outside keys: an intent would fail with the same ErrDuplicate
-	twice    bool                // an earlier entity on the page requires one of the same outside keys
+	taken    error               // ErrDuplicate if another entity owns one of the required outside keys
+	twice    bool                // an earlier entity on the page requires one of this entity's outside keys
 	err      error               // error of a pattern that rejects the entity, or of its reconciliation
 }
 
@@ -34,7 +34,8 @@ func reconcileOne(ctx context.Context, r *engine.Engine, change string, a *engin
 	return cmp.Or(r.RunReconcile(ctx, change, []*engine.Again{a}), a.Err)
 }
 
-// fillOnce rewrites an entity or reconciles its outside copies, where a pattern lacks something.
+// fillOnce reads what the patterns lack for an entity. Then it rewrites the entity, or reconciles what is
+// outside of its partition.
 func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 	lacks, err := b.lacking(ctx, []*rebuilt{x})
 	if err != nil {
@@ -46,7 +47,7 @@ func (b *rebuildPage) fillOnce(ctx context.Context, x *rebuilt) error {
 		return l.err
 	case l.write:
 		if err = b.r.WriteAgain(ctx, b.op, x.value, x.row, false); err == nil && len(l.intended) > 0 {
-			err = reconcileOne(ctx, b.r, "", &engine.Again{Key: x.row.Key, Named: l.intended}) // rewriting changes none of the outside keys, and its intent names none of them
+			err = reconcileOne(ctx, b.r, "", &engine.Again{Key: x.row.Key, Named: l.intended}) // the intent of the rewrite does not name these keys
 		}
 	case len(l.outside) > 0:
 		err = reconcileOne(ctx, b.r, "", l.again())
@@ -80,8 +81,8 @@ func (b *rebuild) unlisted(x *rebuilt) (bool, error) {
 	return false, nil
 }
 
-// lackingAll is lacking for a page. If a read for the whole page fails, the entities are later read one by
-// one.
+// lackingAll calls lacking for a page. If that fails because of one entity, it marks all entities of the page
+// to be processed one by one.
 func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks, err := b.lacking(ctx, page)
 	if err == nil || ctx.Err() != nil || engine.Ends(err) {
@@ -94,8 +95,8 @@ func (b *rebuild) lackingAll(ctx context.Context, page []*rebuilt) ([]*lack, err
 	return lacks, nil
 }
 
-// lacking finds out what patterns lack for entities outside of the entities' own rows. It reads rows and
-// lists that lie close together with one request.
+// lacking finds out which rows and facts are missing or wrong for entities. It reads rows and lists that lie
+// close together with one request.
 func (b *rebuild) lacking(ctx context.Context, page []*rebuilt) ([]*lack, error) {
 	lacks := make([]*lack, len(page))
 	for i, x := range page {
@@ -155,7 +156,8 @@ func (b *rebuild) lackingHeld(ctx context.Context, p *engine.Pattern, lacks []*l
 	return nil
 }
 
-// lackingCopies reads the copies of entities in one table.
+// lackingCopies reads the copies that entities require in one outside table, and records those that are missing
+// or wrong.
 func (b *rebuild) lackingCopies(ctx context.Context, a *area, lacks []*lack) error {
 	type wantedCopy struct {
 		of      *lack
@@ -258,8 +260,8 @@ func (b *rebuildPage) fillPage(ctx context.Context, page []*rebuilt) error {
 	return eachSlot(ctx, b.slots, alone, b.fill)
 }
 
-// eachSlot calls pagejob.Each for the items of one page. All pages together process at most as many items at
-// once as there are slots.
+// eachSlot calls pagejob.Each for the items of one page. The slots limit how many items of all pages together
+// are processed at once.
 func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do func(context.Context, I) error) error {
 	return pagejob.Each(ctx, cap(slots), items, func(ctx context.Context, item I) error {
 		select {
@@ -272,11 +274,13 @@ func eachSlot[I any](ctx context.Context, slots chan struct{}, items []I, do fun
 	})
 }
 
-// mostReconciled limits the entities of one intent, so that its message has room for all of them if keys have usual lengths.
+// mostReconciled limits the entities of one intent. With keys of usual lengths, the intent then fits into one
+// message.
 const mostReconciled = 250
 
-// sets groups the entities: again has change sets of one partition, outside has sets that share an intent,
-// and alone has the entities to process one by one.
+// sets groups the entities that lack something. Each element of again is a change set of one partition, each
+// element of outside shares an intent, and alone has the entities to process one by one. The other entities
+// count as skipped.
 func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*lack) {
 	most := tables.MaxTransactionOperations / (1 + len(b.r.Copies))
 	last := map[string]int{} // for each partition, the index of the set that has room
@@ -284,7 +288,7 @@ func (b *rebuildPage) sets(lacks []*lack) (again, outside [][]*lack, alone []*la
 		partition := l.x.row.Key.Partition
 		switch at, known := last[partition]; {
 		case l.err != nil || l.taken != nil || l.twice:
-			alone = append(alone, l) // fill reports the error
+			alone = append(alone, l) // fill repeats the failure for this entity alone, and reports it
 		case l.write && known && len(again[at]) < most:
 			again[at] = append(again[at], l)
 		case l.write:
@@ -319,8 +323,8 @@ func (b *rebuildPage) writeSet(ctx context.Context, set []*lack) (failed []*lack
 	if len(intended) == 0 {
 		return nil, nil
 	}
-	if failed, err = b.reconcileSet(ctx, intended); err != nil { // these locations need an intent of their own, since rewriting the entities does not write them
-		return intended, nil // each entity is then processed alone, which reports the error
+	if failed, err = b.reconcileSet(ctx, intended); err != nil { // rewriting the entities does not write these locations, so they need an intent of their own
+		return intended, nil // the caller then processes each entity alone, and reports its error
 	}
 	return failed, nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// repairAll repairs findings concurrently: spurious rows first, since they may block the other repairs. It
-// tries to repair findings in groups, and repairs the remaining ones one by one.
+// repairAll repairs findings: first those with spurious rows, which may block the other repairs. It repairs
+// findings in groups, and those that remain one by one, concurrently.
 func (v *verifier) repairAll(ctx context.Context, findings []*finding) error {
 	var spurious, rest []*finding
 	for _, f := range findings {
@@ -67,8 +67,8 @@ func fatal(ctx context.Context, err error) error {
 	return nil
 }
 
-// locked calls write while no other worker of the run writes a row that bears one of these names, which
-// Engine.SharedBy and engine.HeldName return.
+// locked calls write while it holds the locks with these names, so that no other goroutine of the run writes
+// the same shared rows. Engine.SharedBy and engine.HeldName return the names.
 func (v *verifier) locked(ctx context.Context, names []string, write func() error) error {
 	release, err := v.locks.Acquire(ctx, names)
 	if err != nil {
@@ -78,7 +78,8 @@ func (v *verifier) locked(ctx context.Context, names []string, write func() erro
 	return write()
 }
 
-// shared names the rows that the repair of findings writes and other repairs may write, too.
+// shared returns the names of the locks for the rows that the repair of findings writes and that other repairs
+// may write, too.
 func (v *verifier) shared(findings ...*finding) []string {
 	var names []string
 	for _, f := range findings {
@@ -103,7 +104,7 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 				return false, err
 			}
 			wanted, refused := wantedHeld(a.auditor, e, f.Location)
-			return wanted != nil || refused || !e.known(), nil // if unknown, the fact stays
+			return wanted != nil || refused || !e.known(), nil // keep the fact if it is unknown what the entity requires
 		})
 	case f.site.area == nearArea, a.auditor != nil && (removes || !intends && f.Kind != Spurious):
 		return v.rewrite(ctx, f)
@@ -116,9 +117,10 @@ func (v *verifier) repairFinding(ctx context.Context, f *finding) error {
 		Err: errors.New("no entity requires what the pattern has stored, and its Implementation has neither Audit.Remove nor OutsideKeys; remove it by hand")}
 }
 
-// wrongStill checks a finding again, since another process may have repaired it, or Repair itself with
-// another finding. It returns the finding as it is now, or nil if nothing is wrong. For a finding that needs
-// no Lag this one check is exact. For any other finding, confirm has already waited for Lag.
+// wrongStill checks a finding again, since another process may have repaired it, or Repair itself together with
+// another finding. It returns the finding as it is now, or nil if nothing is wrong, and the content of its
+// site. For a finding that needs no Lag, this one check proves that it exists. For any other finding, confirm
+// has already waited for Lag.
 func (v *verifier) wrongStill(ctx context.Context, f *finding) (*finding, *seenPlace, error) {
 	s := &candidate{site: f.site, extraClaims: f.extraClaims}
 	p, err := v.readPlace(ctx, s)
@@ -158,7 +160,7 @@ func (v *verifier) removeSpurious(ctx context.Context, f *finding) error {
 	}
 	is, _, again := v.wrongStill(ctx, f)
 	if again == nil && is == nil {
-		return nil // another process deleted it
+		return nil // nothing is wrong any more, so another process has repaired it
 	}
 	return err
 }
@@ -209,8 +211,8 @@ func (v *verifier) repairOutside(ctx context.Context, f *finding) error {
 }
 
 // junk returns the rows that block the required copy: claims of reservations. It leaves out the claim of the
-// reserved row itself, since filling the row removes that claim. A reserved row stays even without its claim:
-// if the key were free for a moment, another entity could take it.
+// reserved row itself, since filling the row removes that claim. junk never contains the reserved row: if the
+// key were free for a moment, another entity could take it.
 func (p *seenPlace) junk() []rowVersion {
 	var junk []rowVersion
 	for _, extraClaim := range p.extraClaims {
@@ -222,7 +224,8 @@ func (p *seenPlace) junk() []rowVersion {
 	return junk
 }
 
-// evict removes a row that blocks a copy, if it is a copy that its own entity does not require.
+// evict removes the row that blocks a copy, if that row is itself a copy and its entity does not require it.
+// Otherwise it returns ErrDuplicate.
 func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow) error {
 	taken := &tables.Error{Op: v.op, Table: v.areas[f.site.area].table.Name(), Key: row.Key, Pattern: f.Pattern, Kind: tables.ErrDuplicate, Err: engine.OwnerOf(row)}
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
@@ -247,14 +250,14 @@ func (v *verifier) evict(ctx context.Context, f *finding, row *engine.StoredRow)
 
 // repairSet holds findings that are repaired together in the same way.
 type repairSet struct {
-	repair func(ctx context.Context, findings []*finding) error // all or none; it marks those that it has repaired
+	repair func(ctx context.Context, findings []*finding) error // repairs all findings or none, and marks those that are repaired
 	most   int
 	all    []*finding
 }
 
 // repairSets repairs findings together, and marks those that it has repaired: spurious rows of a partition in
 // one transaction, entities of a partition in one change set, and outside copies and facts under one intent.
-// The caller repairs the unmarked findings one by one.
+// The caller repairs the other findings one by one.
 func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	var order []string
 	grouped := map[string]*repairSet{}
@@ -285,7 +288,8 @@ func (v *verifier) repairSets(ctx context.Context, findings []*finding) error {
 	})
 }
 
-// setOf returns how a finding is repaired together with others, and the name of its group; nil if the finding must be repaired alone.
+// setOf returns the name of the group with which a finding can be repaired, and an empty set for that group. It
+// returns a nil set if the finding must be repaired alone.
 func (v *verifier) setOf(f *finding) (name string, s *repairSet) {
 	a := &v.areas[f.site.area]
 	switch {
@@ -312,7 +316,7 @@ func (s *repairSet) run(ctx context.Context) error {
 		Write: func(all []*finding) error {
 			all = slices.DeleteFunc(slices.Clone(all), func(f *finding) bool { return f.Repaired })
 			if len(all) == 0 {
-				return nil // an earlier attempt found that nothing is wrong any more
+				return nil // an earlier attempt has found nothing wrong at these sites
 			}
 			return s.repair(ctx, all)
 		},
@@ -341,16 +345,16 @@ func (v *verifier) deleteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// recheck reads the sites of findings and then their entities again, in groups; wrongStill does the same for
-// one finding. It marks the findings at whose sites nothing is wrong any more, and returns those that can be
-// repaired together, with the current content of their sites and entities.
+// recheck reads the sites of findings again, and then their entities, several with one request; wrongStill does
+// so for one finding. It marks the findings at whose sites nothing is wrong any more. It returns the findings
+// that can be repaired together, the content of the site of each, and the entities by key.
 func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*finding, places []*seenPlace, entities map[tables.Key]*seenEntity, err error) {
 	table, near := v.areas[all[0].site.area].table, all[0].site.area == nearArea
 	keysOf := func(f *finding) (copied, claim tables.Key) {
 		if near {
 			return tables.Key{Partition: f.Entity.Partition, Row: f.site.place}, tables.Key{}
 		}
-		copied, _ = driver.SplitKey(f.site.place) // it was read
+		copied, _ = driver.SplitKey(f.site.place) // it is valid, since a scan has read it
 		return copied, engine.ClaimKey(copied, f.Entity, "")
 	}
 	var keys, owners []tables.Key
@@ -386,7 +390,7 @@ func (v *verifier) recheck(ctx context.Context, all []*finding) (wrong []*findin
 		is := v.compare(&candidate{site: f.site}, entities[f.Entity], p)
 		switch e := entities[f.Entity]; {
 		case is == nil:
-			f.Repaired = e.known() // if the entity could not be read, the finding stays open
+			f.Repaired = e.known() // if it is unknown what the entity requires, the finding stays open
 		case is.Kind != Spurious && !e.gone() && !p.reserved() && p.occupant() == nil:
 			wrong, places = append(wrong, f), append(places, p)
 		}
@@ -417,7 +421,7 @@ func (v *verifier) rewriteTogether(ctx context.Context, all []*finding) error {
 	return err
 }
 
-// reconcileTogether reconciles under one intent the outside copies and facts that are missing or different.
+// reconcileTogether reconciles outside copies and facts that are missing or different, under one intent.
 func (v *verifier) reconcileTogether(ctx context.Context, all []*finding) error {
 	var again []*engine.Again
 	var of [][]*finding

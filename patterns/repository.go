@@ -20,19 +20,23 @@ type Schema[T any] struct {
 	// Key returns the entity's key. It must be pure, and an entity's key must never change. Nil means the fields PartitionKey and RowKey
 	// of T.
 	Key func(*T) tables.Key
-	// Rows is the range of the row keys that Key returns, such as compoundkey.Starting("order") or, for keys of another program,
-	// compoundkey.Range("O-", "O."). With it, a query of a partition's entities is a range query that does not read the partition's
-	// index rows; without it (the default: all keys), the query reads and skips them.
+	// Rows is a range that contains all row keys that Key returns, such as compoundkey.Starting("order") or,
+	// for keys of another program, compoundkey.Range("O-", "O."). With Rows, a query of a partition's entities
+	// is a range query that does not read the partition's index rows. Without Rows (the default: all keys), the
+	// query reads and skips these.
 	Rows compoundkey.Span
-	// Mine reports whether an entity of the repository can have a key, if Rows alone does not tell (default: any key in Rows). It
-	// must be pure. Rows with other keys are read and skipped.
+	// Mine reports whether a key in the range Rows can be that of an entity of this repository (default:
+	// always). Set it if Rows also contains keys of other rows, which queries then read and skip. Mine must be
+	// pure.
 	Mine func(tables.Key) bool
-	// Where is the condition that the entities' stored properties meet, such as tables.Eq("Kind", "order") in a table of several types
-	// (default: none). It is sent with every query; what is read by key is compared here. An entity that does not meet it is not
-	// written: ErrInvalid. It has at most 5 comparisons, of properties for which T has fields. No program may change these properties of
-	// an entity: its copies would stay, and Verify could not tell them from those of another type.
+	// Where is the condition that the entities' stored properties meet, such as tables.Eq("Kind", "order") in a
+	// table of several types (default: none). Queries send it to the service; if a row is read by its key, the
+	// library compares its properties. The write of an entity that does not meet the condition returns
+	// ErrInvalid. It has at most 5 comparisons, of properties for which T has fields. No program may change
+	// these properties of an entity: the entity's copies would stay, and Verify could not tell them from those
+	// of another type.
 	Where tables.Condition
-	// MaxAttempts limits the attempts of one change on conflict (default 10).
+	// MaxAttempts is the maximum number of attempts of one change after conflicts (default 10).
 	MaxAttempts int
 }
 
@@ -51,10 +55,10 @@ type Pattern[T any] interface {
 	Attach(host driver.Host[T]) (driver.Implementation[T], error)
 }
 
-// NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to one
-// repository. If a pattern has effects outside of the entity's partition, table is one that Store.Table has returned: the
-// store's queue carries their intents. It returns ErrWiring for an invalid schema, or for patterns that cannot be
-// combined. Requests: 0.
+// NewRepository returns a Repository with these patterns, and binds each pattern to it. A pattern belongs to
+// one repository. If a pattern has effects outside of the entity's partition, table must be one that
+// Store.Table or Store.RunTimeTable has returned: the intents go to the store's queue. It returns ErrWiring for
+// an invalid schema, or for patterns that cannot be combined. Requests: 0.
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil {
@@ -132,18 +136,19 @@ func (r *Repository[T]) Table() *tables.Table { return r.engine.Table }
 // KeyOf returns the key that the schema gives an entity.
 func (r *Repository[T]) KeyOf(v *T) tables.Key { return r.engine.Schema.Key(v) }
 
-// Get reads one entity; it returns ErrNotFound if there is none. Requests: 1.
+// Get reads one entity; it returns ErrNotFound if there is none. Requests: 1, and those of patterns that keep a
+// part of the entity in further rows or blobs.
 func (r *Repository[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 	return typed[T](r.engine.Get(ctx, "Get", key))
 }
 
-// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. For a row that does not fit its type
-// it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1
-// for each key.
+// GetMany reads entities by their keys concurrently. It yields them in the order of keys, and skips keys
+// without an entity. For a row that cannot be decoded it yields tables.ErrGarbled with Error.OfRow, and the
+// loop may continue. It yields any other error once, as the last element. Requests: 1 for each key.
 func (r *Repository[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
 	return tables.GetManyOf(ctx, pass, &r.engine.Primary, keys, options)
 }
 
-// Query begins a query of the entities. Index copies and further rows are not part of the result. Requests: 0 until it
-// is read.
+// Query begins a query of the entities. The query does not yield copies and further rows. Requests: 0 until its
+// result is read.
 func (r *Repository[T]) Query() tables.Query[T] { return tables.QueryOf[T](pass, &r.engine.Primary) }

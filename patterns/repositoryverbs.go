@@ -11,34 +11,37 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Insert adds an entity with all its rows. It returns ErrExists if an entity has this key, and ErrDuplicate, naming
-// the index in Error.Pattern, if another entity owns one of its index keys; then nothing is written. Requests: 1.
+// Insert adds an entity with all its rows. It returns ErrExists if an entity has this key, and ErrDuplicate,
+// naming the index in Error.Pattern, if another entity owns one of its index keys; then nothing is written.
+// Requests: 1, and those of patterns that read other rows or have effects outside of the partition.
 func (r *Repository[T]) Insert(ctx context.Context, v *T) error {
 	return r.engine.Insert(ctx, untyped(v))
 }
 
 // Replace overwrites the entity under the ETag with which it was read. It returns ErrConflict if the entity has
-// changed since. Its key cannot change; index keys can. Requests: 1, and 1 more for an entity that was read through
-// an index.
+// changed since. The entity's key cannot change; its index keys can. Requests: those of Insert, and 1 more for
+// an entity that was read through an index.
 func (r *Repository[T]) Replace(ctx context.Context, v *T) error {
 	return r.engine.Replace(ctx, untyped(v))
 }
 
-// ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It returns
-// ErrNotFound if there is none. Requests: 2, more on conflict.
+// ReplaceUnconditional overwrites the stored entity whatever its version; concurrent changes are lost. It
+// returns ErrNotFound if there is none. Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) ReplaceUnconditional(ctx context.Context, v *T) error {
 	return r.engine.ReplaceUnconditional(ctx, untyped(v))
 }
 
-// Upsert inserts the entity or overwrites it whatever its version; concurrent changes are lost. It reads the entity
-// first to know which index rows to remove. Requests: 2, more on conflict.
+// Upsert inserts the entity or overwrites it whatever its version; concurrent changes are lost. It reads the
+// stored entity first to know which index rows to remove. Requests: those of Insert, and 1 more; again after
+// each conflict.
 func (r *Repository[T]) Upsert(ctx context.Context, v *T) error {
 	return r.engine.Upsert(ctx, untyped(v))
 }
 
-// Update reads an entity, calls change to edit it and replaces it. On conflict it reads it again and retries, at most
-// Schema.MaxAttempts attempts in all. change may run several times and must have no side effects; if it returns an
-// error, Update returns it and writes nothing. Update returns the entity as written. Requests: 2, more on conflict.
+// Update reads an entity, calls change to edit it and replaces it. After a conflict it reads the entity again
+// and retries, up to Schema.MaxAttempts attempts in all. change may run several times and must have no side
+// effects; if it returns an error, Update returns it and writes nothing. Update returns the entity as written.
+// Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
 	var edit func(any) error
 	if change != nil {
@@ -47,47 +50,49 @@ func (r *Repository[T]) Update(ctx context.Context, key tables.Key, change func(
 	return typed[T](r.engine.Update(ctx, key, edit))
 }
 
-// Delete removes the entity with all its rows. It returns ErrConflict if the entity has changed since it was read.
-// Requests: 1, and 1 more for an entity that was read through an index or a projection.
+// Delete removes the entity with all its rows. It returns ErrConflict if the entity has changed since it was
+// read. Requests: those of Insert, and 1 more for an entity that was read through an index or a projection.
 func (r *Repository[T]) Delete(ctx context.Context, v *T) error {
 	return r.engine.Delete(ctx, untyped(v))
 }
 
-// DeleteUnconditional removes the entity whatever its version. It returns ErrNotFound if there is none. Requests: 2,
-// more on conflict.
+// DeleteUnconditional removes the entity whatever its version. It returns ErrNotFound if there is none.
+// Requests: those of Insert, and 1 more; again after each conflict.
 func (r *Repository[T]) DeleteUnconditional(ctx context.Context, key tables.Key) error {
 	return r.engine.DeleteUnconditional(ctx, key)
 }
 
-// Merge writes the named properties (all of v's if none are named) and does not change the entity's other properties.
-// It returns ErrConflict if the entity has changed since it was read. Name the properties if the entity was read
-// through a projection. Merge returns ErrInvalid if a pattern, such as encryption, cannot store some properties
-// without the others. Requests: 2, since index copies depend on the whole entity; 1 for an entity that was read whole
-// in a repository without patterns.
+// Merge writes the named properties (all of v's if none are named) and does not change the entity's other
+// properties. It returns ErrConflict if the entity has changed since it was read. Name the properties if the
+// entity was read through a projection. Merge returns ErrInvalid if a pattern, such as encryption, cannot store
+// some properties without the others. Requests: those of Insert, and 1 more to read the whole entity, on which
+// its copies depend; 1 in all for an entity that was read whole in a repository without patterns.
 func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) error {
 	return r.engine.Merge(ctx, untyped(v), properties...)
 }
 
-// BulkNonAtomic changes any number of entities with one verb, together with all rows that their patterns
-// write. Each entity is changed completely or not at all; several of one partition are one transaction; the
-// sequence as a whole is not atomic: see tables.Rows.BulkNonAtomic, also for Resume, SkipExisting and what is
-// held in memory.
+// BulkNonAtomic changes any number of entities with one verb, together with all rows that their patterns write.
+// Each entity is changed completely or not at all. Several entities of one partition share a transaction. The
+// sequence as a whole is not atomic. See tables.Rows.BulkNonAtomic, also for Resume, SkipExisting and the use
+// of memory.
 //
-// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; for an entity
-// that was not read they return ErrInvalid. BulkUpsert reads the entities of a transaction first.
-// BulkOptions.Refused gets the entities that cannot be written, for example because another writer has
-// changed them; the others of their transaction are written. If an index key is taken by an orphaned copy,
-// whose entity does not exist or does not have the key, the insert claims the copy. Several changes of one
-// entity are made in the order of the sequence; entities that exchange a unique key need a Transaction.
+// BulkReplace, BulkMerge and BulkDelete change entities that were read, each under its ETag; for an entity that
+// was not read they return ErrInvalid. BulkUpsert reads the entities of a transaction first.
+// BulkOptions.Refused gets the entities that cannot be written, for example because another writer has changed
+// them; the other entities of the same transaction are written. If an insert needs an index key under which an
+// orphaned copy is stored (its entity does not exist, or does not have the key), the insert claims the copy.
+// Several changes of one entity are made in the order of the sequence; entities that exchange a unique key need
+// a Transaction.
 //
-// If patterns have effects outside of the partition, each transaction has one intent, and new copies in one
-// other partition are written together. If the process dies, a worker carries out the intents of the
-// transactions that were committed and removes the reservations of the others. Report.Resume continues the
-// run. Entities after that position may already be changed; if the sequence reads entities and edits them,
+// If patterns have effects outside of the partition, each transaction has one intent, and the new copies that
+// go into the same other partition are written together. If the process dies, a worker carries out the intents
+// of the transactions that were committed and removes the reservations of the others. Report.Resume continues
+// the run. Entities after that position may already be changed; if the sequence reads entities and edits them,
 // repeating an edit must be harmless. If the outcome of a transaction is unknown, the run ends with
 // ErrUnknownOutcome.
 //
-// Report.Rows counts the rows of the entities that are known before they are read, without lists and copies in other partitions.
+// Report.Rows counts the planned rows in the entities' partitions, as far as they are known before stored
+// entities are read, and without rows that entities share, such as lists.
 //
 // Requests: 1 for each 100 rows of a partition at best; with patterns, the requests that StageInsert lists
 // for each transaction, which has 50 rows if they add lists or other entities. BulkUpsert, BulkMerge with
@@ -113,11 +118,11 @@ func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T
 // transaction's Commit applies all of them or none, under one intent if patterns have effects outside of the partition,
 // and updates the Meta of each entity. Do not change v before Commit.
 //
-// Commit returns an error in the change; its Error.Change is the number of the change. If one entity of the
-// transaction gives up a unique key outside of the partition and another takes it, Commit returns
-// ErrDuplicate: use two transactions. If one of the entities has changed since it was read, nothing is
-// written and Commit returns ErrConflict; for a conflict on a list or a companion that a pattern writes with
-// the entities, Commit plans all changes again.
+// An invalid change is reported by Commit; Error.Change is the number of the change in the transaction. If one
+// entity of the transaction gives up a unique key outside of the partition and another takes it, Commit returns
+// ErrDuplicate: use two transactions. If one of the entities has changed since it was read, nothing is written
+// and Commit returns ErrConflict; for a conflict on a list or a companion that a pattern writes with the
+// entities, Commit plans all changes again.
 //
 // Requests: 0. Commit sends 1 for the transaction; for each entity the requests of its patterns, as the verb
 // alone would; 2 for one intent, if a pattern needs it; and for a replace or delete 1 more if the entity was
@@ -131,7 +136,7 @@ func (r *Repository[T]) StageReplace(x *tables.Transaction, v *T) {
 	r.engine.Stage(x, func(_ context.Context, op string) (*engine.Work, error) { return r.engine.Replacing(op, untyped(v)) })
 }
 
-// StageMerge stages a Merge; see StageInsert. Requests of Commit: 1 more, as for Merge.
+// StageMerge stages a Merge; see StageInsert. Like Merge, Commit makes 1 more request to read the whole entity.
 func (r *Repository[T]) StageMerge(x *tables.Transaction, v *T, properties ...string) {
 	r.engine.Stage(x, func(ctx context.Context, op string) (*engine.Work, error) {
 		return r.engine.Merging(ctx, op, untyped(v), properties, nil)
@@ -145,62 +150,63 @@ func (r *Repository[T]) StageDelete(x *tables.Transaction, v *T) {
 	})
 }
 
-// Check returns the error that Insert would return before its first request: for a key, a property, a size or a number
-// of rows that the service rejects, or something that a pattern cannot store. Call it before an action that must not
-// happen if the entity cannot be stored. It does not detect what only the tables show: a taken key, or a full list.
-// Requests: 0.
+// Check returns the error that Insert would return before its first request: for a key, a property, a size or a
+// number of rows that the service rejects, or something that a pattern cannot store. Call Check before an
+// action that must not happen if the entity cannot be stored. Check does not detect what only the tables show,
+// such as a taken key or a full list. Requests: 0.
 func (r *Repository[T]) Check(ctx context.Context, v *T) error {
 	return r.engine.Check(ctx, untyped(v))
 }
 
 // Explain returns the rows and requests of a change, with their sizes, without writing anything: kind is
 // ChangeInsert for a new entity, or ChangeReplace or ChangeDelete for an entity that was read. It returns
-// ErrTooLarge if a row or the request exceeds a limit of the service. Requests: 0, except the reads that
-// patterns need for planning; Explanation.Requests lists these, too, since the change also makes them.
+// ErrTooLarge if a row or the request exceeds a limit of the service. Requests: 0, or the reads that patterns
+// need to plan the change; Explanation.Requests includes these.
 func (r *Repository[T]) Explain(ctx context.Context, kind driver.ChangeKind, v *T) (*Explanation, error) {
 	return explain(ctx, r.engine, kind, untyped(v))
 }
 
 // Verify compares what the patterns store with what the entities require, and gives each difference to
-// JobOptions.Found: in rows of the entities' own partitions, in copies and claims outside of them, and in
-// what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
+// JobOptions.Found. It compares rows in the entities' own partitions, copies and claims in other partitions,
+// and what patterns with an Audit store. It writes nothing. Report.Findings is 0 if nothing is wrong. An error
 // ends the run; Verify then also returns a report of the run so far, and Report.Resume continues it. A token
 // has up to 270,000 characters, and up to 12 keys for each page in memory: with 8 readers and keys of 20
 // characters at most 310,000.
 //
-// JobOptions.Concurrency readers share each table by ranges of keys, so one large partition is read by several, too.
+// JobOptions.Concurrency readers share each table by ranges of keys, so several of them can read one large
+// partition.
 //
-// It works on tables of any size while programs write to them. Its memory is bounded: the scans add up
-// digests of what entities require and subtract digests of what is stored, in 4,096 sums. Only where a sum is
-// not zero are the rows read again and compared one by one, at most about 100,000 at a time (some 30 MiB with
-// keys of usual length). Each reader holds one page. A required row that is not stored, or a stored row that
-// no entity requires, is a candidate. Verify rechecks every candidate individually.
+// Verify works on tables of any size while programs write to them. Its memory is bounded: the scans add up
+// digests of what entities require and subtract digests of what is stored, in 4,096 sums. If a sum is not zero,
+// Verify reads the rows again and compares one by one those that belong to this sum, about 100,000 at a time
+// (some 30 MiB with keys of usual length). Each reader holds one page. A required row that is not stored, or a
+// stored row that no entity requires, is a candidate. Verify rechecks every candidate individually.
 //
 // Every finding really existed. In the entity's partition, Verify reads one of the two rows before and after
 // the other and requires the same ETag, so both existed at one moment. In other partitions, a wrong copy must
 // still have the same ETag after Lag; since every write of the entity rewrites the copy with a new ETag, the
 // copy was not rewritten meanwhile. A missing copy is reported if the entity still has its ETag after Lag. A
-// candidate that keeps changing is dropped after three reads, since its own writes repair it. Verify finds
-// every difference that existed during the whole run.
+// candidate that keeps changing is dropped after three reads, since each write of the entity repairs it. Verify
+// finds every difference that existed during the whole run.
 //
 // The scan skips an entity that a concurrent writer deletes or replaces while its blobs or further rows are read; the
 // entity's copies become candidates instead.
 //
 // A table with several types of entities needs Schema.Rows, Mine or Where to distinguish them.
 //
-// Requests: 1 for each page of at most 1,000 rows of the table and of each outside table; the same again for
-// each run of about 50,000 rows in which sums differ, and for all rows if sums of outside copies differ; 3 to
-// 10 for each candidate; 1 more for each entity that a Layout spreads over rows. Each scan of more than 2
-// pages also makes the additional requests of Query.AllParallel. A run of partitions has more rows while a
-// larger partition is read.
+// Requests: 1 for each page of at most 1,000 rows of the table and of each outside table. The scan divides the
+// table into runs of about 50,000 rows: the pages of a run are read again if its sums differ, and all pages if
+// sums of outside copies differ; 3 to 10 for each candidate; 1 more for each entity that a Layout spreads over
+// rows. Each scan of more than 2 pages also makes the additional requests of Query.AllParallel. A run consists
+// of whole partitions, so it can have more rows.
 func (r *Repository[T]) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return audit(ctx, r.engine, opVerify, options)
 }
 
-// Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it
-// cannot repair a finding, it sets Finding.NotRepaired to the reason and continues. It repairs up to 10,000
-// findings before it gives them to Found, and repairs nothing more after an error of Found. An error of the
-// service ends the run, as in Verify.
+// Repair runs Verify, repairs each finding, and then gives it to JobOptions.Found with the result. If it cannot
+// repair a finding, it sets Finding.NotRepaired to the reason and continues. It gives findings to Found in
+// groups of up to 10,000, after it has repaired the group. After an error of Found, it repairs nothing more. An
+// error of the service ends the run, as in Verify.
 //
 // Every repairing write is idempotent and conditional, so a crash, a repeated request or a concurrent writer does no
 // harm, and another Repair finds the rest:
@@ -227,24 +233,23 @@ func (r *Repository[T]) Repair(ctx context.Context, options *JobOptions) (tables
 
 // Rebuild fills patterns that were attached to a table with existing entities, while programs write to it. If
 // an entity's row does not list an index, Rebuild writes the entity again unchanged, under its ETag, with all
-// its rows. It reads outside copies and the facts of patterns with an Audit, and reconciles under an intent
-// those that are wrong.
+// its rows. It reads outside copies and the facts of patterns with an Audit, and reconciles those that are
+// missing or wrong under an intent.
 //
-// Deploy the pattern to all programs that write the entities before you run Rebuild: it misses entities that a program
-// without the pattern writes later. You can interrupt it at any time and run it again; it writes only what is missing or
-// wrong. Entities that share a row or list, such as those with one value of an indexentities index, are written one after
-// another, so the run does not conflict with itself.
+// Deploy the pattern to all programs that write the entities before you run Rebuild: it misses entities that a
+// program without the pattern writes later. You can interrupt Rebuild at any time and run it again; it writes
+// only what is missing or wrong. Entities that share a row or list, such as those with one value of an
+// indexentities index, are written one after another, so the run does not conflict with itself.
 //
 // Entities that cannot be filled do not end the run. After each page of entities, Rebuild gives them to
-// JobOptions.Found: keys that another entity owns (Missing, with ErrDuplicate); entities of which all
+// JobOptions.Found: keys that another entity owns (Missing, with ErrDuplicate); entities for which all
 // Schema.MaxAttempts attempts failed because of other writers or a lost lease (Missing); references of a
-// pattern to an entity that does not exist, such as a parent (Missing, with ErrMissingReference); and
-// entities that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
+// pattern to an entity that does not exist, such as a parent (Missing, with ErrMissingReference); and entities
+// that cannot be read or that an index refuses (Undecodable). Report.Failed counts them.
 //
-// If all patterns of the run are in the entities' partition, it writes entities that an index does not list
-// in change sets of one partition, 100 rows each, so 50 entities with one index. Each entity is written under
-// its own ETag. If the service refuses a set, Rebuild halves it, so that an entity that changes all the time
-// delays only itself.
+// Entities whose rows do not list an index are written in change sets of one partition with up to 100 rows, so
+// with one index 50 entities. Each entity is written under its own ETag. If the service refuses a set, Rebuild
+// halves it, so that an entity that changes all the time delays only itself.
 //
 // JobOptions.Concurrency readers share the table by ranges of keys, and each fills the pages that it has
 // read, one at a time. Together they write at most JobOptions.Concurrency sets or entities at once. To
@@ -260,27 +265,30 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 	return rebuildAll(ctx, r.engine, options)
 }
 
-// RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Give the patterns as they were
-// declared, and attach them to no repository. Detach them from all programs that write the entities before you run it: a program that
-// still has a pattern attached continues to write its rows, and its reads through the pattern miss entities.
+// RemoveUnattached removes the rows of patterns that were attached to the repository and no longer are. Make
+// the patterns as they were made when they were attached, and attach them to no repository. Detach them from
+// all programs that write the entities before you run it: a program that still has a pattern attached continues
+// to write the pattern's rows, and misses entities when it reads through the pattern.
 //
 // It removes copies in the partition, copies in other partitions or tables with their claims, and rows that
 // entities share, such as lists and counts, which name their pattern. It returns ErrWiring for a pattern that
-// stores blobs or changes how entities are stored, and for a pattern whose name is attached. An index of
-// another type under the same name, in the same table, keeps its copies; rows that entities share do not name
-// a type of pattern, so give a pattern with such rows only if no repository on the table has a pattern of
-// that name. If the repository has neither Rows nor Mine nor Where, entities are of its type if Schema.Key
-// returns their keys.
+// stores blobs or changes how entities are stored, and for a pattern whose name is attached. If a repository of
+// another entity type has an index of the same name in the same table, that index keeps its copies. A row that
+// entities share names only its pattern. So give a pattern with such rows only if no repository on the table
+// has a pattern of that name. If the repository has neither Rows nor Mine nor Where, an entity counts as of its
+// type if Schema.Key returns the key under which the entity is stored.
 //
-// Before it deletes copies, it removes the pattern's name from the rows that list it: it writes these
-// entities again, unchanged, in change sets. If you attach the pattern again later, Rebuild fills it. Each
-// row is deleted under its ETag, those of a partition in transactions of 100 rows; a row that changes
-// meanwhile is read again. You can interrupt the job at any time, and run it again or resume it: another run
+// Before it deletes copies, it removes the pattern's name from the rows that list it: it writes these entities
+// again, unchanged, in change sets. If you attach the pattern again later, Rebuild fills it. Each row is
+// deleted under its ETag, those of a partition in transactions of 100 rows; a row that another writer changes
+// meanwhile is read again. You can interrupt the job at any time, and run it again or resume it; the next run
 // finds all remaining rows. A table that only the pattern uses is faster to delete, with Table.Drop.
 //
-// JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that was passed over, with Err.
-// With DryRun, nothing is written, and Found gets the rows that would be removed. It returns ErrWiring if Patterns, Lag or Rows is
-// set. The Report counts, of this run, Rows that were looked at, Deleted rows, and entities Written to take names off their lists.
+// JobOptions.Found gets each row that was removed, as Spurious with Repaired, and each entity or row that the
+// job could not process, with Err. With DryRun, nothing is written, and Found gets the rows that would be
+// removed. RemoveUnattached returns ErrWiring if Patterns, Lag or Rows is set. Report.Rows counts the rows that
+// this run has examined, Report.Deleted the rows that it has deleted, and Report.Written the entities that it
+// has written again.
 //
 // Requests: 1 for each page of at most 1,000 rows of the repository's table, and of each other table of the
 // patterns; 1 for each page and partition with copies, to read their entities; 1 for each change set of

@@ -23,8 +23,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Store gives access to everything that a program stores in one storage account. The program opens its
-// tables, queues and containers from the Store, so Create can create those that are missing. The Store has a
+// Store gives access to everything that a program stores in one storage account. The program opens its tables,
+// queues and containers with the Store's methods, so Create can create those that are missing. The Store has a
 // queue on which repositories put the intents of changes with effects outside of their partition; Run is the
 // worker that finishes the changes of processes that died. Open only one Store of each name in a process: a
 // worker postpones intents of repositories that belong to another Store. A Store is safe for concurrent use.
@@ -50,20 +50,21 @@ type StoreOptions struct {
 	Prefix string
 	// Intents are the options of the queue of intents.
 	Intents eventual.QueueOptions
-	// MaxOpenIntents is the maximum number of changes that have returned while their intents are still to be
-	// closed (default 64): to read the entities again and to delete the message, 2 requests for which no
-	// caller needs to wait. At the limit, if the option is negative, in the handler of a message or an outbox,
-	// after Close, and if it was refused, a change closes its intent before it returns.
+	// MaxOpenIntents is the maximum number of intents that are closed in the background after their changes
+	// have returned (default 64). To close an intent, the library reads the entities again and deletes the
+	// message. A change closes its intent itself, before it returns, if this limit is reached or negative, if
+	// the change was refused, in the handler of a message or an outbox, and after Store.Close.
 	MaxOpenIntents int
-	// CheckReady makes Run call Ready first, and return its error (default false: Run logs what it cannot poll, and tries again).
+	// CheckReady makes Run call Ready first, and return the error of Ready (default false: Run logs failed
+	// polls, and polls again).
 	CheckReady bool
 	// OpenRepository makes the repositories of tables that are made at run time, such as one for each tenant.
-	// Run calls it when a change has to be finished in a repository that this process has not made yet. name
-	// is that repository's Schema.Name, by default the name of its table. It calls NewRepository with
-	// Store.RunTimeTable, in the same way as the program does when it opens a tenant. It must return an error
-	// for a name that it does not know, since names come from messages and may be forged. Run calls it for
-	// one name at a time. A repository stays in the Store until the process ends. If OpenRepository is nil or
-	// returns an error, the change waits for a worker that knows the repository, up to
+	// Run calls it to finish a change in a repository that this process has not made yet. name is that
+	// repository's Schema.Name, by default the name of its table. The function calls NewRepository with a table
+	// from Store.RunTimeTable, in the same way as the program does when it opens a tenant. It must return an
+	// error for a name that the program does not know, since names come from messages and may be forged. Run
+	// calls it for one name at a time. A repository stays in the Store until the process ends. If
+	// OpenRepository is nil or returns an error, the change waits for a worker that knows the repository, up to
 	// WorkerOptions.DeploymentTimeout; then its message is poisoned.
 	OpenRepository func(name string) error
 }
@@ -71,9 +72,9 @@ type StoreOptions struct {
 // defaultOpenIntents is the default of StoreOptions.MaxOpenIntents.
 const defaultOpenIntents = 64
 
-// NewStore opens a store. Its queue of intents is called name with "-intents" appended. name consists of the
-// characters of a queue's name. Programs that share repositories must use the same name, and other programs
-// in the account a different one. NewStore makes no request.
+// NewStore opens a store. The name of its queue of intents is name followed by "-intents", so name must consist
+// of characters that a queue's name can have. Programs that share repositories must use the same name, and
+// other programs in the account a different one. NewStore makes no request.
 func NewStore(account *tables.Account, name string, options *StoreOptions) (*Store, error) {
 	const op = "NewStore"
 	if options == nil {
@@ -97,12 +98,12 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
 	if options.OpenRepository != nil {
-		s.knowQueue(queue) // repositories that are made later need it
+		s.knowQueue(queue) // repositories that are made later need the queue
 	}
 	return s, nil
 }
 
-// Account returns the account the store belongs to.
+// Account returns the account to which the store belongs.
 func (s *Store) Account() *tables.Account {
 	if s == nil {
 		return nil
@@ -114,7 +115,7 @@ func (s *Store) Account() *tables.Account {
 // returns tables.ErrWiring. Requests: 0.
 func (s *Store) Table(name string) *tables.Table {
 	if s.Account() == nil {
-		return s.Account().Table(name) // its operations return an error that it has no account
+		return s.Account().Table(name) // the operations of this table return an error that says that it has no account
 	}
 	table := ownedBy(s.account.Table(s.prefix+name), s)
 	s.knowTable(table)
@@ -124,7 +125,7 @@ func (s *Store) Table(name string) *tables.Table {
 // RunTimeTable returns a handle for a table that the program itself creates and drops, and makes the store's
 // queue carry its intents. Examples are the tables of package highvolumedelete, and a table for each tenant
 // (see StoreOptions.OpenRepository). Create does not create this table, nor the tables, queues and containers
-// of patterns on it. table comes from Account.Table. Requests: 0.
+// of patterns of its repositories. Give the result of Account.Table as table. Requests: 0.
 func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 	return ownedBy(table, runTime{s})
 }
@@ -132,7 +133,8 @@ func (s *Store) RunTimeTable(table *tables.Table) *tables.Table {
 // runTime is the owner of a RunTimeTable.
 type runTime struct{ *Store }
 
-// Container returns a client for a blob container of the store, nil if the account has no blob endpoint. Requests: 0.
+// Container returns a client for a blob container of the store, or nil if the account has no blob endpoint.
+// Requests: 0.
 func (s *Store) Container(name string) *container.Client {
 	if s.Account() == nil {
 		return nil
@@ -145,7 +147,7 @@ func (s *Store) Container(name string) *container.Client {
 // Queue returns a handle for a queue of the program's own messages; eventual.NewWorker handles them. Requests: 0.
 func (s *Store) Queue(name string, options *eventual.QueueOptions) (*eventual.Queue, error) {
 	if s.Account() == nil {
-		return eventual.NewQueue(nil, name, options) // its operations return an error that says what is missing
+		return eventual.NewQueue(nil, name, options) // the operations of this queue return an error that says what is missing
 	}
 	q, err := eventual.NewQueue(s.account, s.lower(name), options)
 	if err == nil {
@@ -164,12 +166,12 @@ func (s *Store) Intents() *eventual.Queue {
 	return s.intents
 }
 
-// Create creates the tables, queues and containers that do not exist: those opened from the store, those of
-// the patterns of its repositories and, if a pattern needs it, the queue of intents; then the initial
-// contents that packages need, such as the first data key of an encryption.Registry. Several processes may
-// call it at once. If some cannot be created, Create creates the others and returns the joined errors.
-// Requests: 1 for each table and container; for each queue 3, and 1 more for each shard after the first; for
-// a registry 1, and 3 more for its first data key; one of these 3 wraps the key.
+// Create creates the tables, queues and containers that do not exist: those opened with the store's methods,
+// those of the patterns of its repositories and, if a pattern needs it, the queue of intents. Then it stores
+// initial contents that packages need, such as the first data key of an encryption.Registry. Several processes
+// may call Create at once. If one of these steps fails, Create continues with the others and returns the joined
+// errors. Requests: 1 for each table and container; for each queue 3, and 1 more for each shard after the
+// first; for a registry 1, and 3 more for its first data key, one of which goes to the key service.
 func (s *Store) Create(ctx context.Context) error {
 	entries := s.uses.Entries()
 	var failures []error
@@ -190,10 +192,10 @@ func (s *Store) Create(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Register makes Store.Create, of the store of the table, call create after the tables, queues and containers
-// exist. It is for packages that store something before the first write, as package encryption stores the
-// first data key. create must do nothing if that is already stored, and several processes may call create at
-// once. name says what it creates, for errors; if several functions have one name, only the first is called.
+// Register makes Create of the table's Store call create after the tables, queues and containers exist. It is
+// for packages that store something before the first write, as package encryption stores the first data key.
+// create must do nothing if the contents are already stored, and several processes may call it at once. name
+// identifies what create stores: if Register gets one name several times, only the first function is called.
 // For a table that Store.Table has not returned, Register does nothing. Requests: 0.
 func Register(table *tables.Table, name string, create func(context.Context) error) {
 	if s, ok := (*tables.InternalsOf(pass).Owner(table)).(*Store); ok {
@@ -202,9 +204,9 @@ func Register(table *tables.Table, name string, create func(context.Context) err
 }
 
 // Run is a worker for the intents of the store's repositories, until ctx ends: it finishes changes whose
-// writers died, and applies the effects of patterns attached with Async. At least one process must run it.
-// Call Create before, or set StoreOptions.CheckReady: while the queue does not exist, Run logs failed polls.
-// It returns nil when it has stopped; see eventual.Worker.Run. It returns tables.ErrWiring if no repository
+// writers died, and applies the effects of patterns attached with Async. At least one process must run it. Call
+// Create before Run, or set StoreOptions.CheckReady: while the queue does not exist, Run logs failed polls.
+// After ctx has ended, Run returns nil; see eventual.Worker.Run. It returns tables.ErrWiring if no repository
 // of the store needs a worker.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
@@ -223,11 +225,11 @@ func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error 
 	return worker.Run(ctx)
 }
 
-// Close waits until the intents of all changes that have returned are closed. Call it before the program
-// ends. If ctx ends before, or the program ends without Close, workers close these intents after the queue's
-// visibility timeout. Nothing is lost, but the effects of patterns attached with Async may be applied that
-// much later. Changes made after Close close their intents before they return. Close does not end Run; the
-// context of Run does.
+// Close waits until the intents of all changes that have returned are closed. Call it before the program ends.
+// If ctx ends earlier, or the program ends without Close, workers close these intents after the queue's
+// visibility timeout. Nothing is lost, but the effects of patterns attached with Async may be applied that much
+// later. Changes made after Close close their intents before they return. Close does not end Run; the context
+// of Run does.
 func (s *Store) Close(ctx context.Context) error {
 	if s.runner == nil {
 		return nil
@@ -274,14 +276,14 @@ func (s *Store) knowContainer(c *container.Client) {
 	}})
 }
 
-// ownedBy returns a handle for the same table from which OwnerOf returns its owner.
+// ownedBy returns another handle for the same table, with this owner.
 func ownedBy(table *tables.Table, owner any) *tables.Table {
 	owned := *table
 	*tables.InternalsOf(pass).Owner(&owned) = owner
 	return &owned
 }
 
-// storeOf returns the store that made the table's handle, nil for Account.Table.
+// storeOf returns the store that made the table's handle, or nil if Account.Table made it.
 func storeOf(table *tables.Table) *Store {
 	switch owner := (*tables.InternalsOf(pass).Owner(table)).(type) {
 	case *Store:
@@ -346,7 +348,7 @@ func (r *Repository[T]) knowAll() {
 		s.knowQueue(s.intents)
 	}
 	if _, passes := (*tables.InternalsOf(pass).Owner(r.engine.Table)).(runTime); passes {
-		return // a pattern may use the repository's own table
+		return // Create must not create the resources of a RunTimeTable's patterns, which may include the table itself
 	}
 	s.mu.Lock()
 	s.engines = append(s.engines, r.engine)
@@ -366,9 +368,9 @@ func (r *Repository[T]) knowAll() {
 }
 
 // Verify runs Repository.Verify for all repositories of the store, one after another, and returns the sum of
-// their reports. Found gets the findings of all repositories; Finding.Table and Finding.Entity name the
-// entity. Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions,
-// Patterns or Rows is set, since they belong to one repository. It skips repositories on a RunTimeTable.
+// their reports. Found gets the findings of all repositories; Finding.Table and Finding.Entity name the entity.
+// Resume continues an earlier run of the same store. It returns ErrWiring if JobOptions.Partitions, Patterns or
+// Rows is set, since their values concern one repository. It skips repositories on a RunTimeTable.
 // Report.Estimate and ETA are 0.
 func (s *Store) Verify(ctx context.Context, options *JobOptions) (tables.Report, error) {
 	return s.runAll(ctx, opVerify, options, func(ctx context.Context, r *engine.Engine, o *JobOptions) (tables.Report, error) {
@@ -415,14 +417,14 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 // Resource is a table, queue or container that a store uses.
 type Resource struct {
 	Kind string // "table", "queue" or "container"
-	Name string // with StoreOptions.Prefix; for a container its URL, since it can be in another account
+	Name string // includes StoreOptions.Prefix; for a container, its URL, since a container can be in another account
 	Role string // the built-in role that lets a program write to it; a program that only reads needs the corresponding Reader role
 }
 
 // Resources lists everything that Create creates: the resources of the store's repositories and patterns, and
-// those opened from the store, in the order in which the program has named them. Infrastructure code creates
-// these and grants the roles. A queue is listed with its shards, its poison queue and the container of its
-// large bodies. Requests: 0.
+// those opened with the store's methods, in the order in which the program has opened them. Use the list in
+// infrastructure code that creates the resources and grants the roles. A queue is listed with its shards, its
+// poison queue and the container of its large bodies. Requests: 0.
 func (s *Store) Resources() []Resource {
 	var all []Resource
 	for _, e := range s.uses.Entries() {
@@ -433,13 +435,13 @@ func (s *Store) Resources() []Resource {
 	return all
 }
 
-// Ready returns nil if everything in Resources exists and the account's credential can read it, for a
-// readiness probe. If not, it returns joined errors, one for each failed resource, which name the resource
-// and say what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
-// tables.ErrUnavailable. It does not find out whether the credential may write. Requests: 1 for each of
-// Resources, at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose
-// schema has Rows, Mine or Where, and logs a line (rows_unmatched) if the table has rows, one request can
-// search all of it, and none of them is an entity of the repository.
+// Ready returns nil if everything in Resources exists and the account's credential can read it, for a readiness
+// probe. Otherwise it returns joined errors, one for each failed resource, each of which names the resource and
+// says what to do: tables.ErrMissingResource, tables.ErrBeingDeleted, tables.ErrDenied or
+// tables.ErrUnavailable. It does not check whether the credential may write. Requests: 1 for each of Resources,
+// at most 8 at once. When Ready first succeeds, it makes up to 2 more for each repository whose schema has
+// Rows, Mine or Where. It logs a line (rows_unmatched) for a repository whose table has rows, of which none is
+// an entity of the repository; it checks only tables that one request can search completely.
 func (s *Store) Ready(ctx context.Context) error {
 	var checks []func(context.Context) error
 	for _, e := range s.uses.Entries() {

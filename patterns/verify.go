@@ -71,8 +71,9 @@ func (v *verifier) tell(findings []*finding, given *int64) error {
 	return nil
 }
 
-// progressed makes the run resumable from its current position and calls the caller's Progress. Within the
-// list of an auditor (a pattern with an Audit) it keeps the earlier position.
+// progressed makes the run resumable from its current position and calls the caller's Progress. While it reads
+// the list of an auditor (a pattern with an Audit), the run remains resumable only from the position before
+// that list.
 func (v *verifier) progressed() {
 	if !v.listing {
 		v.checkpoint.set(&v.state)
@@ -106,8 +107,8 @@ func (v *verifier) report() tables.Report {
 	return p
 }
 
-// estimate returns the number of rows to read, from an earlier run or extrapolated from the partitions done;
-// 0 if unknown.
+// estimate returns the number of rows that the run will read: JobOptions.Rows, or an extrapolation from the
+// partitions that are done; 0 if unknown.
 func (v *verifier) estimate(done int) int64 {
 	switch {
 	case v.options.Rows > 0:
@@ -120,13 +121,13 @@ func (v *verifier) estimate(done int) int64 {
 
 // area is one table, or one pattern with an Audit (an auditor), that stores something for entities.
 type area struct {
-	table   *tables.Table     // the table of those rows, nil for an auditor
-	outside []*engine.Pattern // with copies in the table
+	table   *tables.Table     // the table that stores the rows; nil for an auditor
+	outside []*engine.Pattern // the patterns that have outside copies in the table
 	auditor *engine.Pattern
-	lag     time.Duration // how long a difference must persist
+	lag     time.Duration // how long a difference must persist before it is a finding
 }
 
-// nearArea is the index of the area of the entities' own partitions, with a repository's further rows and copies.
+// nearArea is the index of the area with the further rows and copies in the entities' own partitions.
 const nearArea = 0
 
 // verifier is one run of Verify or Repair.
@@ -135,17 +136,17 @@ type verifier struct {
 	op      string
 	options JobOptions
 	areas   []area
-	scope   map[string]bool   // partitions, nil for all
+	scope   map[string]bool   // the entities' partitions, nil for all
 	near    bool              // the near area is verified
 	locks   sharedlocks.Locks // for Repair and Rebuild
 
 	state    verifyState
-	failures []*finding // failures that were not yet passed to the caller
+	failures []*finding // findings of rows and facts that cannot be read, not yet passed to the caller
 	began    time.Time
 	rowsHere int64 // rows read by this run
 
 	checkpoint verifyState // a copy of state at the position from which the run can be resumed; zero before the first
-	listing    bool        // an auditor's list is being read, so the run cannot be resumed from the state
+	listing    bool        // an auditor's list is being read, so checkpoint keeps the position before it
 }
 
 func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
@@ -177,8 +178,8 @@ func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) 
 	return v, nil
 }
 
-// addOutside adds the table in which a pattern stores its copies. If patterns share a table, the rows of all of them are read, since a row
-// does not name its pattern.
+// addOutside adds the table in which a pattern stores its copies. If several patterns use the table, the area
+// has all of them, since a row does not name its pattern.
 func (v *verifier) addOutside(p *engine.Pattern) {
 	table := p.Outside.Table
 	wanted := slices.ContainsFunc(v.r.Outside, func(q *engine.Pattern) bool {
@@ -206,7 +207,7 @@ func (v *verifier) mine(entity tables.Key) bool {
 	return (v.scope == nil || v.scope[entity.Partition]) && v.r.Schema.Own.Keeps(entity)
 }
 
-// outsideIn returns the index of the area of copies in a table, or -1 if no area has it.
+// outsideIn returns the index of the area of outside copies in a table, or -1.
 func (v *verifier) outsideIn(table *tables.Table) int {
 	return slices.IndexFunc(v.areas, func(a area) bool { return len(a.outside) > 0 && a.table.Same(table) })
 }
@@ -214,8 +215,8 @@ func (v *verifier) outsideIn(table *tables.Table) int {
 // far reports whether the run has other areas than the near one.
 func (v *verifier) far() bool { return len(v.areas) > 1 }
 
-// ownerName returns the name of the pattern that owns an outside row, if the row's key shows it. known is false for a row of another
-// repository.
+// ownerName returns the name of the pattern that owns an outside row, if the row's key shows it. known is false
+// if the row can only be one of another repository.
 func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	open := 0
 	for _, p := range a.outside {
@@ -232,8 +233,8 @@ func (a *area) ownerName(key tables.Key) (name string, known bool) {
 	return prefixOf(key.Partition, a.outside), open > 0
 }
 
-// prefixOf guesses the owner of a key that no entity requires. It uses that the index packages make keys of
-// the index's name, alone or followed by "_" and further parts.
+// prefixOf guesses the owner of a key that no entity requires. The keys that the index packages make are the
+// index's name, alone or followed by "_" and further parts.
 func prefixOf(key string, candidates []*engine.Pattern) string {
 	for _, p := range candidates {
 		if name := p.Name; key == name || strings.HasPrefix(key, name+"_") {
@@ -251,8 +252,8 @@ type aim struct {
 	to      *collector // takes the facts that belong to its buckets; nil if the scan adds all facts to the sums
 }
 
-// page holds the facts that a reader collects from one page of rows. The run's state does not change until
-// the page is complete and the run calls take.
+// page holds the facts that a reader collects from one page of rows. The run's state changes only when the page
+// is complete and the run calls take.
 type page struct {
 	*verifier
 	aim
@@ -282,13 +283,13 @@ type noted struct {
 // enter records the partition of the next row.
 func (pg *page) enter(partition string) {
 	pg.rows++
-	pg.hash.same = nil // a reader of rows reuses the memory of the last row
+	pg.hash.same = nil // the memory that same points to may be reused for the next row
 	if n := len(pg.stretch); n == 0 || pg.stretch[n-1].partition != partition {
 		pg.stretch = append(pg.stretch, stretch{partition, len(pg.facts)})
 	}
 }
 
-// count notes a fact.
+// count adds a fact to the page. wanted says whether it is required or stored.
 func (pg *page) count(f *fact, wanted bool) {
 	bucket, value := pg.hash.place(f)
 	n := noted{value: value, bucket: bucket, near: f.area == nearArea, wanted: wanted}
@@ -312,7 +313,8 @@ func (v *verifier) scan(table *tables.Table, ranges []rangescan.Range, a aim, vi
 	}
 }
 
-// take adds a page to the state; at is the page's range in the entities' table, nil for a page of another table.
+// take adds a complete page to the state. at is the page's range in the entities' table, nil for a page of
+// another table or of a second scan.
 func (v *verifier) take(pg *page, at *rangescan.Range) {
 	s := &v.state
 	s.Rows += pg.rows
@@ -339,8 +341,8 @@ func (v *verifier) take(pg *page, at *rangescan.Range) {
 	run.Spans = run.Spans.With(rangescan.Range{From: from, To: v.border(from, at.To)})
 }
 
-// count adds facts to the page's collector, if it has one. Otherwise it adds near facts to the sums of run, and all others to the sums
-// of what is outside.
+// count adds facts to the page's collector, if it has one. Otherwise it adds facts of the near area to run's
+// sums, and all others to the state's far sums.
 func (v *verifier) count(pg *page, facts []noted, run *partitionRun) {
 	for i := range facts {
 		n := &facts[i]
@@ -360,12 +362,12 @@ type verifyState struct {
 	Version int
 	Run     string // fingerprint of the options and the table
 	Phase   phase
-	Part    int // index of the table or auditor
+	Part    int // index of the area that is scanned
 	Scan    tablescan.State
 	Near    *partitionRun
 	Closing *partitionRun   // the run that is compared once all its partitions are read
 	Open    map[string]bool // the partitions that are read in part, and whether they belong to Closing
-	Group   int             // next group of the outside sums
+	Group   int             // next group of far's unequal buckets
 
 	Entities, Rows, Candidates, Repaired int64
 	Findings                             int64 `json:"Discrepancies"` // the name in tokens of earlier builds
@@ -377,7 +379,7 @@ type verifyState struct {
 
 const verifyVersion = 2
 
-// begin sets the state to the start, or to the position of an earlier run.
+// begin sets the state to the beginning of a run, or to the position in JobOptions.Resume.
 func (v *verifier) begin() error {
 	run := v.fingerprint()
 	v.state = verifyState{Version: verifyVersion, Run: run, Near: &partitionRun{}}
@@ -440,7 +442,7 @@ func (s *verifyState) parse(token, run string) error {
 	var parts [4][]byte
 	texts := strings.Split(token, ".")
 	for i, text := range texts[:min(len(texts), len(parts))] {
-		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // of a damaged part, only the beginning is decoded, and the checks below refuse it
+		parts[i], _ = base64.RawURLEncoding.DecodeString(text) // of a damaged part, only the beginning is decoded; the checks below refuse that
 	}
 	*s = verifyState{}
 	if len(texts) != len(parts) || json.Unmarshal(parts[0], s) != nil || s.Near == nil {
@@ -471,14 +473,14 @@ func (s *verifyState) parse(token, run string) error {
 	return nil
 }
 
-// set makes s a deep copy of from, since the run continues to change the sums of from.
+// set makes s a deep copy of from: the run continues to change from.
 func (s *verifyState) set(from *verifyState) {
 	near, closing := s.Near, s.Closing
 	*s = *from
 	s.Near, s.Closing, s.Open = from.Near.into(near), from.Closing.into(closing), maps.Clone(from.Open)
 }
 
-// valid reports whether a token can contain the run.
+// valid reports whether a token that this library made can contain p.
 func (p *partitionRun) valid() bool {
 	return p.Group >= 0 && p.Group <= tally.Buckets && p.Spans.Valid()
 }

@@ -19,8 +19,8 @@ import (
 // seenPlace is the content of a site according to one read.
 type seenPlace struct {
 	entity      tables.Key
-	row         *engine.StoredRow   // under the site's key: a copy, or any other row
-	claim       *engine.StoredRow   // for an outside site: the entity's claim
+	row         *engine.StoredRow   // the row under the site's key: a copy, or any other row; nil for none
+	claim       *engine.StoredRow   // for an outside site: the entity's claim of this copy
 	extraClaims []*engine.StoredRow // the entity's further claims
 	held        bool                // for an auditor: the fact is stored
 	live        bool                // the row is a reservation whose change may still be committed
@@ -39,7 +39,7 @@ func (p *seenPlace) own() *engine.StoredRow {
 	return row
 }
 
-// Reserved reports whether the row is the entity's reservation of a key.
+// reserved reports whether the row is the entity's reservation of a key.
 func (p *seenPlace) reserved() bool { return p.own() != nil && p.row.Outside.Reserved != "" }
 
 // rows returns the rows that belong to the entity.
@@ -69,7 +69,8 @@ func (p *seenPlace) tag() string {
 	return b.String()
 }
 
-// occupant returns an error that names the row that blocks an entity's row, nil for none.
+// occupant returns an error that describes the row of another owner under the site's key, or nil if there is
+// none.
 func (p *seenPlace) occupant() error {
 	switch {
 	case p.row == nil || p.own() != nil:
@@ -104,7 +105,7 @@ func (v *verifier) readPlace(ctx context.Context, s *candidate) (*seenPlace, err
 	return p, err
 }
 
-// readOutside reads a copy and its claims.
+// readOutside reads the row under a copy's key, and the entity's claims of the copy.
 func (v *verifier) readOutside(ctx context.Context, a *area, s *candidate, p *seenPlace) error {
 	key, err := driver.SplitKey(s.place)
 	if err != nil {
@@ -198,7 +199,7 @@ func (v *verifier) compareNear(e *seenEntity, p *seenPlace, d *Finding) bool {
 		d.Pattern = prefixOf(d.Location, v.r.Copies)
 		refused := slices.ContainsFunc(refusals, func(e *tables.Error) bool { return d.Pattern == "" || e.Pattern == d.Pattern })
 		if wanted == nil && refused {
-			return false // the pattern may have written the row before it began to reject the entity
+			return false // the pattern may have written the row before its key function rejected the entity
 		}
 	}
 	own := p.own()
@@ -284,7 +285,7 @@ func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlac
 	wanted, refused := wantedHeld(p, e, d.Location)
 	switch {
 	case refused || place.fact.Err != nil:
-		return false // the scan reports it
+		return false // the scan has reported the failure
 	case wanted == nil:
 		d.Kind = Spurious
 		return place.held
@@ -298,7 +299,8 @@ func (v *verifier) compareHeld(p *engine.Pattern, e *seenEntity, place *seenPlac
 	return true
 }
 
-// wantedHeld finds the fact that an entity requires of an auditor at a place.
+// wantedHeld finds the fact that an auditor must store for an entity at a place; refused reports that the
+// auditor rejects the entity.
 func wantedHeld(p *engine.Pattern, e *seenEntity, place string) (wanted *driver.Fact, refused bool) {
 	if e.value == nil {
 		return nil, false
@@ -318,10 +320,10 @@ type candidate struct {
 	site
 	extraClaims []string // row keys of claims other than the site's own
 
-	tag  string // tag of the last read
-	live bool   // at the last read the row was a reservation that could still be filled, so the entity as read at that time does not show the outcome of the change
+	tag  string // seenPlace.tag of the last read
+	live bool   // at the last read, the row was a reservation whose change might still be committed
 	etag string // ETag of the entity at the last read, "" for none
-	done bool   // the candidate is decided: a finding, or nothing is wrong
+	done bool   // it is decided whether something is wrong; if so, is has the finding
 	is   *finding
 }
 
@@ -330,7 +332,7 @@ type finding struct {
 	Finding
 	site        site
 	extraClaims []string
-	wrongRows   []rowVersion // the wrong rows, each with the ETag under which it is wrong
+	wrongRows   []rowVersion // the wrong rows, with their ETags
 }
 
 // rowVersion is a row at the version at which it was read. A row that was found wrong stays wrong as long as it has this ETag.
@@ -341,17 +343,17 @@ type rowVersion struct {
 }
 
 const (
-	rounds = 3      // how often a candidate that keeps changing is read
-	atOnce = 10_000 // number of candidates that share one wait of Lag
+	rounds = 3      // maximum number of reads of a candidate that keeps changing
+	atOnce = 10_000 // maximum number of candidates that share one wait of Lag
 )
 
-// confirm reads each candidate individually and reports those at which something is wrong.
+// confirm reads each candidate individually, and passes those at which something is wrong to hand as findings.
 func (v *verifier) confirm(ctx context.Context, all []*candidate) error {
 	readable := func(inspect func(context.Context, *candidate) error) func(context.Context, *candidate) error {
 		return func(ctx context.Context, s *candidate) error {
 			err := inspect(ctx, s)
 			if e := engine.AsError(err); e != nil && e.OfRow && v.areas[s.area].auditor == nil {
-				s.done, s.is = true, nil // the scan has already reported the row, which cannot be read
+				s.done, s.is = true, nil // the row cannot be read, which the scan has already reported
 				return nil
 			}
 			return err
@@ -412,7 +414,7 @@ func (v *verifier) inspectFirst(ctx context.Context, s *candidate) error {
 	return nil
 }
 
-// inspectAgain reads a candidate again that was wrong before.
+// inspectAgain reads a candidate again, unless it is decided.
 func (v *verifier) inspectAgain(ctx context.Context, s *candidate) error {
 	if s.done {
 		return nil
@@ -425,9 +427,9 @@ func (v *verifier) inspectAgain(ctx context.Context, s *candidate) error {
 }
 
 // decide reads the place again, after the entity, and decides. The entity was then read between two reads of
-// the place. If nothing with an ETag is stored at the place, decide instead reads the entity again, so that
-// the place was read between two reads of the entity. If the first and the last of the three reads are equal,
-// both states existed at one moment.
+// the place. If nothing with an ETag is stored at the place, decide also reads the entity again, so that the
+// place was read between two reads of the entity. If the two reads of the same thing are equal, the state of
+// the entity and that of the place existed at one moment.
 func (v *verifier) decide(ctx context.Context, s *candidate, e *seenEntity) error {
 	p, err := v.readPlace(ctx, s)
 	if err != nil {

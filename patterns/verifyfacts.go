@@ -9,7 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// visit processes the facts of one row of the entities' table.
+// visit counts the facts that one row of the entities' table shows: what an entity requires, or what is stored.
 func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 	pg.enter(row.Key.Partition)
 	switch {
@@ -31,7 +31,7 @@ func (pg *page) visit(ctx context.Context, row *engine.StoredRow) error {
 	return nil
 }
 
-// unreadable reports a row of an entity that cannot be read.
+// unreadable records a finding for a copy or other row of an entity if the row cannot be read.
 func (pg *page) unreadable(table *tables.Table, row *engine.StoredRow) {
 	owner := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
@@ -51,7 +51,8 @@ func (pg *page) visitOutside(at int, row *engine.StoredRow) {
 	pg.count(&f, false)
 }
 
-// outsideFact returns the fact of a stored outside row, unless the row is not in the scope.
+// outsideFact returns the fact of a stored outside row. ok is false if the row is not one, or is not in the
+// scope.
 func (pg *page) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 	owner := tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
 	if !row.Outside.Is || row.Shared || !pg.mine(owner) {
@@ -76,8 +77,8 @@ func (pg *page) outsideFact(at int, row *engine.StoredRow) (f fact, ok bool) {
 	return f, true
 }
 
-// outsideMark identifies the incarnation and version of the entity that a copy was made of. It is empty for a reserved
-// key.
+// outsideMark identifies the incarnation and version of the entity from which a copy was made; for a reserved
+// key, the change that reserved it.
 func outsideMark(row *engine.StoredRow) string {
 	if row.Outside.Reserved != "" {
 		return "reserved " + row.Outside.Reserved
@@ -132,13 +133,13 @@ func (pg *page) fail(d Finding) {
 // seenEntity is an entity according to one read of its own row.
 type seenEntity struct {
 	key         tables.Key
-	value       any // nil if it does not exist or cannot be read
+	value       any // nil if the entity does not exist or cannot be read
 	row         *engine.StoredRow
 	etag        string
 	writeID     string
 	stored      tables.Properties
 	incarnation string
-	bad         error // why it cannot be read
+	bad         error // why the entity cannot be read
 	foreign     bool  // the row belongs to another type
 	busy        error // the ErrConflict if a writer replaced the entity during each attempt to read it
 }
@@ -152,7 +153,8 @@ func (e *seenEntity) gone() bool { return e.value == nil && e.known() }
 // known reports whether the read shows what the entity requires.
 func (e *seenEntity) known() bool { return e.bad == nil && !e.foreign && e.busy == nil }
 
-// decode makes an entity of its own row. It returns an error only if reading further rows fails.
+// decode makes an entity from its own row. It returns an error only if a request for further rows or blobs
+// fails.
 func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEntity, error) {
 	e := &seenEntity{key: row.Key, row: row, etag: string(row.ETag), writeID: row.WriteID, incarnation: row.Incarnation}
 	switch {
@@ -181,7 +183,7 @@ func (v *verifier) decode(ctx context.Context, row *engine.StoredRow) (*seenEnti
 	case err == nil && v.r.Schema.Key(e.value) == row.Key:
 		return e, nil
 	case err == nil && !v.r.Schema.Own.Declared():
-		e.value, e.foreign = nil, true // in a table of several types, the key need not show the type
+		e.value, e.foreign = nil, true // the row can be of another type, since the schema does not say which rows are entities
 		return e, nil
 	case err == nil:
 		err = errors.New("the entity is stored under another key than Schema.Key returns for it; insert it under that key and delete this row")
@@ -220,8 +222,7 @@ func (pg *page) wantNear(e *seenEntity) {
 }
 
 // nearRows returns the rows that follow from an entity, except its own first row. If an index's key function
-// rejects the entity, the index has no copy of it, and the result names the index among the patterns that
-// reject the entity.
+// rejects the entity, the index has no copy of it, and refusals has the error.
 func nearRows(r *engine.Engine, e *seenEntity) (rows []engine.PlannedRow, refusals []*tables.Error) {
 	refuse := func(pattern string, err error) {
 		refusals = append(refusals, &tables.Error{Pattern: pattern, Err: err})

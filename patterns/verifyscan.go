@@ -25,8 +25,8 @@ type phase uint8
 const (
 	phaseEntities phase = iota // scan the entities' table and compare it run by run
 	phaseOutside               // scan the tables of outside copies
-	phaseHeld                  // list what auditors hold
-	phaseFar                   // compare the sums of the previous two phases
+	phaseHeld                  // list the facts that auditors have stored
+	phaseFar                   // compare the far sums, of all areas except the near one
 	phaseDone
 )
 
@@ -41,7 +41,7 @@ const openFacts = 100_000
 // so two runs can be open. A partition belongs to the run that was current when its first row was counted.
 type partitionRun struct {
 	Spans rangescan.Union
-	Group int // next group of buckets with unequal sums; earlier groups were compared already
+	Group int // next group of buckets with unequal sums to compare
 	sums  tally.Sums
 }
 
@@ -65,8 +65,8 @@ func (v *verifier) run(ctx context.Context) error {
 // ranges returns the ranges of the entities' table to read.
 func (v *verifier) ranges() []rangescan.Range { return tablescan.Partitions(v.options.Partitions) }
 
-// scanEntities scans the entities' table for the first time. It compares each run of partitions once the run is long
-// enough.
+// scanEntities scans the entities' table. Whenever a run of partitions has ended and is read completely, it
+// compares the run's sums.
 func (v *verifier) scanEntities(ctx context.Context) error {
 	if err := v.compareRun(ctx); err != nil {
 		return err
@@ -90,7 +90,8 @@ func (v *verifier) scanEntities(ctx context.Context) error {
 	return v.compareRun(ctx)
 }
 
-// entities scans ranges of the entities' table. Further rows are read only for facts of the near area, and in a scan of all.
+// entities scans ranges of the entities' table. It reads only the entities' own rows if the schema has a span
+// and the scan needs no other rows of the table.
 func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*page] {
 	scan := v.scan(v.r.Table, ranges, a, func(ctx context.Context, pg *page, row *engine.StoredRow) error { return pg.visit(ctx, row) })
 	if !a.nearby && v.r.Schema.Own.Span != (compoundkey.Span{}) && (v.scope != nil || v.outsideIn(v.r.Table) < 0) {
@@ -99,8 +100,8 @@ func (v *verifier) entities(ranges []rangescan.Range, a aim) tablescan.Scan[*pag
 	return scan
 }
 
-// runAt returns the run to which the rows after a point belong. A partition whose rows were counted keeps its run, even if a reader starts
-// at its beginning again.
+// runAt returns the run to which the rows after a point belong. A partition of which rows were counted keeps
+// its run, even if a reader scans it from the beginning again.
 func (v *verifier) runAt(at rangescan.Point) *partitionRun {
 	if _, open := v.state.Open[at.Partition]; at.Side == rangescan.Behind || at.Border() && !open {
 		return v.state.Near
@@ -145,7 +146,7 @@ func (v *verifier) closeRun() {
 // it returns the beginning of the next listed partition, so that the pages of consecutive partitions have no
 // gap between them.
 func (v *verifier) border(from rangescan.Point, end *rangescan.Point) *rangescan.Point {
-	if v.scope == nil || end == nil || !end.Border() || *end == from { // at Azure Cosmos DB, only the last page of a partition has an extent
+	if v.scope == nil || end == nil || !end.Border() || *end == from { // on Azure Cosmos DB, only the last page of a partition has a range that is not empty
 		return end
 	}
 	for _, partition := range v.options.Partitions {
@@ -156,7 +157,7 @@ func (v *verifier) border(from rangescan.Point, end *rangescan.Point) *rangescan
 	return nil
 }
 
-// compareRun compares the run of partitions that has ended, if there is one.
+// compareRun compares the run of partitions that has ended, if there is one and all its partitions were read.
 func (v *verifier) compareRun(ctx context.Context) error {
 	run := v.state.Closing
 	for _, closing := range v.state.Open {
@@ -176,7 +177,7 @@ func (v *verifier) compareRun(ctx context.Context) error {
 	return err
 }
 
-// within returns the ranges of a run.
+// within returns the ranges of the entities' table that a run covers.
 func (v *verifier) within(spans rangescan.Union) []rangescan.Range {
 	if v.scope == nil {
 		return spans
@@ -196,8 +197,8 @@ func (v *verifier) drain(ctx context.Context, scan tablescan.Scan[*page]) error 
 	return nil
 }
 
-// compareSums compares the facts of each bucket whose required and stored facts differ, as many buckets at once as fit
-// in memory. It continues at *group.
+// compareSums reads the facts of the unequal buckets again with collect, and compares them one by one. It
+// processes one group of buckets after another, so that the facts fit in memory, and begins with *group.
 func (v *verifier) compareSums(ctx context.Context, s *tally.Sums, group *int, collect func(*collector) error) error {
 	unequal := s.Unequal()
 	size := int(max(1, v.options.openFacts*tally.Buckets/max(1, s.Facts)))
@@ -248,7 +249,8 @@ func (v *verifier) apart(at int) bool {
 	return len(a.outside) > 0 && (v.scope != nil || !a.table.Same(v.r.Table))
 }
 
-// fewPartitions is the largest number of partitions that the query of an outside table names in its filter.
+// fewPartitions is the largest number of the entities' partitions for which the query of an outside table has a
+// filter.
 const fewPartitions = 10
 
 func (v *verifier) outsideRows(at int, a aim) tablescan.Scan[*page] {
@@ -272,7 +274,7 @@ func (v *verifier) outsideRows(at int, a aim) tablescan.Scan[*page] {
 	return scan
 }
 
-// scanHeld lists what all auditors hold.
+// scanHeld lists the facts that all auditors have stored.
 func (v *verifier) scanHeld(ctx context.Context) error {
 	for ; v.state.Part < len(v.areas); v.state.Part++ {
 		if err := v.held(ctx, v.state.Part, aim{first: true, outside: true}); err != nil {
@@ -282,8 +284,8 @@ func (v *verifier) scanHeld(ctx context.Context) error {
 	return nil
 }
 
-// held lists what one auditor holds. Its facts are added to the sums only when the list is complete, so a run
-// that resumes with a token from the middle of the list starts this auditor again.
+// held lists the facts that one auditor has stored. They are in the token only when the list is complete, so a
+// run that was interrupted within the list reads the list again.
 func (v *verifier) held(ctx context.Context, at int, a aim) error {
 	p := v.areas[at].auditor
 	if p == nil {
@@ -331,7 +333,7 @@ func (v *verifier) compareFar(ctx context.Context) error {
 	})
 }
 
-// afterPage reports the rows and facts that could not be read, and the progress.
+// afterPage passes the rows and facts that could not be read, and then the progress, to the caller.
 func (v *verifier) afterPage(ctx context.Context) error {
 	if err := v.flush(ctx); err != nil {
 		return err
@@ -350,7 +352,7 @@ func (v *verifier) flush(ctx context.Context) error {
 // site is where something is stored for an entity. Required and stored facts are matched by site.
 type site struct {
 	area   int    // index of the verifier's area
-	place  string // key, in the notation of the area
+	place  string // the key of the row or fact, in the notation of the area
 	entity tables.Key
 }
 
@@ -361,8 +363,8 @@ type fact struct {
 	extraClaim string // the row key of a claim other than the site's own
 }
 
-// collector collects the sites of some buckets at which required and stored facts differ. It drops a site once they
-// match, so it holds only facts without a counterpart.
+// collector collects the sites of some buckets at which required and stored facts differ. It drops a site as
+// soon as its required and stored facts match.
 type collector struct {
 	chosen [tally.Buckets]bool
 	open   map[site]*openSite
@@ -410,7 +412,7 @@ type hasher struct {
 	last    [16]byte
 }
 
-// text appends a text such that different lists of texts give different bytes.
+// text appends a text with its length, so that different lists of texts give different bytes.
 func (h *hasher) text(s string) {
 	h.scratch = binary.AppendUvarint(h.scratch, uint64(len(s)))
 	h.scratch = append(h.scratch, s...)
@@ -445,7 +447,8 @@ func (h *hasher) row(p tables.Properties, mark string) [16]byte {
 	return h.sum()
 }
 
-// properties digests properties. The digest is reused for the entity's copies, which mostly have the same properties.
+// properties digests properties. It returns the last digest if p is the same slice, as for most copies of an
+// entity.
 func (h *hasher) properties(p tables.Properties) [16]byte {
 	if len(p) > 0 && h.same == &p[0] && h.length == len(p) {
 		return h.last

@@ -17,10 +17,10 @@ import (
 type CacheOptions struct {
 	// TTL is the maximum age of entities, counted from the start of the read (default 1 minute).
 	TTL time.Duration
-	// Stale is how long after TTL the cache still serves entities while it reads them again, or while that
-	// read fails (default: as long as TTL; negative: not at all). After that, callers wait for the read.
+	// Stale is how long after TTL the cache still serves the old entities, while it reads them again or if this
+	// read fails (default: the same as TTL; negative: not at all). After that, callers wait for the read.
 	Stale time.Duration
-	// Limit is the maximum number of entities in memory (default 10,000). More entities cause
+	// Limit is the maximum number of entities in memory (default 10,000). If there are more, a read fails with
 	// tables.ErrTooLarge.
 	Limit int
 	// Timeout limits one read of all entities (default 30 s).
@@ -54,9 +54,9 @@ func (o *CacheOptions) orDefaults() (CacheOptions, error) {
 	return with, nil
 }
 
-// Cache holds all entities of a small table, or of a query, in memory, for joins in the client. It reads all of them
-// at the first request and after they have become too old, with one read for all concurrent callers. It is safe for
-// concurrent use. Close stops a running read.
+// Cache holds all entities of a small table, or of a query, in memory, for joins in the client. It reads all of
+// them at the first call and again when they are older than TTL, with one read for all concurrent callers. It
+// is safe for concurrent use. Close stops a running read.
 type Cache[P any] struct {
 	repo    *patterns.Repository[P]
 	query   tables.Query[P]
@@ -65,12 +65,12 @@ type Cache[P any] struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex // never held during a request
+	mu       sync.Mutex // never locked during a request
 	closed   bool
 	held     *snapshot[P]
 	flight   *flight[P]
 	failures int
-	retryAt  time.Time // after a failure: before this time, no read begins while the entities may still be served
+	retryAt  time.Time // after a failed read: no new read begins before this time, as long as the old entities may be served
 }
 
 // snapshot is the immutable result of one read.
@@ -87,8 +87,8 @@ type flight[P any] struct {
 	err   error
 }
 
-// NewCache returns a cache of the result of a query: repo.Query().Partition(...), or repo.Query().AllowTableScan() for
-// a whole table. Requests: 0.
+// NewCache returns a cache of the result of a query of repo, such as repo.Query().Partition(...), or
+// repo.Query().AllowTableScan() for a whole table. Requests: 0.
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
@@ -120,8 +120,8 @@ func (c *Cache[P]) Close() {
 }
 
 // Get returns an entity, or tables.ErrNotFound if the query has no entity with this key. It returns a shallow
-// copy: do not modify what its pointers, maps and slices refer to. Requests: 0 while entities are fresh
-// enough, else 1 for each page of the query.
+// copy: do not modify what its pointers, maps and slices refer to. Requests: 0 while the entities are not older
+// than TTL, else 1 for each page of the query, in one read for all callers.
 func (c *Cache[P]) Get(ctx context.Context, key tables.Key) (*P, error) {
 	found, err := c.Lookup(ctx, []tables.Key{key})
 	if err != nil {
@@ -149,8 +149,8 @@ func (c *Cache[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Ke
 	return found, nil
 }
 
-// All yields all entities of one read in the order of the query. An error is yielded once, as the last
-// element. Requests: as Get.
+// All yields all entities in the order of the query, all from the same read. An error is yielded once, as the
+// last element. Requests: as Get.
 func (c *Cache[P]) All(ctx context.Context) iter.Seq2[*P, error] {
 	return func(yield func(*P, error) bool) {
 		s, err := c.current(ctx)
@@ -173,7 +173,7 @@ func (c *Cache[P]) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	before := c.flight
 	c.mu.Unlock()
-	if before != nil { // the running read may have missed what was stored before the call: wait for its end, and read again
+	if before != nil { // the running read may have missed what was stored before the call, so wait for its end and read again
 		if _, err := before.wait(ctx); ctx.Err() != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (c *Cache[P]) read(ctx context.Context, began time.Time) (*snapshot[P], err
 	return s, nil
 }
 
-// wait waits for the result of the read, at most until ctx ends. The read itself goes on.
+// wait waits for the result of the read, at most until ctx ends. The end of ctx does not end the read.
 func (f *flight[P]) wait(ctx context.Context) (*snapshot[P], error) {
 	select {
 	case <-f.done:

@@ -26,41 +26,43 @@
 //
 // Count, ParentCount and Summary: the number is written in the child's own transaction, under the ETag with
 // which it was read. So it is exact at every moment, even with concurrent writers, crashes and repeated
-// requests. After a conflict the change is tried again, up to Schema.MaxAttempts of the children. ParentCount
-// refuses a child whose parent does not exist. If the number would be negative, or a Count or a group has no
-// row yet, the library counts the children. Summary also reads them if the child with the least or greatest
-// value leaves the group.
+// requests. After a conflict the change is tried again, up to the Schema.MaxAttempts of the children's
+// repository. ParentCount refuses a child whose parent does not exist. If the number would become negative, or
+// if a Count or a group has no row yet, the library counts the stored children. Summary also reads them if the
+// child with the least or greatest value leaves the group.
 //
-// Members: row and number are written in one transaction, by an intent. The number always equals the number
-// of rows, and the rows converge to the children as package eventual describes.
+// Members: the row of a child and the number are written in one transaction, under an intent. The number always
+// equals the number of rows, and the rows converge to the children as package eventual describes.
 //
 // Programs without the pattern do not count their changes. Recount corrects Count, ParentCount and Summary exactly, while writers continue.
 // Verify and Repair of the children's repository check and correct the rows of Members, and Members.Recount the number.
 //
-// A Cache returns entities that are at most TTL old. While it reads them again, once for all callers, or if the service
-// is down, it returns entities up to TTL plus Stale old. It has one goroutine while it reads, which Close ends.
+// A Cache returns entities that are at most TTL old. While it reads them again, with one read for all callers,
+// or if the service is down, it returns entities that are up to TTL plus Stale old. A read runs in a goroutine
+// of its own, which Close ends.
 //
 // # Crashes
 //
 // A transaction is applied whole or not at all. The intent of Members outlives the process, and a worker
-// carries it out. Pair writes both entities in one transaction, and Recount one row. The other types of this
-// package only read.
+// carries it out. Pair writes both entities in one transaction. Recount writes at most one row, or one parent.
+// References and caches only read.
 //
 // # Requests
 //
 //	                                        Count          ParentCount    Members            Members, Async
-//	a child comes or goes                   2              2              7                  3
-//	  the first one of a parent             3              2              8                  3
+//	a child is inserted or deleted          2              2              7                  3
+//	  the first child of a parent           3              2              8                  3
 //	a child changes its parent              2              3              10                 3
 //	any other change of a child             1              1              1                  1
-//	reading the number                      1              with the parent  1                1
-//	Recount                                 2 and 1 for each page of children, or members
+//	reading the number                      1              0 (in parent)  1                  1
+//	Recount, for each attempt               2 and 1 for each page of children; of Members, of members
 //
 //	Summary: as Count; 1 more if the child changes its group, and 1 for each page of a group's children (of the partition, without
-//	SummaryOptions.Rows) if the group has no row yet, or if the least or greatest value leaves others behind; All 1 for each page of 1,000 groups
+//	SummaryOptions.Rows) if the group has no row yet, or if the least or greatest value leaves and others stay;
+//	All 1 for each page of 1,000 groups
 //	Pair: Insert, Delete 1; Get 2
-//	Reference: Get 1; Join 1 for each different parent in a batch of 100
-//	Cache: none while it is fresh; 1 for each page of its query, once in a TTL
+//	Reference: Get 1; Join 1 for each different parent in a batch of 100 children; from a Cache as below
+//	Cache: 0 while its entities are at most TTL old; then 1 for each page of its query
 //	Members.All: 1 for each page of 1,000 members, and 1 for each member
 //
 // # When not to use it

@@ -13,9 +13,9 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Members stores the children of each parent, in whichever partitions both are: a row for each child in the parent's
-// partition, and a row with their number. Intents keep them consistent. It is a pattern: give it to NewRepository of
-// the children, whose table is one of a patterns.Store.
+// Members stores which children each parent has, in whichever partitions parent and children are: a row for
+// each child in the parent's partition, and a row with the number of children. Intents keep them consistent. It
+// is a pattern: give it to NewRepository of the children, whose table is one of a patterns.Store.
 type Members[C any] struct {
 	name     string
 	table    *tables.Table
@@ -74,15 +74,16 @@ func (x *Members[C]) memberKey(parent, child tables.Key) tables.Key {
 	return tables.Key{Partition: parent.Partition, Row: row}
 }
 
-// childOf is the inverse of memberKey; it returns false for the row with the number.
+// childOf is the inverse of memberKey. It returns false for any other key, such as that of the row with the
+// number.
 func (x *Members[C]) childOf(row tables.Key) (parent, child tables.Key, ok bool) {
 	parent.Partition = row.Partition
 	err := compoundkey.Parse(row.Row, x.name, compoundkey.ToString(&parent.Row), compoundkey.ToString(&child.Partition), compoundkey.ToString(&child.Row))
 	return parent, child, err == nil
 }
 
-// outsideKeys returns the parents that a child enters and leaves. It returns none, so that no intent is needed, if the child
-// keeps its parent.
+// outsideKeys returns the places of the parents that a child enters and leaves by a change. If the child keeps
+// its parent, it returns none, and the change needs no intent.
 func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]string, error) {
 	from, to, err := moves(x.parentOf, c)
 	if err != nil || from == to {
@@ -95,7 +96,8 @@ func (x *memberRows[C]) outsideKeys(_ context.Context, c *driver.Change[C]) ([]s
 		}
 		places = append(places, to)
 	}
-	// A child whose row would have too long a key has no row: a program without Members has stored the child.
+	// If the child's row would have too long a key, there is no such row: a program without Members has stored
+	// the child.
 	if from != "" && x.checkMember(from, c.Key) == nil {
 		places = append(places, from)
 	}
@@ -114,7 +116,8 @@ func (x *Members[C]) checkMember(place string, child tables.Key) error {
 	return nil
 }
 
-// reconcile gives a child a row at its parent, and removes its rows at the other parents that the intent names.
+// reconcile gives a child a row at its parent, and removes the child's rows at the other parents that the
+// intent names.
 func (x *memberRows[C]) reconcile(ctx context.Context, r *driver.Reconciliation[C]) error {
 	var own []string
 	if r.Entity != nil {
@@ -155,8 +158,9 @@ func (x *memberRows[C]) reconcileRow(ctx context.Context, r *driver.Reconciliati
 	})
 }
 
-// change returns the writes that add a missing member, or remove an existing one, and change the number. The row with the
-// number stays at 0: if it were deleted and inserted again, a concurrent recount could miss the changes in between.
+// change returns the writes that add the row of a member, or remove it if it exists, and change the number. It
+// never deletes the row with the number, even at 0: if that row were deleted and inserted again, a concurrent
+// Recount could miss the changes in between.
 func (x *memberRows[C]) change(ctx context.Context, parent tables.Key, member *tables.Entity) ([]driver.RowOperation, error) {
 	row, err := readRow(ctx, x.rows(), x.countKey(parent))
 	if err != nil {
@@ -204,11 +208,11 @@ func (x *Members[C]) Count(ctx context.Context, parent tables.Key) (int64, error
 	return a.Count, nil
 }
 
-// Recount counts a parent's members again, and returns the number and the previously stored one (-1 for
-// none). Use it after rows were removed or added by hand: Verify and Repair compare the members with the
-// children, but not with the number. The number is exact: if a member is added or removed meanwhile, Recount
-// counts again, and returns tables.ErrConflict after ten attempts. Requests: 2, and 1 for each page of
-// members.
+// Recount counts a parent's members again, and returns the number and the previously stored one (-1 for none).
+// Use it after rows were removed or added by hand: Verify and Repair compare the rows with the children, but
+// not the number with the rows. The number is exact: if a member is added or removed meanwhile, Recount counts
+// again, and returns tables.ErrConflict after ten attempts. Requests for each attempt: 2, and 1 for each page
+// of members.
 func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int64, err error) {
 	m, err := x.in("Recount")
 	if err != nil {
@@ -218,8 +222,8 @@ func (x *Members[C]) Recount(ctx context.Context, parent tables.Key) (n, was int
 	return a.Count, countOrNone(before), err
 }
 
-// Keys yields the keys of a parent's members, by partition and row key. An error is yielded once, as the last element.
-// Requests: 1 for each page of at most 1,000.
+// Keys yields the keys of a parent's members, in the order of their partition keys and row keys. An error is
+// yielded once, as the last element. Requests: 1 for each page of at most 1,000.
 func (x *Members[C]) Keys(ctx context.Context, parent tables.Key) iter.Seq2[tables.Key, error] {
 	m, err := x.in("Keys")
 	if err != nil {
@@ -244,7 +248,7 @@ func (x *memberRows[C]) of(ctx context.Context, parent tables.Key) iter.Seq2[tab
 	}
 }
 
-// All yields a parent's members in the order of Keys, read concurrently. It skips members that are deleted or
+// All yields a parent's members in the order of Keys, read concurrently. It skips members that were deleted or
 // now have another parent. An error is yielded once, as the last element. Requests: those of Keys, and 1 for
 // each member.
 func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, error] {
@@ -284,8 +288,8 @@ func (x *Members[C]) All(ctx context.Context, parent tables.Key) iter.Seq2[*C, e
 	}
 }
 
-// facts returns the fact that a child has a row at its parent. It returns an error if the row would have too long a key, so
-// that only a program without Members can have stored the child.
+// facts returns the fact that a child has a row at its parent. It returns an error if the row would have too
+// long a key: then a program without Members has stored the child.
 func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	key, ok, err := parentIn(x.parentOf, v)
 	if err != nil || !ok {
@@ -298,8 +302,8 @@ func (x *memberRows[C]) facts(v *C) ([]driver.Fact, error) {
 	return []driver.Fact{fact}, nil
 }
 
-// held yields the stored rows of the children in the scope. Requests: those of Query.AllParallel of the table
-// that holds the rows.
+// held yields the facts of the stored rows whose children are in the scope. Requests: those of
+// Query.AllParallel of the table that holds the rows.
 func (x *memberRows[C]) held(ctx context.Context, scope driver.Scope) iter.Seq2[driver.Fact, error] {
 	return func(yield func(driver.Fact, error) bool) {
 		q := x.rows().Entities().Query().Rows(compoundkey.All().Under(x.name)).AllowTableScan()
@@ -337,8 +341,8 @@ func parentIn[C any](parentOf func(*C) (tables.Key, bool), v *C) (key tables.Key
 	return key, true, errors.Join(compoundkey.CheckKey(key.Partition), compoundkey.CheckKey(key.Row))
 }
 
-// priorParent returns the place of an entity's parent. It returns none for a parent with an illegal key, at which the entity
-// was never counted.
+// priorParent returns the place of an entity's parent. It returns none for a parent with an illegal key: the
+// entity was never counted there.
 func priorParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
 	key, ok, err := parentIn(parentOf, v)
 	if err != nil || !ok {
@@ -347,7 +351,8 @@ func priorParent[C any](parentOf func(*C) (tables.Key, bool), v *C) []string {
 	return []string{driver.JoinKey(key)}
 }
 
-// moves returns the places of the parent that an entity leaves by a change and of the one that it enters; "" for none.
+// moves returns the place of the parent that an entity leaves by a change, and the place of the parent that it
+// enters; "" for none.
 func moves[C any](parentOf func(*C) (tables.Key, bool), c *driver.Change[C]) (from, to string, err error) {
 	if len(c.Prior) > 0 {
 		from = c.Prior[0]

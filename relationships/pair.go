@@ -12,8 +12,8 @@ import (
 )
 
 // Pair is a one-to-one relationship of entities in one partition of one table, by a convention of their keys,
-// such as an employee and the photo of the employee. Each has a repository of its own. It is safe for
-// concurrent use.
+// such as an employee and the photo of the employee. Each of the two types has a repository of its own. It is
+// safe for concurrent use.
 type Pair[A, B any] struct {
 	as      *patterns.Repository[A]
 	bs      *patterns.Repository[B]
@@ -33,7 +33,7 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	return &Pair[A, B]{as, bs, partner}, nil
 }
 
-// belong returns an error if two keys are not those of a pair.
+// belong returns an error if a and b are not the keys of a pair.
 func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	if want := p.partner(a); want != b || want.Partition != a.Partition || want == a {
 		return &tables.Error{Op: op, Table: p.as.Table().Name(), Key: a, Kind: tables.ErrInvalid,
@@ -42,8 +42,8 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 	return nil
 }
 
-// Insert adds both, or none, with all their rows. Requests: 1, and those of the patterns of both (see
-// Repository.StageInsert).
+// Insert adds both entities with all their rows, or neither. Requests: 1, and those of the patterns of both
+// (see Repository.StageInsert).
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Insert", "an entity of the pair is nil; give both")
@@ -58,7 +58,7 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Delete removes both, or none, under the ETags with which they were read. Requests: as Insert.
+// Delete removes both entities under the ETags with which they were read, or neither. Requests: as Insert.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
 		return tables.Invalidf("Delete", "an entity of the pair is nil; give both")
@@ -73,8 +73,8 @@ func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	return err
 }
 
-// Get reads both concurrently, given the key of the A. It returns nil for an entity that does not exist, and
-// tables.ErrNotFound if neither exists. The two reads are not atomic. Requests: 2.
+// Get reads both entities concurrently, given the key of the A. It returns nil for an entity that does not
+// exist, and tables.ErrNotFound if neither exists. The two reads are not atomic. Requests: 2.
 func (p *Pair[A, B]) Get(ctx context.Context, key tables.Key) (a *A, b *B, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

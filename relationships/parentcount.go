@@ -22,10 +22,11 @@ type ParentCount[C, P any] struct {
 	repository driver.Binding[C]
 }
 
-// NewParentCount makes a count in parents. parentOf returns the key of a child's parent, which must be in the
-// child's own partition, or false if the child has no parent. parentOf must be pure, and use stored
-// properties only. count returns a pointer to the field with the number. Programs that write parents must not
-// change this field; a Replace of a parent that was read keeps it. name distinguishes the count from the
+// NewParentCount returns the pattern. parents is the repository of the parents. parentOf returns the key of a
+// child's parent, which must be in the child's own partition, or false if the child has no parent. parentOf
+// must be pure, and use stored properties only. count returns a pointer to the field with the number. Programs
+// that write parents must not change this field. If a parent is read and then replaced, the field keeps its
+// number, since the Replace fails if the number has changed meanwhile. name distinguishes the count from the
 // children's other patterns.
 func NewParentCount[C, P any](name string, parents *patterns.Repository[P], parentOf func(*C) (tables.Key, bool), count func(*P) *int) *ParentCount[C, P] {
 	return &ParentCount[C, P]{name: name, parents: parents, parentOf: parentOf, count: count}
@@ -68,7 +69,8 @@ func (x *parentCounter[C, P]) companions(ctx context.Context, c *driver.Change[C
 	return nil
 }
 
-// add stages a parent with the changed number. A parent that does not exist is an error if a child enters it.
+// add stages a parent with the changed number. If the parent does not exist, it returns an error for a child
+// that enters it, and does nothing for a child that leaves it.
 func (x *parentCounter[C, P]) add(ctx context.Context, c *driver.Change[C], t *tables.Transaction, place string, delta int) error {
 	key, err := driver.SplitKey(place)
 	if err != nil {
@@ -114,8 +116,9 @@ func (x *parentCounter[C, P]) scan(ctx context.Context, parent tables.Key) (n in
 // errSame ends the update of a parent whose number is already correct.
 var errSame = errors.New("the number is already correct")
 
-// unchanged returns errSame if a parent has not changed since it was read. Otherwise it returns nil, and Update, whose write
-// is then refused, begins again: the number may be wrong although it was equal.
+// unchanged returns errSame if a parent has not changed since it was read. Otherwise it returns nil. Then the
+// service refuses the write of the running Update, which begins again: the counted number may be wrong although
+// it equals the stored one.
 func (x *ParentCount[C, P]) unchanged(ctx context.Context, read *P) error {
 	meta := patterns.HostOf(x.parents).MetaOf
 	now, err := x.parents.Get(ctx, meta(read).Key())
@@ -127,8 +130,9 @@ func (x *ParentCount[C, P]) unchanged(ctx context.Context, read *P) error {
 
 // Recount counts a parent's children again and stores the number. It returns the new number and the previous
 // one. Use it for parents that were inserted after their children, and for children that programs without the
-// count have written. The number is exact: if a child is added or removed meanwhile, Recount counts again, at
-// most Schema.MaxAttempts of the parents times. Requests: 2, and 1 for each page of children.
+// count have written. The number is exact: if a child is added or removed meanwhile, Recount counts again, up
+// to the Schema.MaxAttempts of the parents' repository. Requests for each attempt: 2, and 1 for each page of
+// children.
 func (x *ParentCount[C, P]) Recount(ctx context.Context, parent tables.Key) (n, was int, err error) {
 	host, err := x.repository.Host("Recount", x.name)
 	if err != nil {

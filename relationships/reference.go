@@ -10,7 +10,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Source finds entities by their keys: entities of a repository (FromRepository) or of a Cache.
+// Source finds entities by their keys, in a repository (FromRepository) or in a Cache.
 type Source[P any] interface {
 	// Lookup returns the entities that exist. Keys may be repeated.
 	Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error)
@@ -53,15 +53,15 @@ func unique(keys []tables.Key) []tables.Key {
 	return once
 }
 
-// Reference leads from an entity of type C to the entity of type P to which it refers, such as an employee's
-// department. It is a value, safe for concurrent use.
+// Reference leads from an entity of type C to the entity of type P to which it refers, such as from an employee
+// to the department. A Reference can be copied, and is safe for concurrent use.
 type Reference[C, P any] struct {
 	Source Source[P]
 	// Key returns the key of the referenced entity, or false if there is no reference. It computes the key from stored
 	// properties (a stored link), or from the entity's own key (a convention such as SameKey). It must be pure.
 	Key func(*C) (tables.Key, bool)
-	// Batch is the number of entities that Join reads ahead, so that several references to one entity cost one read
-	// (default 100).
+	// Batch is the number of entities for which Join looks up the references together, so that several
+	// references to one entity cost one read (default 100).
 	Batch int
 }
 
@@ -82,8 +82,8 @@ func (r *Reference[C, P]) check(op string) error {
 	return nil
 }
 
-// Get returns the referenced entity. It returns tables.ErrNotFound if that does not exist, or if there is no
-// reference. Requests: 1, or 0 from a fresh Cache.
+// Get returns the referenced entity. It returns tables.ErrNotFound if the referenced entity does not exist, or
+// if v has no reference. Requests: 1, or 0 from a fresh Cache.
 func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 	if err := r.check("Get"); err != nil {
 		return nil, err
@@ -105,16 +105,16 @@ func (r Reference[C, P]) Get(ctx context.Context, v *C) (*P, error) {
 // Joined is an entity together with the entity to which it refers.
 type Joined[C, P any] struct {
 	Child  *C
-	Parent *P // nil if Child has no reference, or the entity does not exist; children of one batch share it
+	Parent *P // nil if Child has no reference, or the referenced entity does not exist; several children of one batch can have the same pointer
 }
 
-// Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same
-// order. An error is yielded once, as the last element. It looks up the keys of one batch together, each key
-// once in a batch, and holds no more than a batch in memory.
+// Join yields entities, such as those of Query.All, each with the entity to which it refers, in the same order.
+// An error is yielded once, as the last element. It looks up the keys of a batch of entities together, each key
+// once, and holds no more than one batch in memory.
 //
 // Child and Parent are not a snapshot: Parent is read a little later than Child, or comes from a Cache.
 //
-// Requests: those of children, and of the Source for each batch.
+// Requests: those of the sequence children, and those of Source.Lookup for each batch.
 func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]) iter.Seq2[Joined[C, P], error] {
 	return func(yield func(Joined[C, P], error) bool) {
 		if err := r.check("Join"); err != nil {

@@ -12,16 +12,17 @@ import (
 )
 
 // Summary stores number, sum, minimum and maximum of a value of the entities of each partition, or of each
-// group in it, in a row of the partition: the guide calls such a row a summary entity. The row is written in
-// the entities' own transactions. It is a pattern: give it to NewRepository of the entities.
+// group in a partition, in a row of the partition. The guide calls such a row a summary entity. The row is
+// written in the entities' own transactions. It is a pattern: give it to NewRepository of the entities.
 type Summary[C any] struct {
 	tally tally[C]
 }
 
 // SummaryOptions are the options of NewSummary; nil is the same as the zero value.
 type SummaryOptions[C any] struct {
-	// Group returns an entity's group in its partition, such as the order of a line (default: one group, ""). Each group has a
-	// row of its own, with a key of at most 512 UTF-16 units. It must be pure, and use stored properties only.
+	// Group returns an entity's group in its partition, such as the order to which an order line belongs
+	// (default: one group, ""). Each group has a row of its own, whose key has at most 512 UTF-16 units. It
+	// must be pure, and use stored properties only.
 	Group func(*C) string
 	// Rows returns the range of the row keys of a group's entities, if there is one, such as
 	// compoundkey.Starting("line", compoundkey.String(order)). To add up a group, the library then reads only
@@ -64,7 +65,7 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 	return k.read(ctx, partition, group)
 }
 
-// in returns the tally with its repository, or an error for a group that the summary cannot have.
+// in returns the tally with its repository, or an error if the summary cannot have the group.
 func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
@@ -79,11 +80,10 @@ type GroupAggregate struct {
 	Aggregate
 }
 
-// All yields the stored groups of a partition in their order. For a group whose last entity has left it
-// yields an aggregate with Count 0. It does not yield a group without a stored row, which is a group of which
-// no entity has changed since the summary was attached. An error is yielded once, as the last element:
-// tables.ErrGarbled for a row that other programs have written, which Recount corrects. Requests: 1 for each
-// page of at most 1,000.
+// All yields the stored groups of a partition in their order. For a group whose last entity has left, it yields
+// an aggregate with Count 0. It does not yield a group without a stored row: no entity of such a group has
+// changed since the summary was attached. An error is yielded once, as the last element: tables.ErrGarbled for
+// a row that other programs have written, which Recount corrects. Requests: 1 for each page of at most 1,000.
 func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupAggregate, error] {
 	k, err := x.in("All", "")
 	if err == nil && x.tally.group == nil {
@@ -121,10 +121,10 @@ func (x *Summary[C]) groupIn(table *tables.Table, row *tables.Entity) (g GroupAg
 	return g, nil
 }
 
-// Recount adds up the entities of a group again, and returns the aggregate and the previously stored
-// aggregate, nil if there was none. Use it for groups that programs without the summary have written. The
-// result is exact: if an entity changes meanwhile, Recount adds up again, and returns tables.ErrConflict
-// after ten attempts. Requests: 2, and 1 for each page of entities.
+// Recount adds up the entities of a group again, and returns the aggregate and the previously stored aggregate,
+// nil if there was none. Use it for groups whose entities programs without the summary have written. The result
+// is exact: if the group's row changes meanwhile, Recount adds up again, and returns tables.ErrConflict after
+// ten attempts. Requests for each attempt: 2, and 1 for each page of entities.
 func (x *Summary[C]) Recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
 	k, err := x.in("Recount", group)
 	if err != nil {
@@ -163,7 +163,7 @@ func (x *Count[C]) Get(ctx context.Context, partition string) (int64, error) {
 // Recount counts the entities of a partition again, and returns the number and the previously stored one (-1
 // for none). Use it for partitions that programs without the count have written. The number is exact: if an
 // entity is inserted or deleted meanwhile, Recount counts again, and returns tables.ErrConflict after ten
-// attempts. Requests: 2, and 1 for each page of entities.
+// attempts. Requests for each attempt: 2, and 1 for each page of entities.
 func (x *Count[C]) Recount(ctx context.Context, partition string) (n, was int64, err error) {
 	k, err := x.tally.in("Recount")
 	if err != nil {

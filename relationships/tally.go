@@ -23,8 +23,8 @@ const attempts = 10
 // conflict. No change removes the row.
 type tally[C any] struct {
 	name  string
-	value func(*C) (int64, bool)              // the second result is false for an entity that does not count
-	group func(*C) string                     // nil for one group, whose row key is name
+	value func(*C) (int64, bool)              // the second result is false for an entity that is not counted
+	group func(*C) string                     // nil for a single group, whose row key is made of name alone
 	span  func(group string) compoundkey.Span // row keys of a group's entities; nil for all keys of the partition
 	get   func(*tables.Entity) (Aggregate, bool)
 	set   func(*tables.Entity, Aggregate)
@@ -55,7 +55,7 @@ type entry struct {
 	value int64
 }
 
-// entryOf returns an entity's entry; counts is false if it has none.
+// entryOf returns an entity's entry; counts is false if the entity is not counted.
 func (x *tally[C]) entryOf(v *C) (e entry, counts bool) {
 	if e.value, counts = x.value(v); counts && x.group != nil {
 		e.group = x.group(v)
@@ -83,10 +83,11 @@ func priorEntry(prior []string) (e entry, counts bool, err error) {
 	return e, true, err
 }
 
-// movement holds the values that leave and join a group.
+// movement holds the values that leave and that join a group.
 type movement struct{ leaving, joining []int64 }
 
-// movesOf returns the movements of a change set by group, and the keys of the entities that move.
+// movesOf returns the movements of a change set by group, and the keys of the entities whose values leave or
+// join a group.
 func (x *keeper[C]) movesOf(changes []*driver.Change[C]) (all map[string]*movement, moved map[tables.Key]bool, err error) {
 	all, moved = map[string]*movement{}, map[tables.Key]bool{}
 	of := func(group string) *movement {
@@ -131,7 +132,7 @@ func (x *keeper[C]) rows(ctx context.Context, changes []*driver.Change[C]) ([]dr
 	for _, group := range slices.Sorted(maps.Keys(all)) {
 		key, err := x.key(changes[0].Key.Partition, group)
 		if err != nil && len(all[group].joining) == 0 {
-			continue // the group cannot have a row: a program without the tally has stored the entities that leave
+			continue // the group's row would have an illegal key, so a program without the tally has stored the entities that leave
 		}
 		if err != nil {
 			return nil, err
@@ -189,7 +190,8 @@ func putRow(row *tables.Entity, set func(*tables.Entity, Aggregate), a Aggregate
 	return driver.RowOperation{Verb: driver.ReplaceRow, Row: next}
 }
 
-// scan adds up the stored entities of a group, except those in without. Requests: 1 for each page of at most 1,000.
+// scan adds up the stored entities of a group, except those whose keys are in without. Requests: 1 for each
+// page of at most 1,000.
 func (x *keeper[C]) scan(ctx context.Context, partition, group string, without map[tables.Key]bool) (a adding, err error) {
 	query := x.host.Query().Partition(partition)
 	if x.span != nil {
@@ -206,7 +208,7 @@ func (x *keeper[C]) scan(ctx context.Context, partition, group string, without m
 	return a, nil
 }
 
-// read returns a group's aggregate from its row or, if there is no valid one, from its entities.
+// read returns a group's aggregate from the group's row or, if there is no valid row, from its entities.
 func (x *keeper[C]) read(ctx context.Context, partition, group string) (Aggregate, error) {
 	key, err := x.key(partition, group)
 	if err != nil {
@@ -235,7 +237,7 @@ func (x *keeper[C]) total(ctx context.Context, key tables.Key, group string) (Ag
 	return a, nil
 }
 
-// recount adds up the entities of a group again, and corrects the group's row if it has another aggregate.
+// recount adds up the entities of a group again, and corrects the group's row if its aggregate differs.
 func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Aggregate, was *Aggregate, err error) {
 	key, err := x.key(partition, group)
 	if err != nil {
@@ -246,9 +248,9 @@ func (x *keeper[C]) recount(ctx context.Context, partition, group string) (is Ag
 	})
 }
 
-// recount reads a row, calls scan, and writes the row under its ETag if its aggregate was another one. If both are equal, it
-// reads the row again: if the row has changed meanwhile, the scan may have seen only a part of the changes. was is nil if
-// the row held no valid aggregate.
+// recount reads a row, calls scan, and writes the result under the row's ETag if the row had another aggregate.
+// If both are equal, it reads the row again and, if the row has changed meanwhile, starts again: the scan may
+// have seen only some of the changes. was is nil if the row had no valid aggregate.
 func recount[C any](ctx context.Context, pattern string, table *tables.Table, key tables.Key, get func(*tables.Entity) (Aggregate, bool),
 	set func(*tables.Entity, Aggregate), scan func(context.Context) (Aggregate, error)) (is Aggregate, was *Aggregate, err error) {
 	err = backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -276,7 +278,8 @@ func recount[C any](ctx context.Context, pattern string, table *tables.Table, ke
 	return is, was, err
 }
 
-// checkRowKeys returns an error if row keys that begin with name would be among own, the row keys of entities.
+// checkRowKeys returns an error if name is invalid, or if row keys that begin with name would be in own, the
+// range of the entities' row keys.
 func checkRowKeys(what, name string, own compoundkey.Span) error {
 	if _, err := compoundkey.Encode(name); err != nil {
 		return err
@@ -298,13 +301,13 @@ const (
 	maxProperty   = "Max"
 )
 
-// countIn returns the number in a row; false if it is missing or invalid.
+// countIn returns the number in a row; false if the row does not exist or has no valid number.
 func countIn(row *tables.Entity) (Aggregate, bool) {
 	n, ok := row.Get(countProperty).Int()
 	return Aggregate{Count: n}, ok && n >= 0 && row.ETag != ""
 }
 
-// aggregateIn returns the aggregate in a row; false if it is missing or impossible.
+// aggregateIn returns the aggregate in a row; false if the row does not exist or has no valid aggregate.
 func aggregateIn(row *tables.Entity) (Aggregate, bool) {
 	a, ok := countIn(row)
 	for property, field := range map[string]*int64{sumProperty: &a.Sum, minProperty: &a.Min, maxProperty: &a.Max} {
@@ -346,9 +349,9 @@ func (a *adding) result() (Aggregate, error) {
 	return a.Aggregate, nil
 }
 
-// without returns the aggregate of a group after some values have left, and before others join. known is false if only the
-// entities can show it: the minimum or maximum leaves, so that the next one is needed, or other programs have stored wrong
-// numbers.
+// without returns the aggregate of a group after some values have left, and before others join. known is false
+// if the aggregate must be computed from the entities: the minimum or maximum leaves, or other programs have
+// stored wrong numbers.
 func (a Aggregate) without(leaving, joining []int64) (rest adding, known bool) {
 	switch left := a.Count - int64(len(leaving)); {
 	case left < 0:

@@ -10,24 +10,26 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Part says which entities of another type move along with an entity, such as the lines of an order: see Along.
+// Part says which entities of another type move together with an entity, such as the lines of an order; Along
+// returns one.
 type Part[T any] interface {
 	// checkPart refuses a part that cannot be in one transaction with the entity, at the source or at the destination.
 	checkPart(source, destination driver.Host[T]) error
-	// at returns the children of v, at the source or at the destination, as atSource says of v, too.
+	// at returns the children of v. atSource says whether v is the entity at the source, or its copy at the
+	// destination.
 	at(ctx context.Context, v *T, atSource bool) ([]follower, error)
 }
 
 // Along moves the children of an entity with it, in the same two transactions. of restricts a query of all
-// children to the children of one entity. The query must stay in the entity's partition. Given the entity's
-// copy, of must select the children at the destination. to is the repository that stores the copies of the
-// children, in the table and partition of the entity's copy; rekey is as in ToRepository. An entity with its
-// children, and all rows that their patterns write, has at most 99 rows at either end; otherwise the message
-// goes to the poison queue with tables.ErrTooLarge.
+// children to the children of one entity. The query must stay in the entity's partition. The mover also calls
+// of with the entity's copy, to select the children at the destination. to is the repository that stores the
+// copies of the children, in the table and partition of the entity's copy; rekey is as in ToRepository. An
+// entity with its children, and all rows that their patterns write, can have at most 99 rows at either end. If
+// there are more, the message goes to the poison queue with tables.ErrTooLarge.
 //
 // The insert of a child must also change the entity; otherwise a child that is inserted during the move stays
-// behind. A relationships.ParentCount on the children's repository does that. Do not use one at the
-// destination: the entity's copy already has the number.
+// behind. A relationships.ParentCount on the children's repository makes it do so. Do not use a ParentCount at
+// the destination: the entity's copy already has the number.
 func Along[T, C any](children *patterns.Repository[C], of func(children tables.Query[C], v *T) tables.Query[C], to *patterns.Repository[C], rekey func(*C)) Part[T] {
 	p := &childrenOf[T, C]{of: of, toRepository: toRepository[C]{rekey: rekey}}
 	if children != nil {
@@ -60,8 +62,8 @@ func (p *childrenOf[T, C]) checkPart(source, destination driver.Host[T]) error {
 	return p.check(p.source)
 }
 
-// mostFollowers limits the children of an entity: a transaction has 100 rows, one of them the entity's, and one the mark or
-// the trace.
+// mostFollowers limits the children of an entity: a transaction has at most 100 rows, and two of them are the
+// entity's and the mark or trace.
 const mostFollowers = 98
 
 func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follower, error) {
@@ -86,8 +88,8 @@ func (p *childrenOf[T, C]) at(ctx context.Context, v *T, atSource bool) ([]follo
 type follower interface {
 	meta() *tables.Meta
 	deletes() driver.Along
-	// copies returns the key of the child's copy, and the change that writes it: a replacement if present has this key,
-	// otherwise an insert.
+	// copies returns the key of the child's copy, and the change that writes the copy: a replacement if present
+	// has this key, otherwise an insert.
 	copies(present map[tables.Key]follower) (tables.Key, driver.Along, error)
 }
 
@@ -150,8 +152,8 @@ func deletesOf(rest []follower) []driver.Along {
 	return changes
 }
 
-// copiesOf returns the changes after which the destination has copies of exactly the children in source; there are the
-// children that it has now.
+// copiesOf returns the changes after which the destination has copies of exactly the children in source. there
+// has the children that are at the destination now.
 func copiesOf(source, there []follower) ([]driver.Along, error) {
 	present := map[tables.Key]follower{}
 	for _, f := range there {

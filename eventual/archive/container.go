@@ -24,10 +24,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ToContainer moves each entity into a blob of its own, which Read reads. Create the container before the first move.
+// ToContainer moves each entity into a blob of its own; archive.Read reads it. Create the container before the
+// first move.
 //
-// A blob holds the JSON of its entity: its key in the source, and its properties in the JSON of the table service, which names the
-// types that do not follow from the values:
+// A blob holds the JSON of its entity: the key that the entity had in the source, and its properties in the
+// JSON of the table service, which names a property's type if it does not follow from the value:
 //
 //	{"v":1,"partition":"Sales","row":"empid_000223","properties":{"Age":34,"Salary@odata.type":"Edm.Int64","Salary":"91000"}}
 //
@@ -45,9 +46,9 @@ import (
 // blobs with the entity, and the archived blob would refer to them.
 //
 // name returns the name of an entity's blob. It must depend only on the entity's key or on properties that
-// never change, and return different names for different entities. Use a client of Account.Container: this
-// client sends no request after the worker's lease has ended, and tells the mover which requests got no
-// response. With another client, each request without a response makes the message wait for its visibility
+// never change, and return different names for different entities. Use a client of Account.Container: it sends
+// no request after the worker's lease has ended, and tells the mover which requests got no response. With
+// another client, after each failed request whose outcome is unknown, the message waits for its visibility
 // timeout.
 func ToContainer[T any](c *container.Client, name func(*T) string) Destination[T] {
 	codec, err := tables.NewCodec[T]()
@@ -65,7 +66,7 @@ type toContainer[T any] struct {
 }
 
 const (
-	// The names of the metadata; the service knows no case in them.
+	// The names of the metadata. The service ignores their case.
 	metaMove        = "tpmove"
 	metaIncarnation = "tpincarnation"
 	metaWrite       = "tpwrite"
@@ -106,7 +107,7 @@ func (d toContainer[T]) place(source driver.Host[T], entity *T) ([]string, error
 	return []string{name}, nil
 }
 
-// archiveBlob describes, as it was read, the blob that has the name of an entity's copy.
+// archiveBlob describes the blob that has the name of an entity's copy, as it was read.
 type archiveBlob struct {
 	etag               azcore.ETag
 	move, write        string
@@ -155,8 +156,8 @@ func putETag(answer blockblob.UploadResponse, ex *wire.Exchange) azcore.ETag {
 	return ""
 }
 
-// certain reports whether a failed write was certainly not applied. It is always false for a client that does not record
-// attempts: the service may have refused only the SDK's retry of a write that was applied.
+// certain reports whether a failed write was certainly not applied. It returns false for a client that does not
+// record attempts: the service may have applied the first attempt, and refused only the SDK's retry.
 func certain(ex *wire.Exchange) bool {
 	return ex.Last != wire.OutcomeNone && !ex.Lost() && !ex.EarlierUnknown()
 }
@@ -166,7 +167,7 @@ func isRefusal(err error) bool {
 	return wire.HasCode(err, "BlobAlreadyExists", "ConditionNotMet") || blobio.IsGone(err)
 }
 
-// blobFailure returns the error of a write of a blob that was certainly not applied.
+// blobFailure returns the error for a write of a blob that was certainly not applied.
 func blobFailure(name string, err error) error {
 	e := failure("Move", name, err)
 	if isRefusal(err) {
@@ -223,8 +224,8 @@ func (d toContainer[T]) remove(ctx context.Context, name string, b *archiveBlob)
 	return false, unknownBlob(name, err)
 }
 
-// failure returns the tables.Error of a failed request about a blob. If a condition did not hold, the Kind is nil, and the
-// caller sets it.
+// failure returns the tables.Error of a failed request about a blob. If the request's condition did not hold,
+// the Kind is nil, and the caller must set it.
 func failure(op, name string, err error) *tables.Error {
 	e := tables.ServiceError(op, name, err)
 	switch {
@@ -238,16 +239,17 @@ func failure(op, name string, err error) *tables.Error {
 	return e
 }
 
-// Files is a store of your program to which ToFiles moves entities, such as another vendor's object store.
-// Each file has a version, which every Put of the file changes and never repeats. Methods may be called
-// concurrently. Send no request after ctx has ended, and no request that takes longer than a sixth of the
-// queue's visibility timeout: a late request may overwrite the file of the next worker.
+// Files is a store of your program to which ToFiles moves entities, such as another vendor's object store. Each
+// file has a version, which every Put of the file changes and never repeats. Methods may be called
+// concurrently. Send no request after ctx has ended, and let no request take longer than a sixth of the queue's
+// visibility timeout: a late request may overwrite what the next worker has stored.
 //
 // Put and Delete must return an error of kind tables.ErrConflict if the file has another version; then they
 // have changed nothing. They must return an error of kind tables.ErrUnknownOutcome if the request may have
 // been applied, or may still be applied. After any other error the mover assumes that nothing was changed.
 type Files interface {
-	// Put stores a file in place of the one that has version base; with base "", only if there is none. It returns the new version.
+	// Put replaces the file that has version base; if base is "", it stores the file only if none has this
+	// name. It returns the new version.
 	Put(ctx context.Context, name string, f File, base string) (version string, err error)
 	// Stat describes a file without its content. It returns nil if there is none.
 	Stat(ctx context.Context, name string) (*StoredFile, error)
@@ -257,7 +259,8 @@ type Files interface {
 
 // File is what Files.Put stores.
 type File struct {
-	// Content is the JSON of an entity, which Decode reads. It is empty while the file is pending, before the entity is moved.
+	// Content is the JSON of an entity, which Decode reads. It is empty while the file is pending, before the
+	// mover stores the content.
 	Content []byte
 	// Metadata belong to the file and are stored with it. The names consist of lower-case letters and digits.
 	Metadata map[string]string
@@ -266,7 +269,7 @@ type File struct {
 // StoredFile describes a file, without its content, as Files.Stat returns it.
 type StoredFile struct {
 	Version  string
-	Metadata map[string]string // as File.Metadata; metadata that others have added count as a change of the file
+	Metadata map[string]string // as File.Metadata; if others have added metadata, the mover treats the file as changed
 	MD5      [16]byte          // MD5 of the current content
 }
 
@@ -278,9 +281,9 @@ func ToFiles[T any](files Files, name func(*T) string) Destination[T] {
 	return toContainer[T]{name: name, codec: codec, codecErr: err, files: files, toFiles: true}
 }
 
-// Decode returns the entity in the content of a file that a Mover has written. Its Meta is empty, so you can
-// insert it into a repository again. It returns tables.ErrGarbled if no Mover wrote the content, or if a
-// later version of this library wrote it.
+// Decode returns the entity in the content of a file that a Mover has written. The entity's Meta is empty, so
+// you can insert it into a repository again. Decode returns tables.ErrGarbled if no Mover wrote the content, or
+// if a later version of this library wrote it.
 func Decode[T any](content []byte) (*T, error) {
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
@@ -293,7 +296,7 @@ func Decode[T any](content []byte) (*T, error) {
 	return v, nil
 }
 
-// putFile does the work of put with the Files of the program.
+// putFile is put for ToFiles.
 func (d toContainer[T]) putFile(ctx context.Context, name string, body []byte, metadata map[string]*string, base azcore.ETag) (azcore.ETag, error) {
 	if err := stillHeld(ctx); err != nil {
 		return "", err
@@ -315,7 +318,7 @@ func (d toContainer[T]) putFile(ctx context.Context, name string, body []byte, m
 	return "", fileFailure("Move", name, err)
 }
 
-// statFile does the work of stat with the Files of the program.
+// statFile is stat for ToFiles.
 func (d toContainer[T]) statFile(ctx context.Context, name string) (*archiveBlob, error) {
 	if err := stillHeld(ctx); err != nil {
 		return nil, err
@@ -334,7 +337,7 @@ func (d toContainer[T]) statFile(ctx context.Context, name string) (*archiveBlob
 	return b, nil
 }
 
-// removeFile does the work of remove with the Files of the program.
+// removeFile is remove for ToFiles.
 func (d toContainer[T]) removeFile(ctx context.Context, name string, b *archiveBlob) (done bool, err error) {
 	if err := stillHeld(ctx); err != nil {
 		return false, err
@@ -346,8 +349,8 @@ func (d toContainer[T]) removeFile(ctx context.Context, name string, b *archiveB
 	return unlessRefused(err)
 }
 
-// stillHeld returns an error if the worker's lease has ended. For other requests the account's client checks this, but it
-// does not see those of the program's store.
+// stillHeld returns an error if the worker's lease has ended. For requests to the account, the account's client
+// checks this. It does not see requests to the program's Files.
 func stillHeld(ctx context.Context) error {
 	if l := lease.From(ctx); l != nil {
 		return l.Check()
@@ -360,7 +363,8 @@ func fileFailure(op, name string, err error) error {
 	return &tables.Error{Op: op, Table: name, Kind: tables.KindOf(err), Err: err}
 }
 
-// describe sets what follows from the metadata. content is the MD5 of the current content.
+// describe sets the fields of b that follow from the blob's metadata. content is the MD5 of the current
+// content.
 func (b *archiveBlob) describe(metadata map[string]string, content []byte) {
 	sum, others := "", 0
 	for key, value := range metadata {

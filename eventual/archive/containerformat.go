@@ -77,8 +77,8 @@ func decodeArchived(text []byte) (tables.Key, tables.Properties, error) {
 	return key, properties, err
 }
 
-// checkArchivedName refuses names that no archived entity has. Otherwise anybody who can write blobs could set the keys and
-// the library's own properties of an entity that a program restores.
+// checkArchivedName refuses property names that no archived entity has. Otherwise anybody who can write blobs
+// could set the keys and the library's own properties of an entity that a program restores.
 func checkArchivedName(name string) error {
 	switch {
 	case name == "PartitionKey", name == "RowKey", name == "Timestamp", strings.HasPrefix(name, systemPrefix):
@@ -116,7 +116,7 @@ func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 			names, values[name] = append(names, name), raw.Clone()
 			continue
 		}
-		text, _ := jsontext.AppendUnquote(nil, raw) // a non-string names no type
+		text, _ := jsontext.AppendUnquote(nil, raw) // if raw is not a string, text is empty and names no type
 		if types[property], isType = edm.ParseType(text); !isType {
 			return nil, fmt.Errorf("property %s has a type that this build does not know; use a newer build", property)
 		}
@@ -132,7 +132,7 @@ func decodeProperties(object jsontext.Value) (tables.Properties, error) {
 	return properties, nil
 }
 
-// decodeValue decodes a value of the annotated type; TypeNull stands for no annotation.
+// decodeValue decodes a value. t is its annotated type, TypeNull without an annotation.
 func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 	switch raw.Kind() {
 	case '"':
@@ -154,12 +154,12 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 	return edm.Value{}, errors.New("the value does not match the annotated type")
 }
 
-// Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert it into a repository
-// again. With T = tables.Entity, Read returns all properties and the key that the entity had.
+// Read reads an entity that a Mover has moved into a container. The entity's Meta is empty, so you can insert
+// it into a repository again. If T is tables.Entity, the result has all properties and the key that the entity
+// had.
 //
-// Read returns tables.ErrNotFound if there is no blob of this name, or if a Mover has not stored its content
-// yet. It returns tables.ErrGarbled if no Mover wrote the blob, or if a later version of this library wrote
-// it. Requests: 1.
+// Read returns tables.ErrNotFound if there is no blob of this name, or if the blob is pending. It returns
+// tables.ErrGarbled if no Mover wrote the blob, or if a later version of this library wrote it. Requests: 1.
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {

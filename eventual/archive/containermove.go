@@ -69,8 +69,8 @@ func (m *containerMove[T]) readRecord(ctx context.Context) (*moverRow, error) {
 // ours reports whether a blob has the metadata of a write of this move.
 func (m *containerMove[T]) ours(b *archiveBlob) bool { return b != nil && b.move == m.id }
 
-// begin writes a record of the entity as it was read, in place of an earlier record if there is one, and continues with
-// fill. base is the blob's ETag.
+// begin writes a record of the entity as it was read, and continues with fill. It replaces earlier, the move's
+// previous record, if there is one. base is the blob's ETag.
 func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverRow, base azcore.ETag) (done bool, err error) {
 	record := m.row(recordRow, m.key.Partition)
 	record.Source, record.Base, record.Write, record.Round = string(m.source.MetaOf(entity).ETag), string(base), rand.Text(), 1
@@ -88,7 +88,7 @@ func (m *containerMove[T]) begin(ctx context.Context, entity *T, earlier *moverR
 	return m.fill(ctx, entity, record)
 }
 
-// fill puts the content in place of the blob whose ETag the record holds, and continues with finish.
+// fill replaces the blob whose ETag the record holds by one with the content, and continues with finish.
 func (m *containerMove[T]) fill(ctx context.Context, entity *T, record *moverRow) (done bool, err error) {
 	body, err := m.encode(m.key, entity)
 	if err != nil {
@@ -143,15 +143,15 @@ func (m *containerMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	case m.ours(b) && !b.pending && b.unchanged:
 		return m.begin(ctx, entity, record, b.etag) // the blob belongs to an earlier record
 	case m.ours(b) && b.pending:
-		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // a late request has put the pending blob, after a user had deleted the blob
+		if done, err := m.remove(ctx, m.to[0], b); !done || err != nil { // a late request has put it after a user had deleted the blob
 			return false, err
 		}
 	}
 	return m.changed(ctx, record)
 }
 
-// changed poisons the message, since a user has changed or deleted the blob: no metadata shows any more from which version
-// of the entity it was made.
+// changed poisons the message, since a user has changed or deleted the blob: no metadata shows any more from
+// which version of the entity the blob was made.
 func (m *containerMove[T]) changed(ctx context.Context, record *moverRow) (done bool, err error) {
 	entity, err := m.read(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (m *containerMove[T]) dropRecord(record *moverRow) func(context.Context) er
 	}
 }
 
-// unrecorded continues a move that has no record: the blob may be its pending blob, or belong to something else.
+// unrecorded continues a move that has no record: the blob can be the move's pending blob, or another one.
 func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error) {
 	b, err := m.readBlob(ctx)
 	if err != nil {
@@ -225,10 +225,11 @@ func (m *containerMove[T]) gone(ctx context.Context) (done bool, err error) {
 	switch base := b != nil && string(b.etag) == record.Base; {
 	case b == nil:
 	case base, m.ours(b) && b.pending:
-		// Also a blob that the content was to replace: another worker may be about to write the content under that ETag.
+		// Remove also the blob that the content was to replace: another worker may be about to write the
+		// content under its ETag.
 		removes = true
 	case m.ours(b) && b.write != record.Write && record.Round == 1:
-		// The record was inserted late, after another worker had moved the entity.
+		// Another worker had moved the entity before this record was inserted.
 	case m.ours(b) && b.unchanged:
 		removes = true
 	default: // a user has changed the blob

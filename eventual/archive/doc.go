@@ -7,20 +7,22 @@
 //
 //	{"partition":"Sales","row":"empid_000223","incarnation":"5LT4...","to":["Sales","empid_000223"]}
 //
-// to is the key of the copy, or the name of its blob. In a repository the copy is an entity like any other. Its incarnation is
-// derived from that of the entity: the first 26 characters of the base32 of the SHA-256 of "tablepatterns.move" and the entity's
-// incarnation. ToContainer describes the blob.
+// The member to is the key of the copy, or the name of the blob. In a repository the copy is an entity like any
+// other. The copy's incarnation is derived from that of the entity: the first 26 characters of the base32 of
+// the SHA-256 of "tablepatterns.move" and the entity's incarnation. ToContainer describes the blob.
 //
-// During a move the mover keeps rows that belong to no entity (_tpShared is "mover"). Queries, indexes and Verify skip them. Each has
-// Version, Mover, Table, Partition, Row and Incarnation, which say what is moved, and
+// During a move the mover keeps rows that belong to no entity (_tpShared is "mover"). Queries, indexes and
+// Verify skip them. Each row has the properties Version, Mover, Table, Partition, Row and Incarnation, which
+// say what is moved, and these:
 //
 //	mark    beside the copy    U+FFFC movemark_<move>    Source: the ETag of the entity from which the copy was made
 //	trace   beside the entity  U+FFFC movetrace_<move>   Write: the write id of the mark
 //	record  beside the entity  U+FFFC moverecord_<move>  Source; Base: the ETag of the blob before it gets its content; Write: the
 //	                                                     write id of the content; Round: 1, and 1 more each time it is replaced
 //
-// <move> is the base32 of the first 20 bytes of the SHA-256 of the mover's name, the source's table in lower case, the entity's
-// partition key, row key and incarnation, and the texts of to, each after its length in bytes and a space.
+// <move> is the base32 of the first 20 bytes of the SHA-256 of the mover's name, the source's table in lower
+// case, the entity's partition key, row key and incarnation, and the strings of the member to. Each of these is
+// preceded by its length in bytes and a space.
 //
 // # Order
 //
@@ -43,17 +45,20 @@
 // If the service refuses one of these requests because somebody else wrote first, the worker reads the mark or record, then the entity,
 // then the copy, and continues from there.
 //
-// With Along, the children of the entity are in the same two transactions: step 2 inserts the copies of all,
-// and the mark holds their number (Along) and, as Source, a hash of all keys and ETags; step 3 deletes all
-// under the ETags that were read. In the guarantees below, the entity stands for the entity with its
-// children: a change of a child counts as a change of the entity, at either end.
+// With Along, the children of the entity are in the same two transactions: step 2 inserts the copies of the
+// entity and of the children, and the mark holds the number of children (Along) and, as Source, a hash of all
+// keys and ETags; step 3 deletes the entity and the children under the ETags that were read. In the guarantees
+// below, the entity stands for the entity with its children: a change of a child counts as a change of the
+// entity, at either end.
 //
 // # Guarantee
 //
-// An entity for which Move was called, and which nobody deletes, ends in exactly one place with its last content: at the destination
-// or, with the reason on the poison queue, at the source. If users have changed both ends, it stays in both places. Between
-// copy and delete it is in both places; it is never in neither. This holds whatever crashes, with any number of messages about the
-// entity, handled by any number of workers at once and in any order. What users do at either end meanwhile is never lost:
+// An entity for which Move was called, and which nobody deletes, ends in exactly one place with its last
+// content: at the destination or, with the reason on the poison queue, at the source. If users have changed
+// both ends, it stays in both places. Between steps 2 and 3 (in a container, 4 and 5) the entity is in both
+// places; at no time is it in neither. This holds despite crashes, and with any number of messages about the
+// entity, which any number of workers may handle at once and in any order. What users do at either end during
+// the move is never lost:
 //
 //   - An update of the entity is carried over to the copy unless somebody has changed the copy.
 //   - An update or a delete of the copy stays. The worker deletes the entity if it has not changed since it was copied.
@@ -64,24 +69,25 @@
 //   - A message names the incarnation of its entity. If the entity was deleted and another one inserted under its key, the worker changes
 //     nothing. The same holds after another Mover has moved the entity back: at its destination it has another incarnation.
 //
-// If the destination already holds another entity under the copy's key, the worker leaves it alone unless Options.Replace is set.
-// What a move with Replace begins to replace is lost even if a user deletes the entity during the move: the worker then deletes the
-// copy or, in a container, the blob that the content was about to replace. In a container, a later message about the entity, such
-// as a requeued one, also replaces a copy that a user has changed without keeping its metadata.
+// If the destination already holds another entity under the copy's key, the worker does not change it unless
+// Options.Replace is set. With Replace, that other entity can be lost even if a user deletes the moved entity
+// during the move: the worker then deletes the copy or, in a container, the blob that the content was about to
+// replace. In a container, a later message about the entity, such as a requeued one, also replaces a copy that
+// a user has changed without keeping its metadata.
 //
-// If the response to a user's delete of the entity is lost and the entity no longer exists, the delete
-// returns success, although a Mover may have moved the entity meanwhile. So delete the copy, too. An insert
-// whose first attempt got no response can arrive a second time, after the move. Then both entities stay. If
-// a message about the move still exists, it goes to the poison queue; otherwise nothing reports the second
-// entity. A new call of Move reports it in the same way.
+// If the response to a user's delete of the entity is lost and the entity no longer exists, the delete returns
+// success, although a Mover may have moved the entity meanwhile. So delete the copy, too. An insert whose first
+// attempt got no response can arrive a second time, after the move. Then the copy and the second entity both
+// stay. If a message about the move still exists, that message goes to the poison queue; otherwise nothing
+// reports the second entity. A new call of Move for it also ends on the poison queue.
 //
 // While two workers handle two messages about one entity, a copy that a user has deleted can reappear until the slower worker removes
 // it.
 //
 // # Crashes
 //
-// The message appears again after its visibility timeout. The mark and the trace, or the record, show the next worker how far the move
-// has come:
+// If a worker dies, its message becomes visible again after the visibility timeout. The mark and the trace, or
+// the record, show the next worker how far the move has come:
 //
 //	after            left                     the next worker
 //	the read         nothing                  starts from the beginning
@@ -92,12 +98,14 @@
 //	the record       pending blob, record     puts the content
 //	the content      blob, record             deletes entity and record
 //
-// With Options.Replace, the record can name another blob instead of a pending one. If a user has deleted the entity, the next worker
-// deletes the blob, unless a user has changed it, and then the record.
+// With Options.Replace, the record can name the ETag of another blob instead of that of a pending one. If a
+// user has deleted the entity, the next worker deletes the blob, unless a user has changed it, and then the
+// record.
 //
-// Only a worker repairs these rows. As long as one exists, so does a message or its entry on the poison queue, unless somebody purged it. If a message failed too
-// often, requeue it, and the worker continues where the last one stopped. A message that was poisoned because both ends had changed has
-// left no row: if you requeue it, the move starts from the beginning.
+// Only a worker repairs these rows. As long as one of these rows exists, a message about the move, or its entry
+// on the poison queue, exists, too, unless somebody has purged it. If a message was poisoned because it failed
+// too often, requeue it: the worker continues where the last one stopped. A message that was poisoned because
+// both ends had changed has left no row: if you requeue it, the move starts from the beginning.
 //
 // # Requests
 //
@@ -107,14 +115,16 @@
 //	  with nothing to do                5
 //	  with children, to a repository    1 more for each page of children, and 1 more for each page whenever both ends are read again
 //
-// Inserts and deletes in a repository whose patterns have effects outside of the partition cost what that repository says.
+// In a repository whose patterns have effects outside of the partition, the insert and the delete make the
+// additional requests of these patterns.
 //
 // # When not to use it
 //
-// If the rows of an entity and its children do not fit into a transaction: with Along, at most 99 rows at
-// either end. Between rows of one partition of one table: use a transaction. If readers must never see an
-// entity twice: for a moment it is in both places. For whole periods of time: drop their tables. For entities
-// of 100 rows: with the mark or the trace they would need 101 rows in a transaction.
+// If an entity has more than 99 rows at either end, with its children if it has any: the mark or the trace
+// needs a row of the transaction, too. Within one partition of one table: use a transaction. If readers must
+// never see an entity twice: for a moment it is in both places. To remove all entities of a period of time:
+// drop the table of that period; see package highvolumedelete.
 //
-// Movers of one source need different names, whichever queues they use: the name says to which mover a mark, trace or record belongs.
+// Movers of one source need different names, even on different queues: the name says to which mover a mark,
+// trace or record belongs.
 package archive

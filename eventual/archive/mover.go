@@ -32,9 +32,10 @@ type Mover[T any] struct {
 
 // Options are the options of New; nil is the same as the zero value.
 type Options struct {
-	// Replace makes the mover replace another entity, or another incarnation of the same one, that has the copy's key at the destination.
-	// Without Replace, the move fails with tables.ErrExists: both entities stay, and the message goes to the poison queue.
-	// With Replace, that other entity is lost even if a user deletes the moved entity during the move.
+	// Replace makes the mover replace another entity, or another incarnation of the same entity, that has the
+	// copy's key at the destination. Without Replace, the move fails with tables.ErrExists: both entities stay,
+	// and the message goes to the poison queue. With Replace, the entity at the destination can be lost even if
+	// a user deletes the moved entity during the move.
 	Replace bool
 }
 
@@ -47,15 +48,17 @@ type moveBody struct {
 	Partition   string `json:"partition"`
 	Row         string `json:"row"`
 	Incarnation string `json:"incarnation"`
-	// To is the location of the copy. It is stored because the entity may no longer exist when a worker looks for its
-	// copy.
+	// To is the location of the copy. The message contains it because a worker may have to find the copy when
+	// the entity no longer exists.
 	To []string `json:"to"`
 }
 
-// New returns a mover of a repository's entities, and makes all workers of this Queue handle its messages. It makes no request.
+// New returns a mover of a repository's entities, and makes all workers of the Queue q handle the mover's
+// messages. It makes no request.
 //
-// Every program with workers on the queue must make the same movers: a worker counts a message of an unknown type as a failure.
-// Messages contain the mover's name, so keep it from one version of a program to the next. A Queue accepts each name once.
+// Every program with workers on the queue must make the same movers: a worker counts a message of an unknown
+// type as a failure. Messages contain the mover's name, so do not change it between versions of a program. A
+// second New with the same name on the same Queue returns an error.
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
@@ -86,7 +89,8 @@ func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], 
 	return m, nil
 }
 
-// sharesMeta reports whether a copy of a value has the same Meta, because T embeds a pointer to it.
+// sharesMeta reports whether a copy of a T has the same Meta as the original, because T embeds a pointer to its
+// Meta.
 func sharesMeta[T any](r driver.Host[T]) bool {
 	var v T
 	meta := r.MetaOf(&v)
@@ -94,9 +98,9 @@ func sharesMeta[T any](r driver.Host[T]) bool {
 	return r.MetaOf(&copied) == meta
 }
 
-// Move requests the move of an entity that was read from the mover's repository, or written to it. The worker
-// moves the stored entity, which may have changed since v was read. It does nothing if the entity was deleted
-// meanwhile.
+// Move requests the move of an entity that was read from the mover's repository, or written to it. A worker
+// moves the stored entity, which may have changed since v was read. If the entity was deleted meanwhile, the
+// worker does nothing.
 //
 // ErrUnknownOutcome means that the message may have been enqueued anyway. Calling Move twice is harmless.
 //
@@ -134,29 +138,30 @@ func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	return eventual.SendOwn(ctx, rows.Pass(0), m.queue, op, m.messageType, moveBody{key.Partition, key.Row, incarnation, to})
 }
 
-// movedIncarnation returns the incarnation of an entity's copy, the same in each attempt. It differs from the entity's:
-// otherwise a delayed message would move the entity again after another Mover has moved it back.
+// movedIncarnation returns the incarnation of an entity's copy, the same in each attempt. It differs from the
+// entity's incarnation: otherwise a delayed message would move the entity again after another Mover has moved
+// it back.
 func movedIncarnation(incarnation string) string {
 	sum := sha256.Sum256([]byte("tablepatterns.move" + incarnation))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]
 }
 
-// Destination says to where a Mover moves entities: use ToRepository or ToContainer.
+// Destination says where a Mover moves entities: use ToRepository, ToContainer or ToFiles.
 type Destination[T any] interface {
 	// check refuses a destination to which entities of the source cannot be moved.
 	check(source driver.Host[T]) error
-	// place returns the location of an entity's copy: partition key and row key, or the name of a blob. It does not
-	// depend on properties that can change.
+	// place returns the location of an entity's copy: partition key and row key, or the name of a blob.
 	place(source driver.Host[T], entity *T) ([]string, error)
 	// move handles one delivery.
 	move(ctx context.Context, w *moving[T]) error
 }
 
-// moveRounds limits how often a delivery reads again after a concurrent writer has changed the entity or its copy.
+// moveRounds limits how often a delivery begins again after a concurrent writer has changed the entity or its
+// copy.
 const moveRounds = 10
 
-// handle handles a delivery. If a request may still arrive at the service, handle leaves the message hidden until its
-// visibility timeout ends, so that the next worker begins after that.
+// handle handles a delivery. If a request may still arrive at the service, handle leaves the message hidden
+// until its visibility timeout ends, so that the next worker begins after the request has arrived.
 func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdict.Verdict, error) {
 	var body moveBody
 	if err := message.Decode(&body); err != nil {
@@ -183,11 +188,11 @@ type moving[T any] struct {
 	*Mover[T]
 	key         tables.Key
 	incarnation string
-	to          []string // where the copy goes
+	to          []string // the location of the copy, as Destination.place returns it
 	id          string   // name of the move, from moveName
 
-	// poisoned is set if users have changed both ends. It deletes the move's rows after the message was put on the poison
-	// queue, so that a requeued message starts from the beginning.
+	// poisoned is set if users have changed both ends. The worker calls it after it has put the message on the
+	// poison queue. It deletes the move's rows, so that a requeued message starts from the beginning.
 	poisoned func(context.Context) error
 }
 
@@ -201,7 +206,8 @@ func (w *moving[T]) rounds(ctx context.Context, round func(context.Context) (don
 	})
 }
 
-// read reads the entity. It returns nil if the entity does not exist, or another incarnation has its key.
+// read reads the entity. It returns nil if the entity does not exist, or if another incarnation is stored under
+// its key.
 func (w *moving[T]) read(ctx context.Context) (*T, error) {
 	entity, err := w.source.Get(ctx, w.key)
 	switch {
@@ -229,7 +235,8 @@ func (w *moving[T]) failure(kind, err error) error {
 	return &tables.Error{Op: "Move", Table: w.source.Table().Name(), Key: w.key, Kind: kind, Err: err}
 }
 
-// poison ends the move without a change of either end, since users have changed both. after deletes the move's rows.
+// poison ends the move without a change of either end, since users have changed both. after is called when the
+// message is on the poison queue, and deletes the move's rows.
 func (w *moving[T]) poison(reason string, after func(context.Context) error) (done bool, err error) {
 	w.poisoned = after
 	return false, w.failure(tables.ErrConflict, errors.New(reason))

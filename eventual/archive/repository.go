@@ -13,14 +13,16 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// ToRepository moves entities into another repository, of another table, partition or account. That repository writes and maintains
-// the copy and its patterns' rows like those of any entity.
+// ToRepository moves entities into another repository, whose table can be another one, or the same with another
+// partition, and can be in another account. That repository writes the copy, with the rows of its patterns,
+// like any other entity.
 //
-// rekey changes the copy so that the repository's schema gives it another key; nil changes nothing. The new key must depend only on
-// the entity's key or on properties that never change, and different entities must get different keys. rekey may assign fields, but
-// must not change what pointers, maps and slices point to, because the entity shares it.
+// rekey changes the copy so that the repository's schema gives it another key; nil changes nothing. The new key
+// must depend only on the entity's key or on properties that never change, and different entities must get
+// different keys. rekey may assign fields, but must not change what pointers, maps and slices point to, because
+// the entity and the copy share that.
 //
-// along says what moves with the entity, such as the lines of an order: see Along.
+// along says which other entities move together with the entity, such as the lines of an order; see Along.
 func ToRepository[T any](repo *patterns.Repository[T], rekey func(*T), along ...Part[T]) Destination[T] {
 	d := toRepository[T]{rekey: rekey, along: along}
 	if repo != nil {
@@ -84,8 +86,8 @@ func (d toRepository[T]) rekeyed(source driver.Host[T], entity *T) (*T, error) {
 	return &v, d.protects(source, entity, &v, key)
 }
 
-// protects refuses a copy with a property that is less protected than at the source: encrypted, signed, or neither. It
-// checks each entity, since the key may determine which properties are protected.
+// protects returns an error if a property is less protected in the copy than at the source: encrypted, signed,
+// or neither. It checks each entity, since the key may determine which properties are protected.
 func (d toRepository[T]) protects(source driver.Host[T], entity, copied *T, key tables.Key) error {
 	from, to := protectorOf(source), protectorOf(d.repo)
 	if from == nil {
@@ -165,8 +167,8 @@ func (m *repositoryMove[T]) readMark(ctx context.Context) (*moverRow, error) {
 	return m.readRow(ctx, m.repo.Table(), m.to[0], markRow)
 }
 
-// readSource reads the entity with its children; it returns nil if read does. The reads may be of different moments: the
-// transaction that deletes the rows checks all ETags.
+// readSource reads the entity with its children; it returns nil if read does. The rows may be read at different
+// moments: the transaction that deletes them checks all ETags.
 func (m *repositoryMove[T]) readSource(ctx context.Context) (*family[T], error) {
 	entity, err := m.read(ctx)
 	if err != nil || entity == nil {
@@ -192,7 +194,8 @@ func (m *repositoryMove[T]) isCopy(there *family[T]) bool {
 	return there != nil && m.repo.MetaOf(there.head).Incarnation() == movedIncarnation(m.incarnation)
 }
 
-// isAsCopied reports whether copy and children have not changed since the transaction that wrote them and the mark.
+// isAsCopied reports whether the copies of the entity and its children have not changed since the transaction
+// that wrote them and the mark.
 func (m *repositoryMove[T]) isAsCopied(there *family[T], mark *moverRow) bool {
 	if !m.isCopy(there) || m.repo.MetaOf(there.head).WriteID() != mark.WriteID() || len(there.rest) != int(mark.Along) {
 		return false
@@ -215,8 +218,9 @@ func (m *repositoryMove[T]) sourceVersion(f *family[T]) string {
 	return base32.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// copy writes the copies of entity and children, and the mark, in one transaction, and continues with finish. It replaces
-// there, the family that was read at the destination, and mark; either is nil if it does not exist.
+// copy writes the copies of entity and children, and the mark, in one transaction, and continues with finish.
+// It replaces there, the family that was read at the destination, and mark, the move's earlier mark; each of
+// the two is nil if it does not exist.
 func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], mark *moverRow) (done bool, err error) {
 	m.refused = true
 	copied, err := m.rekeyed(m.source, entity.head)
@@ -257,7 +261,8 @@ func (m *repositoryMove[T]) copy(ctx context.Context, entity, there *family[T], 
 	return m.finish(ctx, entity, next, m.repo.MetaOf(copied).WriteID())
 }
 
-// finish deletes the entity whose version the mark holds, and then the move's rows. write is the mark's write ID.
+// finish deletes the entity whose version the mark holds, with its children, and then the move's rows. write is
+// the mark's write ID.
 func (m *repositoryMove[T]) finish(ctx context.Context, entity *family[T], mark *moverRow, write string) (done bool, err error) {
 	m.refused = true
 	trace := m.row(traceRow, m.key.Partition)
@@ -283,8 +288,8 @@ func (m *repositoryMove[T]) cleanUp(ctx context.Context, mark *moverRow) (done b
 	return true, m.dropTrace(ctx)
 }
 
-// recheck finds out what other workers and users have changed. It reads the mark before the entity: an entity that then has
-// the version in the mark has not changed since it was copied.
+// recheck finds out what other workers and users have changed. It reads the mark before the entity: if the
+// entity has the version that the mark holds, it has not changed since it was copied.
 func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) {
 	mark, err := m.readMark(ctx)
 	if err != nil {
@@ -318,7 +323,8 @@ func (m *repositoryMove[T]) recheck(ctx context.Context) (done bool, err error) 
 		"both are left as they are. Delete the one that is not wanted, if it is there, then requeue this message", nil)
 }
 
-// unmarked continues a move without a mark, for which the service has refused the copy: an entity has the copy's key.
+// unmarked continues a move without a mark after the service has refused the copy, because an entity has the
+// copy's key.
 func (m *repositoryMove[T]) unmarked(ctx context.Context) (done bool, err error) {
 	there, err := m.readCopy(ctx)
 	if err != nil {

@@ -35,17 +35,18 @@ type moverRow struct {
 
 	Version int32
 
-	// These fields tell people who look at the row which mover moves which entity. The library does not read them.
+	// These fields tell people who look at the row which mover moves which entity. The library itself does not
+	// use them.
 	Mover       string
 	Table       string // of the source
-	Partition   string // partition key of the entity; Row and Incarnation are the entity's, too
+	Partition   string // partition key of the entity; Row and Incarnation are also the entity's
 	Row         string
 	Incarnation string
 
-	Source string `table:",omitempty"` // mark, record: the ETag of the entity that the copy was made of
-	Write  string `table:",omitempty"` // trace: the write id of copy and mark; record: that of the blob's content
+	Source string `table:",omitempty"` // mark, record: the version of the entity from which the copy was made: its ETag or, with children, a hash
+	Write  string `table:",omitempty"` // trace: the write ID of copy and mark; record: the write ID of the blob's content
 	Base   string `table:",omitempty"` // record: the ETag of the blob that the content replaces
-	Along  int32  `table:",omitempty"` // mark: how many children's copies were written with it
+	Along  int32  `table:",omitempty"` // mark: the number of children whose copies were written with it
 	Round  int32  `table:",omitempty"` // record: 1, and 1 more each time the record is replaced
 }
 
@@ -81,7 +82,8 @@ func (w *moving[T]) readRow(ctx context.Context, table *tables.Table, partition,
 	return row, nil
 }
 
-// besideRow returns the operation that writes one of the move's rows, in a transaction or alone.
+// besideRow returns the Beside that writes or deletes one of the move's rows, in the transaction of an entity
+// or alone.
 func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.Beside, error) {
 	b := driver.Beside{Owner: moverOwner, Rows: []driver.RowOperation{{Verb: verb}}}
 	if verb == driver.DeleteRow {
@@ -100,7 +102,7 @@ func besideRow(verb driver.RowVerb, table *tables.Table, row *moverRow) (driver.
 	return b, err
 }
 
-// writeRow writes one of the move's rows outside of a transaction. done is false if another writer came first.
+// writeRow writes or deletes one of the move's rows alone. done is false if another writer came first.
 func writeRow(ctx context.Context, verb driver.RowVerb, table *tables.Table, row *moverRow) (done bool, err error) {
 	b, err := besideRow(verb, table, row)
 	if err != nil {
@@ -121,7 +123,7 @@ func unlessRefused(err error) (done bool, _ error) {
 	return err == nil, err
 }
 
-// dropTrace deletes the trace of a move without a check of its ETag: a move has only one trace, since it is committed once.
+// dropTrace deletes the trace of a move without a check of its ETag: the trace of a move is written only once.
 func (w *moving[T]) dropTrace(ctx context.Context) error {
 	trace := w.row(traceRow, w.key.Partition)
 	trace.ETag = azcore.ETagAny

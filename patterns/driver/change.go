@@ -18,17 +18,18 @@ import (
 // ChangeKind is the kind of a change of an entity.
 type ChangeKind uint8
 
-// The kinds of change. Upsert and the unconditional forms read the entity first and become one of these.
+// The kinds of change. Upsert and the unconditional verbs read the entity first, and then make a change of one
+// of these kinds.
 const (
 	ChangeInsert ChangeKind = iota
 	ChangeReplace
 	ChangeMerge
 	ChangeDelete
 	// ChangeTouch writes an entity again without changing it; jobs such as Rebuild, Repair and
-	// encryption.Reencrypt make this change. Change.Entity and Change.Prior describe the same state: the
-	// entity as it was read. A pattern writes the rows that it lacks for the entity, and nothing else: it
-	// must not add a log entry, count again, send a notification, or rewrite correct rows. A later touch of
-	// the same entity may repeat an earlier one.
+	// encryption.Reencrypt make this change. Change.Entity and Change.Prior describe the same state: the entity
+	// as it was read. A pattern writes the rows that are missing for the entity, and nothing else: it must not
+	// add a log entry, count again, send a notification, or rewrite correct rows. An entity may be touched
+	// several times in the same state.
 	ChangeTouch
 )
 
@@ -47,11 +48,11 @@ type Change[T any] struct {
 	Stored tables.Properties // the properties to store, after the transforms; nil for a delete
 	Prior  []string          // what Implementation.Prior returned for the entity's old state; nil for an insert
 	// PriorWriteID is the Meta.WriteID of the state that the change replaces. While the stored entity has it,
-	// the change is not committed. It is "" for an insert, for an entity that another program wrote, and for
-	// a companion (see Implementation.Companions).
+	// the change is not committed. It is "" for an insert, for an entity that a program without this library
+	// wrote, and for a companion (see Implementation.Companions).
 	PriorWriteID string
-	// Rewritten reports that a job stores the entity in a new form, as Upgrade does by a ChangeReplace whose
-	// properties differ. As with a ChangeTouch, the entity itself has not changed.
+	// Rewritten reports that a job stores the entity in a new form, as Upgrade does with a ChangeReplace. As
+	// with a ChangeTouch, the entity itself has not changed.
 	Rewritten bool
 	DryRun    bool // for Explain and Check: write nothing
 
@@ -59,21 +60,22 @@ type Change[T any] struct {
 	state   *ChangeState
 }
 
-// NewChange is for package patterns. It returns the Change that one pattern gets.
+// NewChange is for package patterns. It returns c as the Change that one pattern gets.
 func NewChange[T any](_ rows.Pass, pattern string, state *ChangeState, c Change[T]) *Change[T] {
 	c.pattern, c.state = pattern, state
 	return &c
 }
 
-// MergeWhole is for a Transform.Store that cannot merge into the stored row because it must remove some of its
-// properties. Store then returns all properties of the entity, and the merge replaces the row under its ETag. stored
-// are the currently stored properties.
+// MergeWhole is for a Transform.Store that cannot merge because it must remove properties from the stored row.
+// After the call, Store must return all properties of the entity, and the change replaces the row under its
+// ETag. stored are the properties that the row has now.
 func (c *Change[T]) MergeWhole() (stored tables.Properties) {
 	c.state.Whole = true
 	return slices.Clone(c.state.Base)
 }
 
-// Writes reports whether the change writes a property: an insert, a replace or a touch writes all, a merge only those named.
+// Writes reports whether the change writes a property: an insert, a replace or a touch writes every property, a
+// merge those that it sends, and a delete none.
 func (c *Change[T]) Writes(property string) bool {
 	return c.Kind != ChangeDelete && (c.Kind != ChangeMerge || c.state != nil && c.state.Given.Has(property))
 }
@@ -99,27 +101,27 @@ func (c *Change[T]) Noted() any {
 
 // ChangeState is shared by package patterns and the methods of a Change.
 type ChangeState struct {
-	Given, Base tables.Properties // for a merge: the properties that it sends, and the properties that are stored
-	Whole       bool              // for a merge: it replaces the row
+	Given, Base tables.Properties // for a merge: the properties that it sends, and the properties that the row has
+	Whole       bool              // for a merge: MergeWhole was called, so the change replaces the row
 
 	notes map[string]any // by pattern
 }
 
 // Beside are rows that belong to no single entity and to no pattern of a repository, such as the mark that an
 // archive.Mover keeps beside a copy while it moves an entity. They are written in the transaction of an
-// entity's change, or alone. Queries, indexes and Verify skip them. Their row keys begin with U+FFFC and a
-// word of their owner, so they never collide with an entity.
+// entity's change (ApplyOptions.Beside), or alone (Write). Queries, indexes and Verify skip them. Their row
+// keys begin with U+FFFC and a word of their owner, so they never collide with an entity.
 type Beside struct {
 	// Owner is the name of the package that keeps the rows, stored in each as _tpShared.
 	Owner string
-	// Rows are written in the partition of the entity with which they are written, whatever their own Key.Partition. A
-	// write sets Row.ETag to the new ETag, or to "" if it is unknown: the response was lost and another writer
-	// followed.
+	// Rows are the writes of the rows. In the transaction of an entity, each row gets the entity's partition
+	// key, whatever its own Key.Partition is. A write sets Row.ETag to the new ETag, or to "" if the ETag is
+	// unknown because the response was lost and another writer has changed the row since.
 	Rows []RowOperation
 }
 
-// Write writes the rows, all of one partition of the table, in one transaction. It returns ErrConflict, ErrExists or
-// ErrNotFound if a row has changed. Requests: 1.
+// Write writes the rows, all of one partition of the table, in one transaction. It returns ErrConflict,
+// ErrExists or ErrNotFound if a row has changed, appeared or disappeared. Requests: 1.
 func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"
 	writes, err := b.Writes(pass)
@@ -141,7 +143,7 @@ func (b *Beside) Written(_ rows.Pass, etags []azcore.ETag) {
 	}
 }
 
-// Writes returns the writes of the rows. It rejects rows without an owner: they would be read as entities.
+// Writes returns the writes of the rows. It rejects rows without an Owner, which would be read as entities.
 func (b *Beside) Writes(_ rows.Pass) ([]tables.RawWrite, error) {
 	if b.Owner == "" && len(b.Rows) > 0 {
 		return nil, errors.New("Beside.Owner is empty; set it to the name of the pattern that owns the rows")

@@ -20,7 +20,8 @@ type Host[T any] interface {
 	PropertyNames() []string
 	// Rows is the range of the entities' own row keys, the zero Span if the schema sets none.
 	Rows() compoundkey.Span
-	// Owns reports whether the schema says that a row with this key and these properties, which no pattern has added, is an entity.
+	// Owns reports whether a row with this key and these properties is an entity according to the schema. The
+	// row must not be one that a pattern has added.
 	Owns(key tables.Key, stored tables.Properties) bool
 	// Patterns returns the repository's patterns. During Attach, it returns those attached earlier.
 	Patterns() []Implementation[T]
@@ -28,25 +29,27 @@ type Host[T any] interface {
 	KeyOf(v *T) tables.Key
 	MetaOf(v *T) *tables.Meta
 
-	// Get reads one entity. Requests: 1.
+	// Get reads one entity. Requests: 1, and those of patterns that keep a part of the entity in further rows
+	// or blobs.
 	Get(ctx context.Context, key tables.Key) (*T, error)
-	// GetMany reads entities by their keys concurrently, and yields those that exist in the order of keys. For a row that does not fit its type
-	// it yields tables.ErrGarbled with Error.OfRow, and the loop may continue. It yields any other error once, as the last element. Requests: 1
-	// for each key.
+	// GetMany reads entities by their keys concurrently. It yields them in the order of keys, and skips keys
+	// without an entity. For a row that cannot be decoded it yields tables.ErrGarbled with Error.OfRow, and the
+	// loop may continue. It yields any other error once, as the last element. Requests: 1 for each key.
 	GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error]
-	// GetEach reads entities by their keys at once, and returns them in the order of keys, nil for one that does not exist. It reads keys
-	// of a partition that lie close together by a query of their range. Requests: 1 for each partition if its keys lie close together,
-	// at most 1 for each key and 1 for each partition.
+	// GetEach reads entities by their keys. It returns one element for each key, in the order of keys, nil for
+	// an entity that does not exist. Keys of a partition that lie close together are read by one query of their
+	// range. Requests: 1 for each partition whose keys lie close together; at most 1 for each key, and 1 more
+	// for each partition.
 	GetEach(ctx context.Context, keys []tables.Key) ([]*T, error)
 	// Query begins a query of the entities.
 	Query() tables.Query[T]
-	// Copies returns a query of the copies that Implementation.Copies plans; it yields each copy as an entity. span is the
-	// range of their row keys; keep names the properties that they store, nil for all.
+	// Copies returns a query of the copies that Implementation.Copies plans; it yields each copy as an entity.
+	// span is the range of the copies' row keys; keep names the properties that the copies store, nil for all.
 	Copies(span compoundkey.Span, keep []string) tables.Query[T]
 	// GetCopy reads one of the rows that Copies queries. Requests: 1.
 	GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error)
-	// GetPrimary reads the entity to which such a row belongs, given the row's key. If a Transform
-	// authenticates copies, it returns ErrNotFound if the entity has no copy there. Requests: 2.
+	// GetPrimary reads the entity to which a copy belongs, given the copy's key. If a Transform authenticates
+	// copies, it returns ErrNotFound for an entity that has no copy under this key. Requests: 2.
 	GetPrimary(ctx context.Context, copied tables.Key) (*T, error)
 	// OutsideCopies returns a query of the copies that Implementation.Outside plans in a table; it yields each copy as an
 	// entity. A nil table means the repository's own.
@@ -66,28 +69,30 @@ type Host[T any] interface {
 	// Stage adds an insert, a replacement or a delete to a transaction on the same table and partition: see
 	// Repository.StageInsert. Within Companions, ctx is passed to the companions of the staged change. If the
 	// transaction already changes the entity, a ChangeReplace of the value that GetIn has returned edits that
-	// change. An error in a staged change is reported as an error of the change that it accompanies.
+	// change. If a staged change is invalid or fails, Error.Change is the number of the change whose Companions
+	// staged it.
 	Stage(ctx context.Context, kind ChangeKind, x *tables.Transaction, v *T)
-	// StageUnchanged makes the transaction fail if the entity has changed since it was read. It adds nothing
-	// if the transaction already writes that version of the entity, and fails with ErrConflict if the
-	// transaction writes another version.
+	// StageUnchanged makes the transaction fail if the entity has changed since v was read. If the transaction
+	// already writes the entity, StageUnchanged adds nothing; the transaction then fails with ErrConflict if it
+	// writes another version than that of v.
 	StageUnchanged(ctx context.Context, x *tables.Transaction, v *T)
 	// GetIn returns an entity as it will be after the transaction that Companions got: the staged entity, or
 	// else the stored one. It returns ErrNotFound if the transaction deletes the entity. Requests: 1 for an
 	// entity that the transaction does not change.
 	GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error)
 	// CheckUnder does what Repository.Check does, for an entity whose key is still unknown because it depends
-	// on data that was not read yet. The given key is a substitute of the same length. Requests: 0.
+	// on data that was not read yet. key is a substitute of the same length. Requests: 0.
 	CheckUnder(ctx context.Context, key tables.Key, v *T) error
 }
 
 // ApplyOptions are the options of Host.Apply; nil is the same as the zero value.
 type ApplyOptions struct {
-	// Incarnation is the entity's incarnation ID from this change on. It identifies a repeated insert of the same
-	// entity. "" means a new ID for an insert, and the entity's present one for a replace.
+	// Incarnation is the entity's incarnation ID from this change on, for example to recognize a repeated
+	// insert of the same entity. "" means a new ID for an insert, and the entity's present ID for a replace.
 	Incarnation string
-	// Beside are rows that are written in the entity's transaction. If one of them has changed, nothing is written,
-	// and the error is the same as for a changed entity: ErrConflict, ErrExists or ErrNotFound.
+	// Beside are rows that are written in the entity's transaction. If one of them has changed, appeared or
+	// disappeared, nothing is written, and the error is the same as for an entity: ErrConflict, ErrExists or
+	// ErrNotFound.
 	Beside Beside
 	// Along are changes of further entities of the same partition and table, of any repositories, which are
 	// made in the same transaction. All these changes and the rows of Beside get one write ID. Error.Change
@@ -104,9 +109,9 @@ func NewAlong(_ rows.Pass, change any) Along { return Along{change} }
 // Change is called by package patterns.
 func (a Along) Change(rows.Pass) any { return a.change }
 
-// Binding gives a pattern access to its repository after NewRepository has succeeded. Keep one in an unexported field
-// of the pattern's type, and set Implementation.Binding to it: a pattern belongs to one repository. The zero value is
-// ready to use.
+// Binding gives a pattern access to its repository after NewRepository has succeeded. Keep a Binding in an
+// unexported field of the pattern's type, and set Implementation.Binding to its address. A pattern belongs to
+// one repository. The zero value is ready to use.
 type Binding[T any] struct{ host atomic.Pointer[Host[T]] }
 
 // Host returns the repository. It returns ErrWiring before NewRepository has succeeded. op and pattern name the
@@ -135,9 +140,9 @@ func (b *Binding[T]) Bind(_ rows.Pass, host Host[T]) error {
 // Release is for package patterns. It frees the pattern if NewRepository failed.
 func (b *Binding[T]) Release(rows.Pass) { b.host.Store(nil) }
 
-// CheckApart returns an error if rows whose keys are made of the name, "_" and more would lie in own, the
-// range of the entities' row keys. what describes the rows in the error, such as "the index". If own is zero,
-// CheckApart accepts every name.
+// CheckApart returns an error if row keys that begin with the name and "_" would lie in own, the range of the
+// entities' row keys. what describes the rows in the error, such as "the index". If own is zero, CheckApart
+// accepts every name.
 func CheckApart(what, name string, own compoundkey.Span) error {
 	if own != (compoundkey.Span{}) && own.Overlaps(compoundkey.Starting(name)) {
 		return fmt.Errorf("the row keys of %s, %s_..., are in Schema.Rows, the range of the entities' own; give it another name, or the schema a smaller range", what, name)

@@ -30,22 +30,22 @@ type Implementation[T any] struct {
 	Binding *Binding[T]
 	// Pattern is the pattern itself. Set it only if its package searches Host.Patterns for its own patterns.
 	Pattern any
-	// Tables and Containers are further resources of the pattern, beside the repository's table and
-	// Outside.Table. Store.Create creates them; nil elements are ignored.
+	// Tables and Containers are resources of the pattern other than the repository's table and Outside.Table.
+	// Store.Create creates them; nil elements are ignored.
 	Tables     []*tables.Table
 	Containers []*container.Client
-	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is called
-	// once, after all patterns have attached; others includes this pattern.
+	// Fits returns an error if the pattern cannot be combined with other patterns of the repository. It is
+	// called once, after all patterns have attached; all includes this pattern.
 	Fits func(all []Implementation[T]) error
 
-	// Copies returns further rows of an entity in its own partition that depend only on the entity. It must
-	// be pure. The repository compares the old with the new row keys: it rewrites a row whose key stays,
-	// inserts a row with a new key, which must be free, and deletes a row whose key is no longer returned,
-	// all in the entity's own transaction. Verify and Repair need no further function.
+	// Copies returns further rows of an entity in its own partition that depend only on the entity. It must be
+	// pure. The repository compares the new row keys with the old ones, and in the entity's own transaction
+	// rewrites a row whose key is in both, inserts a row with a new key, which must be free, and deletes a row
+	// whose key is only in the old ones. Verify and Repair need no further function.
 	Copies func(entity *T) ([]Copy, error)
 	// Outside are further rows of an entity in other partitions or another table.
 	Outside *Outside[T]
-	// Async leaves the effects of Outside and Reconcile to workers. patterns.Async sets it.
+	// Async leaves the effects of Outside and Reconcile to workers. patterns.Async sets this field.
 	Async bool
 	// Projects names the properties that Copies and Outside.Copies store, nil if some copies store all.
 	Projects []string
@@ -53,21 +53,22 @@ type Implementation[T any] struct {
 	// Prior returns the value of Change.Prior for the next change of an entity with this stored state.
 	Prior func(entity *T, stored tables.Properties) ([]string, error)
 	// Rows returns the writes of rows in the entities' partition that several entities share, such as a list.
-	// changes are all changes of the repository in one transaction, so that several changes of one list
-	// become one write of its row. Rows may read rows, and sets the ETag with which it read each. If the
-	// service rejects an operation, the repository plans the whole transaction again and calls Rows again, so
-	// Rows must keep no state.
+	// changes are all changes of the repository in one transaction, so that several changes of one list become
+	// one write of its row. Rows may read rows; it sets Row.ETag of each operation to the ETag with which it
+	// read the row. If the service rejects an operation, the repository plans the whole transaction again and
+	// calls Rows again, so Rows must keep no state.
 	Rows func(ctx context.Context, changes []*Change[T]) ([]RowOperation, error)
 	// Companions stages changes of other entities in the same partition of the same table, by Host.Stage of
-	// their repository, for the transaction of the change. It reads these entities by Host.GetIn, which takes
-	// the changes of the transaction itself into account. change.Stored is nil. It is called again whenever
-	// the transaction is planned again. If it edits another change of the transaction, the Companions of that
-	// change are not called again.
+	// their repository, for the transaction of the change. It reads these entities by Host.GetIn, which also
+	// sees the changes of the transaction itself. change.Stored is nil. Companions is called again whenever the
+	// transaction is planned again. If it edits another change of the transaction, the Companions function of
+	// that other change is not called again.
 	Companions func(ctx context.Context, change *Change[T], x *tables.Transaction) error
 
-	// Complete sets properties of change.Entity that depend on other entities, even if the caller has set them. It may
-	// read. It is not called for a delete. To pass what it has read to the other functions, use change.Note. Each call
-	// gets its own copy of the entity as the caller gave it; the caller's value is updated when the change is made.
+	// Complete sets properties of change.Entity that depend on other entities; it overwrites what the caller
+	// has set in them. It may read. It is not called for a delete. To pass what it has read to the pattern's
+	// other functions, use change.Note. Each call gets a new copy of the entity as the caller gave it; the
+	// caller's value is updated after the commit.
 	//
 	// The properties that Complete has set may be outdated when the entity is committed. So a pattern with
 	// Complete needs one of
@@ -78,29 +79,30 @@ type Implementation[T any] struct {
 	//     the ETags with which they were read. Complete is called again whenever the change is planned again.
 	Complete func(ctx context.Context, change *Change[T]) error
 
-	// OutsideKeys names everything outside of the partition that a change can touch, old keys and new, in the
-	// pattern's own notation. The intent stores the names before anything is written. It is called before
-	// Transform.Store, so change.Stored may be nil. A pattern with OutsideKeys needs Reconcile.
+	// OutsideKeys returns a key, in the pattern's own notation, for everything outside of the partition that a
+	// change can touch: the old keys and the new ones. The repository stores the keys in the intent before it
+	// writes anything else. OutsideKeys is called before Transform.Store, so change.Stored may be nil. A
+	// pattern with OutsideKeys needs Reconcile.
 	OutsideKeys func(ctx context.Context, change *Change[T]) ([]string, error)
-	// Reconcile makes each named key match the current state of its entity. all are the entities of the
-	// repository in one transaction or message, so that Reconcile can read and write once what several of
-	// them share, such as a list. The writer calls it after the commit; if the writer died, a worker calls
+	// Reconcile makes what is stored under each named key match the current state of its entity. all are the
+	// entities of the repository in one transaction or message: Reconcile can read and write once what several
+	// of them share, such as a list. The writer calls it after the commit; if the writer died, a worker calls
 	// it, possibly several times, in other processes and in any order. It must be idempotent, and write only
-	// the named keys. It sets Reconciliation.Err of an entity that it cannot reconcile, and continues with
-	// the others; an error that it returns concerns all of them. For a pattern whose entities share nothing,
-	// use ReconcileEach.
+	// the named keys. It sets Reconciliation.Err of an entity that it cannot reconcile, and continues with the
+	// others; an error that it returns concerns all of them. For a pattern whose entities share nothing, use
+	// ReconcileEach.
 	Reconcile func(ctx context.Context, all []*Reconciliation[T]) error
-	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities
-	// for which none of these failed. An index key that another entity owns does not count as a failure
-	// here. A pattern that calls the program sets Last, so that the program finds the entity by its indexes.
+	// Last makes Reconcile run after the Reconcile functions of all other patterns, and only for entities for
+	// which none of these failed. An index key that another entity owns does not count as such a failure. A
+	// pattern that calls the program sets Last, so that the program finds the entity by its indexes.
 	Last bool
 
 	Transform *Transform[T] // properties rewritten on the way to and from storage
 	Layout    *Layout       // spreads an entity over several rows; at most one per repository
-	Audit     *Audit[T]     // lets Verify, Repair and Rebuild check the facts that the pattern stores, other than copies
+	Audit     *Audit[T]     // lets Verify, Repair and Rebuild check what the pattern stores beside copies
 
-	// Seals names properties of the pattern that determine how the entity's other properties are read, such
-	// as type and version. An encryption pattern signs them.
+	// Seals names properties that the pattern stores and that determine how the entity's other properties are
+	// decoded, such as type and version. An encryption pattern signs them.
 	Seals []string
 }
 
@@ -111,19 +113,20 @@ type Copy struct {
 }
 
 // Outside are further rows of an entity in other partitions that depend only on the entity. Each belongs to one
-// entity: a claim, a row beside it, names the owner, so a delayed write cannot touch a copy that now belongs to
-// another entity. The repository reconciles them under an intent.
+// entity: a second row in the same partition, the claim, names the owner, so a delayed write cannot touch a
+// copy that now belongs to another entity. The repository reconciles them under an intent.
 type Outside[T any] struct {
 	// Table is the table of the copies; nil is the repository's own.
 	Table *tables.Table
 	// Copies returns the entity's copies. It must be pure.
 	Copies func(entity *T) ([]OutsideCopy, error)
 	// Owns reports whether a copy of this pattern can have the key; nil means that it can have every key. Set
-	// it if several repositories store copies of entities with the same keys in one table: otherwise each
-	// reports the others' copies as spurious.
+	// it if several repositories store copies of entities with the same keys in one table: otherwise Verify of
+	// each repository reports the copies of the others as spurious.
 	Owns func(key tables.Key) bool
-	// ReservationTerm is how long a new key may stay reserved before the entity is written, in whole seconds; 0 reserves
-	// no keys. With a term, a write that needs a taken key fails with ErrDuplicate, and each new key costs 1 more request.
+	// ReservationTerm is how long a new key may stay reserved before the entity is written, in whole seconds; 0
+	// reserves no keys. With a term, a write that needs a key of another entity fails with ErrDuplicate, and
+	// each new key costs at least 1 more request.
 	//
 	// A change sends its transaction within 5/6 of the term, or fails. If the intent of a reservation was
 	// lost, Repair frees the reservation 7/6 of the term after it was made.
@@ -146,8 +149,8 @@ const (
 	DeleteRow                 // the row must have the ETag
 )
 
-// RowOperation is the write of one row in the entity's partition. Row.Key.Row and Row.Properties are used, and
-// Row.ETag by ReplaceRow and DeleteRow.
+// RowOperation is the write of one row in the entity's partition. InsertRow uses Row.Key.Row and
+// Row.Properties, ReplaceRow also Row.ETag, and DeleteRow only Row.Key.Row and Row.ETag.
 type RowOperation struct {
 	Verb RowVerb
 	Row  *tables.Entity
@@ -166,9 +169,9 @@ const (
 // Transform rewrites properties between T and storage.
 type Transform[T any] struct {
 	Stage Stage
-	// Store converts properties of the entity into the properties to store: all of them, or those that a
-	// merge sends. Unless change.DryRun is set, it may write outside of the partition the things that
-	// OutsideKeys has named. Every copy of the entity is made of the result.
+	// Store converts properties of the entity into the properties to store: all of them, or those that a merge
+	// sends. Unless change.DryRun is set, it may write outside of the partition the things that OutsideKeys has
+	// named. Every copy of the entity is made from the result.
 	Store func(ctx context.Context, change *Change[T], p tables.Properties) (tables.Properties, error)
 	// Load reverses Store. It returns ErrOutdated if the properties refer to something that no longer exists,
 	// because the entity may have been replaced. Then the repository reads the row again, and returns
@@ -179,25 +182,27 @@ type Transform[T any] struct {
 	// Filterable reports whether rows store a property unchanged; nil means every property. A query with a condition
 	// on any other property returns ErrInvalid.
 	Filterable func(property string) bool
-	// RefusesMerge returns why some properties cannot be stored without the others, nil if they can.
+	// RefusesMerge is the error of Merge, if some properties cannot be stored without the others; nil if they
+	// can.
 	RefusesMerge error
 	// Protects returns how a property of an entity with this key is protected; nil for a transform that does not
 	// encrypt or sign. It must be pure.
 	Protects func(entity tables.Key, property string) Protection
-	// Streams reports that entities hold references to content in blobs, which the program reads later, in
-	// place of the content.
+	// Streams reports that entities do not hold the content of their blobs but references, through which the
+	// program reads the content later.
 	Streams bool
 	// Authentication is for a transform whose Load rejects any entity that Store did not produce.
 	Authentication *Authentication
 }
 
-// Authentication checks that a copy belongs to its entity. With it, a read through a copy also checks that
-// the entity belongs under the copy's key: otherwise anyone who can write rows could store an entity's copy
-// under another entity's key. If the copy contains the whole entity, the key is computed from it. Otherwise
-// ProvesCopy is called; if ProvesCopy returns false, the repository reads the entity itself, with 1 more
-// request.
+// Authentication checks that a copy belongs to its entity. With it, a read through a copy also checks that the
+// entity belongs under the copy's key: otherwise anyone who can write rows could store an entity's copy under
+// another entity's key. If the copy contains all properties, the repository computes from them which copies the
+// entity has. Otherwise ProvesCopy is called; if ProvesCopy returns false, the repository reads the entity
+// itself, with 1 more request.
 type Authentication struct {
-	// Properties are stored properties that every copy contains and every projection reads, requested or not.
+	// Properties names the stored properties that every copy contains and every projection reads, even if they
+	// are not requested.
 	Properties []string
 	// ProvesCopy reports whether the stored properties of a copy, which Load has accepted, prove that the entity had a
 	// copy in this row of the table when it was written.
@@ -206,7 +211,7 @@ type Authentication struct {
 	NotAuthentic error
 }
 
-// Protection says how a property is protected in storage. Each level includes the lower ones.
+// Protection says how a property is protected in storage. A level includes those before it.
 type Protection uint8
 
 // The protections.
@@ -218,9 +223,9 @@ const (
 
 // Reading describes the row from which properties were read.
 type Reading struct {
-	Key tables.Key // key of the entity, also if they come from a copy of it
-	// Partial reports that properties of the entity may be missing, because the caller selected some, or the copy
-	// stores only some. Such an entity is never written back whole.
+	Key tables.Key // key of the entity, even if the properties were read from one of its copies
+	// Partial reports that properties of the entity may be missing, because the caller has selected some, or
+	// the copy stores only some. Replace refuses such an entity.
 	Partial bool
 }
 
@@ -232,13 +237,14 @@ const EncryptTag = "encrypt"
 type Layout struct {
 	// Split divides properties into rows. Equal properties must give equal rows.
 	Split func(p tables.Properties) (*LaidOut, error)
-	// Versions returns the versions of the further rows.
+	// Versions returns the versions of the further rows, in order. directory, here and below, is
+	// LaidOut.Directory.
 	Versions func(directory string) ([]string, error)
-	// Rows returns the indexes of the further rows that hold the named properties; if names is nil, of all
-	// further rows.
+	// Rows returns the indexes, from 0, of the further rows that hold the named properties, or of all further
+	// rows if names is nil.
 	Rows func(directory string, names []string) ([]int, error)
-	// Join reverses Split, given the first row and all further rows that Rows has returned, by index. It returns
-	// ErrOutdated if they belong to different versions; the repository then reads all rows again.
+	// Join reverses Split, given the first row and, by index, the further rows whose indexes Rows has returned.
+	// It returns ErrOutdated if they belong to different versions; the repository then reads all rows again.
 	Join func(directory string, first tables.Properties, further map[int]tables.Properties) (tables.Properties, error)
 	// Filterable reports whether the first row always contains a property that the entity has. A query with a
 	// condition on any other property returns ErrInvalid, since it would miss entities.
@@ -247,7 +253,7 @@ type Layout struct {
 
 // LaidOut is an entity's properties, divided into rows.
 type LaidOut struct {
-	First     tables.Properties // of the row under the entity's own key
+	First     tables.Properties // the properties of the row under the entity's own key
 	Directory string            // describes the further rows for Join; stored in the first row; "" if there are none
 	Further   []FurtherRow      // at most MaxFurtherRows
 }
@@ -262,18 +268,18 @@ type FurtherRow struct {
 type Reconciliation[T any] struct {
 	Key    tables.Key
 	Entity *T                // nil if the entity does not exist
-	Stored tables.Properties // of the entity, as stored
+	Stored tables.Properties // all properties of the entity, as stored
 	Keys   []string
 	// Received reports that Keys come from a queue message, which anyone who can write to the queue may have
-	// forged. If it is true, check that a key belongs to the entity before you change or delete what the key
-	// names. It is false for the writer's own keys.
+	// forged. If Received is true, check that a key belongs to the entity before you change or delete what the
+	// key names. Received is false if the writer itself calls Reconcile.
 	Received bool
 	// ChangeID identifies the change set whose message names the keys. The writer and every delivery of the
 	// message have the same ChangeID. Another attempt to make the change has another message and another
 	// ChangeID.
 	ChangeID string
-	// NotCommitted reports that the service has refused the writer's change, so that Reconcile only frees the
-	// reservations for it. It is false in a worker, and if the outcome is unknown.
+	// NotCommitted reports that the service has refused the writer's change, so that Reconcile must only free
+	// what was reserved for that change. It is false in a worker, and if the outcome is unknown.
 	NotCommitted bool
 	// Err is set by Reconcile if it cannot reconcile the entity.
 	Err error
@@ -281,8 +287,8 @@ type Reconciliation[T any] struct {
 	pattern string
 }
 
-// ReconcileEach returns the Reconcile of a pattern whose entities share nothing outside of the partition: it reconciles each by itself,
-// and continues with the next if one fails.
+// ReconcileEach returns an Implementation.Reconcile for a pattern whose entities share nothing outside of the
+// partition. It calls reconcile for each entity, and continues with the next one after an error.
 func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[T]) error) func(context.Context, []*Reconciliation[T]) error {
 	return func(ctx context.Context, all []*Reconciliation[T]) error {
 		for _, r := range all {
@@ -292,22 +298,23 @@ func ReconcileEach[T any](reconcile func(ctx context.Context, r *Reconciliation[
 	}
 }
 
-// NewReconciliation is for patterns that repair rows of their own outside of any change. r names the keys
-// that may be written, and pattern owns the rows.
+// NewReconciliation is for patterns that repair their own rows outside of any change. r.Keys are the keys that
+// may be written, and pattern is the name of the pattern that owns the rows.
 func NewReconciliation[T any](pattern string, r Reconciliation[T]) *Reconciliation[T] {
 	r.pattern = pattern
 	return &r
 }
 
-// Owns reports whether the message names a key: only named keys may be written for it.
+// Owns reports whether the message names a key. Reconcile may write only named keys.
 func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 	return slices.Contains(r.Keys, key) || !lease.Holds(ctx, lease.OwnKeys)
 }
 
-// Write writes rows that belong to no single entity, such as a shared list, for one of the named keys, in one
-// transaction: all rows are of one partition of a table. For rows of several keys or entities, check each by Owns first. Row.Key and Row.Properties are used. ReplaceRow and DeleteRow
-// require Row.ETag, so that the service rejects a delayed write. It returns ErrConflict if a row has changed, appeared or disappeared: then read
-// the rows again and repeat.
+// Write writes rows that belong to no single entity, such as a shared list, for one of the named keys. It
+// writes them in one transaction, so all must be in one partition of the table. If the rows concern several
+// keys or entities, check each of these keys with Owns first. Write uses Row.Key and Row.Properties. ReplaceRow
+// and DeleteRow require Row.ETag, so that the service rejects a delayed write. Write returns ErrConflict if a
+// row has changed, appeared or disappeared: then read the rows again and repeat.
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
@@ -341,39 +348,40 @@ func (n namedBy) Explain(e *tables.Error) {
 }
 
 // Audit lets Verify and Repair compare the facts that a pattern stores for entities with the facts that the
-// entities require. A fact is anything but a copy. Patterns of copies need no Audit: the repository knows
-// their rows.
+// entities require. A fact is something that a pattern stores for an entity and that is not a copy. A pattern
+// that stores only copies needs no Audit: the repository knows its rows.
 type Audit[T any] struct {
 	// Expected returns the facts that the pattern must store for an entity. It must be pure.
 	Expected func(entity *T) ([]Fact, error)
-	// List yields the facts that the pattern stores for the entities in the scope, in any order. It may make
-	// one request per page. For a fact that cannot be read, it yields a Fact with an Err.
+	// List yields the facts that are stored for the entities in the scope, in any order. For a fact that cannot
+	// be read, it yields a Fact with an Err.
 	List func(ctx context.Context, scope Scope) iter.Seq2[Fact, error]
-	// Read reads the facts that the pattern currently stores. Each element of asked has Place and Entity set.
-	// Read returns for each of them, in the same order, the fact that is stored for the entity at the place,
-	// or nil. It should read facts that are stored together, such as the entries of one list, with one
-	// request. If every fact needs its own request, use ReadEach.
+	// Read reads some of the facts that are stored. Each element of asked has Place and Entity set. For each
+	// element, in the same order, Read returns the fact that is stored for this entity at this place, or nil.
+	// It should read facts that are stored together, such as the entries of one list, with one request. If
+	// every fact needs its own request, use ReadEach.
 	Read func(ctx context.Context, asked []Fact) ([]*Fact, error)
 	// Remove is for a pattern that contributes to the entity's own transaction. Repair writes an entity again
 	// to restore a missing fact, and calls Remove for a fact that no entity requires. Remove reads the place,
-	// calls wanted, removes the fact under the ETag that it read unless wanted returns true, and starts again
-	// on conflict. Each write that makes the place required must change its ETag, so that Remove detects it.
+	// calls wanted, and unless that returns true removes the fact under the ETag that it read. After a conflict
+	// it starts again. Each write that makes an entity require the fact must change the ETag at the place, so
+	// that Remove detects the write.
 	Remove func(ctx context.Context, place string, entity tables.Key, wanted func(context.Context) (bool, error)) error
 }
 
 // Fact is one thing that a pattern stores for one entity.
 type Fact struct {
-	Place  string // in the pattern's notation; with OutsideKeys, the key that intents name
+	Place  string // in the pattern's notation; if the pattern has OutsideKeys, one of these keys
 	Entity tables.Key
 	Digest [16]byte // of the content; zero if the fact has no content
-	Err    error    // why it cannot be read
+	Err    error    // why the fact cannot be read
 }
 
 // readsAtOnce is how many facts ReadEach reads at the same time.
 const readsAtOnce = 8
 
-// ReadEach returns an Audit.Read that calls read for each fact. read returns held as false if nothing is
-// stored.
+// ReadEach returns an Audit.Read that calls read for each fact, several concurrently. read returns false as its
+// second result, held, if nothing is stored.
 func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (fact Fact, held bool, err error)) func(context.Context, []Fact) ([]*Fact, error) {
 	return func(ctx context.Context, asked []Fact) ([]*Fact, error) {
 		found := make([]*Fact, len(asked))
@@ -396,7 +404,7 @@ func ReadEach(read func(ctx context.Context, place string, entity tables.Key) (f
 	}
 }
 
-// Scope is the part of a table that is verified.
+// Scope says which entities of a table are verified.
 type Scope struct {
 	Partitions []string // the entities' partitions; nil for all
 }

@@ -1,8 +1,9 @@
-// Package bulk plans the bulk writes of a repository: a unit for each entity, and the change sets that write several of them.
+// Package bulk plans the bulk writes of a repository: a unit (tables.RawUnit) for each entity, and the change
+// sets that write several units.
 //
-// A repository whose patterns add only rows of the entity itself writes the planned rows. Any other
-// repository plans the entities of a transaction again as one change set, so that its patterns see all of
-// them and one intent names their effects.
+// If the patterns of a repository add only rows of the entity itself, the planned rows are written as they are.
+// In any other repository, the entities of a transaction are planned again as one change set, so that the
+// patterns see all of them and one intent names their effects.
 package bulk
 
 import (
@@ -67,7 +68,8 @@ func (b *Writer) streams() bool {
 	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
 }
 
-// estimated checks an entity and plans the rows that are known before the stored entity is read, to count them.
+// estimated checks an entity, and counts the rows of its change that are known before the stored entity is
+// read.
 func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUnit, error) {
 	r := b.engine
 	var w *engine.Work
@@ -98,7 +100,8 @@ func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUni
 	return u, err
 }
 
-// together writes the entities of units as one change set, and a single entity as the repository's verb does.
+// together writes the entities of units as one change set. A single upsert goes through the repository's
+// Upsert.
 func (b *Writer) together(ctx context.Context, units []tables.RawUnit) error {
 	if len(units) == 1 && b.verb == tables.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)
@@ -117,7 +120,8 @@ func (b *Writer) together(ctx context.Context, units []tables.RawUnit) error {
 	return b.engine.NewSet(changes...).Run(ctx)
 }
 
-// fetch reads the own rows that the changes of units need, several by one query if their keys lie close together.
+// fetch reads the entities' own rows that the changes of units need. It reads rows whose keys lie close
+// together by one query.
 func (b *Writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetched, error) {
 	var keys []tables.Key
 	for _, u := range units {

@@ -13,22 +13,23 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Job is a job of several repositories.
+// Job is a job on several repositories.
 type Job struct {
 	Op     string
 	Names  []string // names of the repositories, sorted, so that another process can resume the run
 	Resume string
-	// Run runs the job of one repository. resume is the token of its earlier run, "" to begin.
+	// Run runs the job on the repository with this index in Names. resume is the token of an earlier run on it,
+	// "" to begin.
 	Run      func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error)
 	Progress func(tables.Report) // nil for none
 }
 
-// token is the position of a run.
+// token is the position of a run, as Report.Resume encodes it.
 type token struct {
 	Version    int    `json:"v"`
 	Op         string `json:"o"`
-	Repository string `json:"r"`           // which the run is at
-	Token      string `json:"t,omitempty"` // token of the repository's own job, "" at its beginning
+	Repository string `json:"r"`           // the repository that the job has reached
+	Token      string `json:"t,omitempty"` // token of the job on that repository, "" at its beginning
 	Done       tables.Report
 }
 
@@ -64,7 +65,8 @@ func (j Job) All(ctx context.Context) (tables.Report, error) {
 	return report, nil
 }
 
-// sum returns the report of the run while it is at a repository.
+// sum returns the report of the whole run. at is its position, and inner the report of the job on the
+// repository there.
 func (j Job) sum(at token, inner tables.Report, began time.Time) tables.Report {
 	sum := plus(at.Done, inner)
 	at.Token = inner.Resume
@@ -89,8 +91,7 @@ func (t *token) parse(text string, names []string) error {
 	return nil
 }
 
-// plus adds the counts of two reports. plus adds the counts of two reports. The counts of b also include the
-// runs that b resumes.
+// plus adds the counts of two reports.
 func plus(a, b tables.Report) tables.Report {
 	names := slices.DeleteFunc([]string{a.Unmatched, b.Unmatched}, func(s string) bool { return s == "" })
 	return tables.Report{Read: a.Read + b.Read, Rows: a.Rows + b.Rows, Transactions: a.Transactions + b.Transactions, Written: a.Written + b.Written,

@@ -50,7 +50,7 @@ func (d *draft) check() error {
 		}
 		total += size
 	}
-	if total > tables.MaxTransactionSize/4 { // a smaller request cannot be too large, and need not be encoded twice
+	if total > tables.MaxTransactionSize/4 { // the JSON of a smaller plan fits into a request, so do not encode it only to measure it
 		if _, _, e := Raw(d.set.table).Measure(d.Writes); e != nil {
 			return e
 		}
@@ -64,7 +64,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	if r.spills() {
 		trial := *w // Store writes outside, so it must not run before the intent is stored
 		state := *trial.Change.State
-		trial.Change.State = &state // discard what the preflight sets
+		trial.Change.State = &state // a copy, so that what the preflight sets is discarded
 		trial.Change.DryRun = true
 		w = &trial
 	}
@@ -79,7 +79,7 @@ func (r *Engine) preflight(ctx context.Context, w *Work, d *draft) error {
 	return r.preflightOutside(w)
 }
 
-// Located adds the operation, the key and the number of the change to the library's own errors.
+// Located adds the operation, the table, the key and the number of the change to err if it is a *tables.Error.
 func (w *Work) Located(err error) error {
 	return internals.Amend(err, func(e *tables.Error) {
 		e.Op, e.Table = w.Op, w.engine.Table.Name()
@@ -92,11 +92,11 @@ func (w *Work) Located(err error) error {
 	})
 }
 
-// rebase reads the entity's own row if the caller's value does not have enough data to plan the change. For
-// an entity that was read through a copy, it compares the copy with the own row: a program without the index
-// may have changed the entity without the copy, so the copy's ETag would not detect that change. It also
-// finds orphaned copies under the keys of the entity's indexes, to be claimed or removed. Requests: 0 for an
-// entity that was read by its own key and lists all indexes.
+// rebase reads the entity's own row if the caller's value does not have enough data to plan the change. For an
+// entity that was read through a copy, it compares the copy with the own row: a program without the index may
+// have changed the entity without the copy, and the copy's ETag does not show that. rebase also finds orphaned
+// copies under the keys of the entity's indexes, which the plan then claims or removes. Requests: 0 for an
+// entity that this repository has read by its own key and whose row lists all of the repository's indexes.
 func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	old := w.Change.Old
 	if old == nil {
@@ -156,10 +156,11 @@ func (r *Engine) rebase(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// claimOrphan reads the row that has an index key which the change needs. A program without this index leaves
-// orphaned copies when it writes an entity. The change may claim the row if it is such a copy: of the entity
-// itself, of a deleted entity, or of an entity that now has other keys. If the owner writes the row again
-// meanwhile, the row's ETag changes and the claim fails.
+// claimOrphan reads the row that is stored under an index key which the change needs, and lets the change claim
+// the row if it is an orphaned copy: of the entity itself, of a deleted entity, or of an entity that no longer
+// has this key. A program without the index leaves such copies when it writes an entity. If the owner writes
+// the row again after claimOrphan has read it, the row's ETag changes and the claim fails. again reports
+// whether a new plan can succeed, learned whether the change now claims the row.
 func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (again, learned bool) {
 	row, err := readSystem(ctx, r.Table, key)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -192,7 +193,7 @@ func (r *Engine) claimOrphan(ctx context.Context, c *Change, key tables.Key) (ag
 	return true, true
 }
 
-// claim makes the plan claim an orphaned copy.
+// claim makes the next plan of the change claim an orphaned copy.
 func (c *Change) claim(row *StoredRow) {
 	if c.claimed == nil {
 		c.claimed = map[string]azcore.ETag{}
@@ -249,9 +250,9 @@ func (r *Engine) transform(ctx context.Context, c *Change, p tables.Properties) 
 	return p, nil
 }
 
-// checkMirror computes the entity's keys from the properties that a later read will return, and compares
-// them. A key that depends on anything else, such as a time zone or a field that is not stored, would differ
-// after the next read, and the row under the old key would never be removed.
+// checkMirror computes the entity's keys a second time, from the properties that a later read will return, and
+// returns an error if they differ. A key that depends on anything else, such as a time zone or a field that is
+// not stored, would differ after the next read, and the row under the old key would never be removed.
 func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	v, mirror := c.Entity, r.Codec.New()
 	if err := r.Codec.Decode(p, mirror); err != nil {
@@ -296,8 +297,8 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 
 var errUnstoredKeys = errors.New("the pattern returns other keys for the entity as it will be read back; compute keys from stored properties only")
 
-// memberOf returns the member of an intent for a change: it names every key outside of the partition that the
-// change can touch.
+// memberOf returns the intent's member for a change. The member names every key outside of the partition that
+// the change can touch.
 func (r *Engine) memberOf(ctx context.Context, w *Work) (intents.Member, error) {
 	m := intents.Member{Repository: r.Name(), Key: w.Change.Key, Outside: map[string][]string{}}
 	if err := r.nameOutside(w, &m); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// complete calls the patterns' Complete for an entity. A later call begins with the entity as the caller gave it.
+// complete calls the patterns' Complete for an entity. Each call of complete begins with the entity as the
+// caller gave it.
 func (w *Work) complete(ctx context.Context) error {
 	r := w.engine
 	if w.Change.Kind == driver.ChangeDelete || len(r.completers) == 0 {
@@ -42,8 +43,8 @@ func (w *Work) complete(ctx context.Context) error {
 	return r.mergeCompleted(w, v, before)
 }
 
-// handBack updates the Meta of the written value after the commit, and copies the value, with the properties that
-// patterns have set, to the caller's.
+// handBack updates the Meta of the written value after the commit. If patterns have completed or edited a copy
+// of the caller's value, handBack assigns that copy to the caller's value.
 func (w *Work) handBack(next *tables.RawState, etag azcore.ETag) {
 	if w.Entity != nil {
 		meta := w.engine.Codec.Meta(w.Entity)
@@ -79,7 +80,8 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 	return nil
 }
 
-// staged holds the changes of entities in a transaction. When the transaction is committed, it makes a Set of them.
+// staged holds the changes of entities that were added to a transaction. Its Commit makes a Set of them and
+// runs it.
 type staged struct {
 	x       *tables.Transaction
 	changes []stagedChange
@@ -95,7 +97,7 @@ type stagedChange struct {
 	prepare func(ctx context.Context) (*Work, error)
 	touches bool            // set by StageUnchanged: the transaction only checks the entity's ETag
 	edited  any             // the value that a pattern has staged as replacement; GetIn may have returned it
-	context context.Context // context with which a pattern has staged it, for the companions of the change; nil for the caller's own
+	context context.Context // from the pattern that staged the change, for the change's companions; nil in a transaction of the program
 }
 
 // Commit implements tables.RawChangeSet.
@@ -114,7 +116,7 @@ func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	return s.etags, nil
 }
 
-// newSet prepares the changes of the program.
+// newSet prepares the changes that the program has staged, and returns them as a Set.
 func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	s := &Set{table: t.x.Table()}
 	for _, c := range t.changes {
@@ -139,7 +141,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 	return s, nil
 }
 
-// admit rejects a member of another partition than the others, and a second change of one entity.
+// admit rejects a change in another partition than the set's other changes, and a second change of one entity.
 func (s *Set) admit(w *Work) error {
 	for _, o := range s.own {
 		switch {
@@ -186,8 +188,9 @@ func (r *Engine) StageUnchanged(ctx context.Context, x *tables.Transaction, v an
 	c.context, c.touches = ctx, true
 }
 
-// accompany calls the patterns' Companions for the members, first for the caller's. Before that it discards
-// the companions of an earlier plan and the edits that patterns then made to the caller's entities.
+// accompany calls the patterns' Companions for the caller's members and for the companions that these calls
+// add. Before that it discards the companions of an earlier plan, and the edits that patterns made to the
+// caller's entities for that plan.
 func (s *Set) accompany(ctx context.Context) error {
 	s.members, s.companionRows = s.own[:len(s.own):len(s.own)], nil
 	for _, w := range s.own {
@@ -204,8 +207,8 @@ func (s *Set) accompany(ctx context.Context) error {
 	return nil
 }
 
-// accompanyOne calls Companions of the patterns of one member, and does the same for each companion that they
-// add.
+// accompanyOne calls Companions of the patterns of one member. addCompanion calls accompanyOne for each
+// companion that they add.
 func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	for _, p := range w.engine.companions {
 		x := w.engine.Table.NewTransaction()
@@ -232,12 +235,12 @@ func (s *Set) accompanyOne(ctx context.Context, w *Work) error {
 	return nil
 }
 
-// maxMembers limits the entities of a set, since each needs at least one row. Without a limit, two patterns
-// that stage changes of each other's entities would never end.
+// maxMembers limits the entities of a set: each needs at least one of the transaction's rows. Without the
+// limit, two patterns that stage changes of each other's entities would never end.
 const maxMembers = tables.MaxTransactionOperations
 
-// addCompanion adds a change that pattern p has staged beside member w, or edits the change of that entity if
-// the set already has one.
+// addCompanion adds c, a change that pattern p has staged for the change of beside. If c replaces a value that
+// GetIn has returned, addCompanion instead edits the change from which GetIn took the value.
 func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stagedChange) error {
 	for _, m := range s.members {
 		if c.edited != nil && m.lent == c.edited {
@@ -275,7 +278,7 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 	return s.accompanyOne(ctx, w)
 }
 
-// memberOf returns the set's member of an entity, nil for none.
+// memberOf returns the set's member that changes the entity with this key in r's table, or nil.
 func (s *Set) memberOf(r *Engine, key tables.Key) *Work {
 	for _, w := range s.members {
 		if w.Change.Key == key && w.engine.Table.Same(r.Table) {
@@ -301,7 +304,7 @@ func (w *Work) edit() error {
 	return nil
 }
 
-// assume replaces the entity of a change by another value, whose stored form must be computed again.
+// assume replaces the entity of a change by v, and discards the stored form of the previous value.
 func (w *Work) assume(v any) { w.Change.Entity, w.Entity, w.Change.Stored, w.merged = v, v, nil, nil }
 
 // GetIn implements Host.GetIn.

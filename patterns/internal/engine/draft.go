@@ -21,16 +21,16 @@ import (
 type draft struct {
 	Writes []tables.RawWrite
 	set    *Set
-	of     []rowOf // by write: the member to which it belongs
-	parts  []part  // by member
-	rowsAt int     // index of the first row that Apply's caller has added
+	of     []rowOf // for each of Writes: the member to which the row belongs
+	parts  []part  // one for each member
+	rowsAt int     // index in Writes of the first of Set.rows
 
 	removals []removal
 }
 
 // rowOf says to which member a row of a draft belongs.
 type rowOf struct {
-	member *Work // nil for a row that belongs to several
+	member *Work // nil for a row that belongs to several members, or to none
 	number int   // number of the caller's change
 }
 
@@ -39,7 +39,7 @@ type part struct {
 	draft  *draft
 	member *Work
 	first  int              // index of the entity's own row
-	etag   azcore.ETag      // ETag of the entity's own row: guards all rows
+	etag   azcore.ETag      // ETag under which the entity's own row is written; it guards all rows of the entity
 	next   *tables.RawState // prior state of the entity after the commit
 }
 
@@ -50,13 +50,13 @@ type removal struct {
 	row Operation
 }
 
-// begin begins the plan of a member.
+// begin returns an empty plan for a member.
 func (d *draft) begin(w *Work, next *tables.RawState) *part {
 	return &part{draft: d, member: w, first: len(d.Writes), etag: w.Etag, next: next}
 }
 
-// end adds the plan of a member. The rows of a companion count as rows of the pattern that has added it, and
-// a conflict on one of them makes the set retry.
+// end adds the finished plan of a member to the draft. For a companion, it marks the rows as rows of the
+// pattern that has added the companion, and a conflict on one of them makes the set retry.
 func (d *draft) end(p *part) {
 	d.parts = append(d.parts, *p)
 	pattern := p.member.companionOf
@@ -70,7 +70,7 @@ func (d *draft) end(p *part) {
 	}
 }
 
-// accompany marks a row as part of a companion: an entity that a pattern changes in the same transaction.
+// accompany marks a row as part of a companion that the named pattern has added.
 func (m *Meaning) accompany(pattern string) {
 	m.Pattern = pattern
 	if m.role == roleEntity {
@@ -82,7 +82,7 @@ func (d *draft) add(write tables.RawWrite, of rowOf) {
 	d.Writes, d.of = append(d.Writes, write), append(d.of, of)
 }
 
-// Draft stores and plans the changes of the set.
+// Draft computes the stored properties of the set's entities, and plans the rows of the transaction.
 func (s *Set) Draft(ctx context.Context) (*draft, error) {
 	d := &draft{set: s}
 	for _, w := range s.members {
@@ -194,8 +194,8 @@ func (d *draft) addShared(write tables.RawWrite, m Meaning, w *Work) {
 }
 
 // addRemovals adds the removals of all members. If one member gives up a row and another gets it, as when two
-// entities swap an index key, the row is overwritten and not removed. The transaction checks the ETag of the
-// own row of the entity that had the row before, so no concurrent change of it is lost.
+// entities swap an index key, the row is overwritten and not removed. The transaction also writes the own row
+// of the entity that gives up the row, under its ETag, so no concurrent change of that entity is lost.
 func (d *draft) addRemovals() {
 	for _, x := range d.removals {
 		at := slices.IndexFunc(d.Writes, func(w tables.RawWrite) bool { return w.Key == x.row.Key })
@@ -287,7 +287,8 @@ func (p *part) add(o Operation) {
 	p.draft.add(o.write(), rowOf{p.member, p.member.number})
 }
 
-// remove plans the removal of a row that the entity no longer has.
+// remove plans the removal of a row that the entity no longer has, unless an earlier attempt found that the row
+// does not exist.
 func (p *part) remove(c *Change, row PlannedRow) {
 	if etag, gone := p.draft.set.gone[row.RowKey]; gone && etag == p.etag {
 		return
@@ -295,7 +296,7 @@ func (p *part) remove(c *Change, row PlannedRow) {
 	p.addRemoval(Operation{Verb: wire.VerbDelete, Key: tables.Key{Partition: c.Key.Partition, Row: row.RowKey}, IfMatch: azcore.ETagAny, Meaning: Meaning{Pattern: row.Pattern, role: roleStale, owner: p.etag}})
 }
 
-// removeClaimed plans the removal of orphaned copies that the entity will not have.
+// removeClaimed plans the removal of the claimed orphaned copies under keys that the entity will not have.
 func (p *part) removeClaimed(c *Change, rows []PlannedRow) {
 	for _, rowKey := range slices.Sorted(maps.Keys(c.claimed)) {
 		if !repeats(rows, rowKey) {
@@ -317,7 +318,7 @@ type PlannedRow struct {
 	RowKey     string
 	Properties tables.Properties
 	Layout     string // as in StoredRow
-	version    string // of a further row
+	version    string // version of a further row, as in driver.FurtherRow; "" if unknown, and for other rows
 }
 
 // rowsOf returns all rows that depend only on the entity: its own row first, then the further rows of its
@@ -336,7 +337,7 @@ func (r *Engine) rowsOf(v EntityCopies, key tables.Key, stored tables.Properties
 	return rows, nil
 }
 
-// AppendCopies appends the rows of one pattern's copies.
+// AppendCopies appends the rows of the copies that pattern c makes of v.
 func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key, s *spreading) ([]PlannedRow, error) {
 	made, err := v.Near(c)
 	if err != nil {
@@ -361,9 +362,9 @@ func AppendCopies(rows []PlannedRow, c *Pattern, v EntityCopies, key tables.Key,
 // copyNameSeparator separates the names in a row's list of copies.
 const copyNameSeparator = ","
 
-// NamesCopies reports whether a row's list contains a pattern. If the row does not list a copy, the pattern
-// was attached later, or a program without the pattern wrote the row. That copy may be missing or stale, or
-// belong to another entity.
+// NamesCopies reports whether list, the _tpCopies of an entity's own row, contains a pattern. If it does not,
+// the pattern was attached later, or a program without the pattern wrote the row. Then a row under the key of
+// the pattern's copy may be missing or stale, or belong to another entity.
 func NamesCopies(list, pattern string) bool {
 	for name := range strings.SplitSeq(list, copyNameSeparator) {
 		if name == pattern {
@@ -377,10 +378,10 @@ func repeats(rows []PlannedRow, rowKey string) bool {
 	return slices.ContainsFunc(rows, func(row PlannedRow) bool { return row.RowKey == rowKey })
 }
 
-// Remember returns the prior state that the next change of a stored entity needs: the keys of all of its rows
-// but the first, and the results of the patterns' Prior. row has all stored properties. Rows of patterns that
-// row does not list may be orphaned copies. A pattern whose key function rejects the entity has no copies of
-// it.
+// Remember returns the prior state that the next change of a stored entity needs: the keys of all rows of the
+// entity except the first, and the results of the patterns' Prior. row must have all stored properties. Copies
+// of patterns that row does not list may be orphaned. A pattern whose key function rejects the entity has no
+// copies of that entity.
 func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error) {
 	if len(r.Patterns) == 0 {
 		return &prior{}, nil
@@ -409,7 +410,7 @@ func (r *Engine) Remember(v any, key tables.Key, row *StoredRow) (*prior, error)
 	return p, r.rememberPatterns(p, v, row.Properties)
 }
 
-// rememberPatterns adds the results of the patterns' Prior.
+// rememberPatterns adds the results of the patterns' Prior to p.
 func (r *Engine) rememberPatterns(p *prior, v any, stored tables.Properties) error {
 	for _, x := range r.rememberers {
 		items, err := x.Prior(v, stored)
@@ -431,7 +432,7 @@ type Operation struct {
 	IfMatch    azcore.ETag // "" for an insert or an upsert
 	properties tables.Properties
 
-	incarnation string // this field and the next five are written unless they are empty
+	incarnation string // this field and the next five are written unless empty; a merge also writes empty copies
 	copies      string
 	primary     *string
 	layout      string
@@ -444,7 +445,7 @@ type Operation struct {
 type Meaning struct {
 	Pattern string // the pattern that owns the row, "" for the entity's own
 	role    role
-	owner   azcore.ETag // for roleStale: ETag that the entity had when it had the row
+	owner   azcore.ETag // for roleStale: the ETag under which the entity's own row listed this row
 }
 
 // role determines how the failure of an operation is handled.
@@ -455,7 +456,7 @@ const (
 	roleUnique       // a row that must be new: if it exists, ErrDuplicate
 	roleStale        // the removal of a row that may no longer exist
 	roleShared       // a row that other entities change as well: retry on conflict
-	roleBeside       // a row of Apply's caller, who handles a conflict
+	roleBeside       // a row of Apply's caller, who handles the conflict
 	roleClaimed      // an orphaned copy that is claimed under its ETag: retry on conflict
 )
 

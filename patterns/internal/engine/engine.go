@@ -26,12 +26,12 @@ type Engine struct {
 	Table    *tables.Table
 	Schema   Schema
 	Codec    *tables.RawCodec
-	Names    []string         // names of the properties that the type stores, nil for any
+	Names    []string         // names of the properties that the type can store, nil for any
 	Primary  tables.RawSource // of the entities' own rows
 	Patterns []*Pattern
 
 	Copies       []*Pattern
-	copyNames    string // of copies, as stored
+	copyNames    string // the names of Copies, in the form of _tpCopies
 	rows         []*Pattern
 	companions   []*Pattern
 	Outside      []*Pattern
@@ -52,8 +52,8 @@ type Schema struct {
 	MaxAttempts int
 }
 
-// Register registers the engine with its Runner, which then calls it for intents whose writer died. It does
-// nothing if changes have no effects outside of the partition.
+// Register registers Reconcile with the Runner, which then calls it for intents that workers carry out.
+// Register does nothing if changes have no effects outside of the partition.
 func (r *Engine) Register() error {
 	if !r.ReachesOut() {
 		return nil
@@ -119,7 +119,7 @@ func (r *Engine) refuseClearText() error {
 	return nil
 }
 
-// State returns the prior state of an entity as its Meta stores it, nil for none.
+// State returns the state that an entity's Meta holds, nil for none.
 func (r *Engine) State(v any) *tables.RawState { return *internals.State(r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
@@ -127,8 +127,8 @@ func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error
 	return internals.Get(ctx, &r.Primary, op, key)
 }
 
-// CopiesSource returns the source of queries of a pattern's copies in the entities' own partitions. It decodes each copy as an entity.
-// keep names the properties that the copies hold; nil means all.
+// CopiesSource returns a source that yields a pattern's copies in the entities' own partitions, each as an
+// entity. keep names the properties that the copies hold; nil means all.
 func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.RawSource {
 	src, keep := r.Primary, r.keeps(keep)
 	src.Span, src.Where, src.Skips, src.Kept = span, nil, r.Layout != nil, keep
@@ -141,7 +141,7 @@ func (r *Engine) CopiesSource(span compoundkey.Span, keep []string) *tables.RawS
 	return &src
 }
 
-// Loads adapts a function that loads entities to Source.Load.
+// Loads adapts a function that loads entities to RawSource.Load.
 func Loads(load func(context.Context, *StoredRow, []string) (any, error)) func(context.Context, *tables.RawRow, []string) (any, error) {
 	return func(ctx context.Context, raw *tables.RawRow, selected []string) (any, error) {
 		return load(ctx, RowOf(raw), selected)
@@ -168,7 +168,7 @@ func (r *Engine) newPrimary() (tables.RawSource, error) {
 			return nil, nil
 		}
 		if selected != nil && len(own.Conditions()) > 0 {
-			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // without the properties that only the condition needed
+			row = row.With(row.Properties.Only(slices.Concat(selected, r.sealed()))) // drop the properties that were read only for the condition
 		}
 		return r.load(ctx, r.Table, row, selected, nil)
 	})
@@ -284,8 +284,8 @@ func (r *Engine) compile(p *Pattern, others []*Pattern) error {
 	return nil
 }
 
-// check returns an error if the implementation has a function but lacks another function that the first
-// requires.
+// check returns an error if the implementation has no function, or has a function but lacks another one that
+// the first requires.
 func (p *Pattern) check() error {
 	switch {
 	case p.Copies == nil && p.Rows == nil && p.Companions == nil && p.Outside == nil && p.OutsideKeys == nil && p.Transform == nil && p.Layout == nil && p.Prior == nil && p.Audit == nil:
@@ -306,10 +306,10 @@ func (p *Pattern) check() error {
 	return nil
 }
 
-// PatternError adds the pattern's name to an error. objection is the kind for an error that the pattern
-// itself has made, without the library, the service or the transport: ErrInvalid on writing, ErrGarbled on
-// reading. On writing, a pattern's ErrNotFound becomes ErrMissingReference, so that ErrNotFound always
-// concerns the entity itself.
+// PatternError adds the pattern's name to an error. objection is the kind that an error gets if the pattern
+// itself has made it, and not the library, the service or the transport: ErrInvalid while the entity is
+// written, ErrGarbled while it is read. During a write, a pattern's ErrNotFound becomes ErrMissingReference, so
+// that ErrNotFound always concerns the entity itself.
 func PatternError(p *Pattern, err, objection error) error {
 	e := internals.Failure(err)
 	of, ours := err.(*tables.Error)

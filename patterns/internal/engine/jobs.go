@@ -13,8 +13,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// RewriteNow reads an entity and writes it again unchanged. Any existing copy may be orphaned or belong to
-// another entity, so it reads each copy before it overwrites it.
+// RewriteNow reads an entity and writes it again unchanged. It trusts no copy that the entity's row lists: it
+// reads each copy before the write, since the copy may be orphaned or belong to another entity.
 func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) error {
 	value, row, err := r.ReadOwn(ctx, op, key)
 	if err != nil {
@@ -27,8 +27,9 @@ func (r *Engine) RewriteNow(ctx context.Context, op string, key tables.Key) erro
 	return r.WriteAgain(ctx, op, value, row, true)
 }
 
-// WriteAgain writes an entity again as it was read. It overwrites copies that the entity's row lists; any other key
-// must be free or the entity's own. orphans reads all copies first, which is faster if most exist.
+// WriteAgain writes an entity again as it was read. It overwrites copies that the entity's row lists. Under the
+// key of any other copy, no row of another entity may be stored. If orphans is set, it first reads the copies
+// that the row does not list, which saves failed attempts if most of them exist.
 func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *StoredRow, orphans bool) error {
 	w, err := r.rewriting(op, value, row, orphans)
 	if err != nil {
@@ -40,17 +41,17 @@ func (r *Engine) WriteAgain(ctx context.Context, op string, value any, row *Stor
 // Again is one of several entities that a job writes or reconciles together.
 type Again struct {
 	Key   tables.Key
-	Value any                 // to write; with Row
+	Value any                 // the entity to write again, with Row; nil for RunReconcile
 	Row   *StoredRow          // as it was read
 	Free  map[string]bool     // outside keys under which nothing was found, by HeldName
 	Named map[string][]string // keys to reconcile, by pattern, if the entity is not written
-	// Orphans means that no copy of the entity can be trusted: each is read before it is overwritten.
+	// Orphans makes the write first read the copies that Row does not list; see WriteAgain.
 	Orphans bool
 	Err     error // why RunReconcile could not reconcile it
 }
 
 // WriteAgainTogether writes several entities of one partition again, in one change set. If it fails, none is
-// written, and Error.Change is the position of the refused entity in all, from 1.
+// written, and Error.Change is the position, from 1, of the refused entity in the slice all.
 func (r *Engine) WriteAgainTogether(ctx context.Context, op string, all []*Again) error {
 	changes := make([]*Work, len(all))
 	for i, a := range all {
@@ -82,9 +83,9 @@ func (r *Engine) rewriting(op string, value any, row *StoredRow, orphans bool) (
 }
 
 // RunReconcile reconciles, under one intent, the rows and facts of entities outside of their partitions, as
-// every write of the entities does. change is the ID of a change whose orphaned reservation is to be filled
-// or freed, or "": only an intent with the ID of that change may do so. RunReconcile sets Again.Err of each
-// entity that it could not reconcile, and returns an error that concerns all entities.
+// every write of the entities does. change becomes the intent's ID; "" means a new ID. To fill or free an
+// orphaned reservation, give the ID of the change that made it: no other intent may do so. RunReconcile sets
+// Again.Err of each entity that it could not reconcile. It returns only an error that concerns all entities.
 //
 // An intent that fails is left to the workers, since the entity may have changed after its copies were
 // written. There is one exception: if several entities failed only because other entities own their keys, and
@@ -147,9 +148,9 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 	return value, row.Properties, nil
 }
 
-// SharedBy names what a write of an entity may share with writes of others: the partition, if patterns have
-// shared rows or entities of other repositories there, and the places at which patterns with an Audit store
-// the entity's facts.
+// SharedBy returns the names of the locks that a job holds while it writes an entity, because writes of other
+// entities may change the same rows: the partition key, if patterns have shared rows or companions there, and
+// the HeldName of each place at which a pattern with an Audit stores the entity's facts.
 func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	var names []string
 	if len(r.rows)+len(r.companions) > 0 {
@@ -170,16 +171,16 @@ func (r *Engine) SharedBy(key tables.Key, v any) []string {
 	return names
 }
 
-// HeldName returns a name for a place of a pattern that is unique among all patterns. It is also the name of
-// the place's lock. It contains a tab, so it never equals a partition key.
+// HeldName returns a name for a place of a pattern, which no place of another pattern has. It is also the name
+// of the place's lock. It contains a tab, so it never equals a partition key.
 func HeldName(p *Pattern, place string) string { return p.Name + "\t" + place }
 
-// Fetched are own rows of entities that were read together, nil for one that does not exist.
+// Fetched holds rows that were read together: own rows of entities, or possible orphaned copies. The value is
+// nil for a row that does not exist.
 type Fetched map[tables.Key]*StoredRow
 
-// FetchOrphans reads, for several changes together, the rows that may be orphaned copies of their entities,
-// so that rebase need not read each row. Requests: 0 if there are none, else 1 for each partition if the keys
-// lie close together.
+// FetchOrphans reads, for several changes together, the rows that may be orphaned copies of their entities, so
+// that rebase need not read each row. Requests: 0 if there are no such rows, else as FetchMany.
 func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) error {
 	var keys []tables.Key
 	for _, w := range changes {
@@ -201,7 +202,7 @@ func (r *Engine) FetchOrphans(ctx context.Context, op string, changes []*Work) e
 	return err
 }
 
-// Ends reports whether every smaller set would fail with the same error, so that a job must end.
+// Ends reports whether err would also occur for every smaller set, so that the job must end.
 func Ends(err error) bool {
 	return errors.Is(err, tables.ErrUnavailable) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrMissingResource)
 }
@@ -217,8 +218,8 @@ func (r *Engine) InSets() bool {
 	return r.ReachesOut() || len(r.rows)+len(r.companions)+len(r.completers) > 0
 }
 
-// BulkRows returns how many rows of entities a bulk write puts into one transaction. If patterns add lists or
-// other entities, half of a transaction is reserved for these.
+// BulkRows returns how many rows of entities a bulk write puts into one transaction. If patterns add shared
+// rows or companions, half of a transaction is reserved for them.
 func (r *Engine) BulkRows() int {
 	if len(r.rows)+len(r.companions) > 0 {
 		return tables.MaxTransactionOperations / 2
@@ -226,8 +227,9 @@ func (r *Engine) BulkRows() int {
 	return tables.MaxTransactionOperations
 }
 
-// Rebases reports whether a change must first read the entity's own row, because the entity was read through a copy or by another
-// repository. partial includes an entity that was read through a projection.
+// Rebases reports whether a change must first read the entity's own row, because the entity was read through a
+// copy or by another repository, or because its row does not list all indexes. If partial is set, Rebases also
+// returns true for an entity that was read through a projection.
 func (r *Engine) Rebases(v any, partial bool) bool {
 	s := stateOf(r.Codec.Meta(v))
 	if s == nil {

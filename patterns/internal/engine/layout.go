@@ -14,8 +14,8 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// MaxFurtherRows is the maximum number of rows beside the first that an entity can be spread over, since all are in
-// one transaction.
+// MaxFurtherRows is the maximum number of an entity's rows beside the first: one transaction writes all of
+// them.
 const MaxFurtherRows = tables.MaxTransactionOperations - 1
 
 // A further row has the first row's key, this mark, and its number in two digits from 01. compoundkey writes the
@@ -65,7 +65,8 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 	return s, nil
 }
 
-// Spread appends the physical rows of one logical row, which stores the named properties, nil for all.
+// Spread appends the physical rows of one logical row. keep names the properties that the logical row stores;
+// nil means all.
 func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
 		e := tables.Invalid("", err)
@@ -119,15 +120,17 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key
 	return rows, nil
 }
 
-// unchanged reports whether a further row is already stored in this version. The entity's own row is always
-// written under its ETag, so a concurrent change of any row makes the transaction fail.
+// unchanged reports whether old, the entity's stored rows, has a further row with the same key and version.
+// Such a row need not be written: the entity's own row is always written under its ETag, so a concurrent change
+// of the entity makes the transaction fail.
 func (row *PlannedRow) unchanged(old []PlannedRow) bool {
 	return row.version != "" && slices.ContainsFunc(old, func(o PlannedRow) bool {
 		return o.RowKey == row.RowKey && o.version == row.version
 	})
 }
 
-// joinRows combines the properties of an entity's rows, or of those that hold the selected properties.
+// joinRows adds the properties of an entity's further rows to row. If selected is not nil, it reads only the
+// further rows that hold the selected properties.
 func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredRow, selected []string) error {
 	if row.Layout == "" || row.Outside.Is {
 		return nil
@@ -160,7 +163,7 @@ func (r *Engine) joinRows(ctx context.Context, table *tables.Table, row *StoredR
 }
 
 // furtherRows reads some of an entity's further rows by index: consecutive rows by one query, others by point
-// reads. It omits missing rows. Requests: the pages of the query, or 1 for each row.
+// reads. It omits missing rows. Requests: 1 for each page of the query, or 1 for each row.
 func furtherRows(ctx context.Context, t *tables.Table, key tables.Key, wanted []int) (map[int]tables.Properties, error) {
 	rows := make(map[int]tables.Properties, len(wanted))
 	keys, byKey := make([]tables.Key, len(wanted)), make(map[string]int, len(wanted))

@@ -29,7 +29,7 @@ type StoredRow struct {
 	Incarnation string
 	Copies      string
 	Primary     string // row key of the entity's own row, on a copy or further row
-	Shared      bool   // belongs to several entities
+	Shared      bool   // the row belongs to several entities
 	Layout      string // if an entity has several rows: the layout's directory on the first row, FurtherRow on the others
 	Outside     outsideFacts
 	carried     tables.Properties // properties that only a later version of the library knows
@@ -89,7 +89,7 @@ func (r *StoredRow) Expired() bool { return lease.Expired(r.Timestamp, r.Answere
 // Raw opens the raw surface of a table.
 func Raw(t *tables.Table) tables.Raw { return internals.Raw(t) }
 
-// Fetch reads one row with the properties that known names, nil for all. Requests: 1.
+// Fetch reads one row. known names the properties to read; nil means all. Requests: 1.
 func Fetch(ctx context.Context, t *tables.Table, op string, key tables.Key, known map[string]int) (*StoredRow, error) {
 	row, err := Raw(t).Get(ctx, op, key, known)
 	if err != nil {
@@ -139,9 +139,9 @@ func (r *Engine) load(ctx context.Context, table *tables.Table, row *StoredRow, 
 	return v, err
 }
 
-// LoadStored does what load does, and also returns the row from which the entity was made, with the stored
-// properties of all its rows. If the content of further rows or of blobs is replaced during the read, it
-// reads everything again.
+// LoadStored makes an entity as load does, and also returns the row from which it was made, with the stored
+// properties of all of the entity's rows. If a writer replaces the entity's further rows or blobs during the
+// read, LoadStored reads everything again, up to Schema.MaxAttempts attempts.
 func (r *Engine) LoadStored(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, *StoredRow, error) {
 	if row.Problem != nil {
 		return nil, nil, &tables.Error{Kind: tables.ErrGarbled, Err: row.Problem}
@@ -284,8 +284,8 @@ func (r *Engine) sealed() []string {
 	return r.seals.Transform.Authentication.Properties
 }
 
-// keeps returns the properties that copies store if a pattern asks for the named ones: these and the sealed
-// ones. Nil means all properties.
+// keeps returns the properties that copies store if a pattern names these: the named and the sealed ones. Nil
+// means all properties.
 func (r *Engine) keeps(names []string) []string {
 	if names == nil || r.seals == nil {
 		return names
@@ -318,10 +318,10 @@ func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]
 	}
 }
 
-// loadCopy does for a copy what load does for the entity's own row. If a pattern authenticates copies, it
-// also checks that the entity belongs under the copy's key. A partial copy without proof is compared with the
-// current entity: if the entity is gone, or has no copy under the key, the copy is stale or forged, and
-// loadCopy skips it.
+// loadCopy makes an entity from a copy, as load does. If a pattern authenticates copies, loadCopy also checks
+// that the entity has a copy under this key. For a partial copy that does not prove this, it reads the current
+// entity: if that does not exist, or has no copy under the key, the copy is stale or forged, and loadCopy
+// returns nil.
 func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
 	if v == nil || err != nil || r.seals == nil {
@@ -378,10 +378,11 @@ func (r *Engine) belongsUnder(v any, table *tables.Table, key tables.Key, outsid
 	return false
 }
 
-// loadOwner reads the entity of an unchanged copy that refers to something missing, such as a blob: a newer write may
-// have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It returns the entity
-// from its own row, projected like the copy; nil if the entity is gone or no longer requires the copy; and missing as
-// ErrGarbled if the copy is of the entity's current version. Requests: 1, and those of reading the entity.
+// loadOwner reads the entity of an unchanged copy that refers to something missing, such as a blob: a newer
+// write may have replaced or deleted the entity, and the intent that updates the copy waits for a worker. It
+// returns the entity from its own row, projected like the copy; nil if the entity is gone or no longer requires
+// the copy; and the error missing as ErrGarbled if the copy is of the entity's current version. Requests: 1,
+// and those of reading the entity's further rows and blobs; again if writers replace the entity meanwhile.
 func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string, missing error) (any, *StoredRow, error) {
 	key := tables.Key{Partition: row.Key.Partition, Row: row.Primary}
 	if row.Outside.Is {
@@ -421,7 +422,7 @@ func (r *Engine) loadOwner(ctx context.Context, table *tables.Table, row *Stored
 	return nil, nil, errReplaced(r.Table, key)
 }
 
-// asksFor reports whether an entity, according to its own row, requires a copy where one was read.
+// asksFor reports whether an entity requires a copy under the key of copied. own is the entity's own row.
 func (r *Engine) asksFor(v any, own *StoredRow, table *tables.Table, copied *StoredRow) (bool, error) {
 	if !copied.Outside.Is {
 		rows, err := r.rowsOf(CopiesOf(v), own.Key, own.Properties)

@@ -23,7 +23,7 @@ type outsideFacts struct {
 	Reserved  string        // ID of the change that reserved the key and has not filled it yet
 	Term      time.Duration // term of the reservation in whole seconds; 0 if unknown, which never expires
 	IsClaim   bool
-	Claim     string // on a claim: the row key of the copy
+	Claim     string // on a claim: the row key of the copy that it claims
 }
 
 func (f *outsideFacts) append(row tables.Properties) tables.Properties {
@@ -67,8 +67,8 @@ func (r *StoredRow) IsMisplaced() bool {
 	return r.Key != ClaimKey(copied, tables.Key{Partition: r.Outside.Partition, Row: r.Primary}, r.Outside.Reserved)
 }
 
-// CopyNamedBy returns the copy, or reserved key, whose claim has this row key, or nil if there is none. Requests: 1 for
-// each page of the copies' partition.
+// CopyNamedBy returns the copy or the reserved key to which a claim with the key claim would belong, or nil if
+// there is none. Requests: at most 1 for each page of the copies in the claim's partition.
 func CopyNamedBy(ctx context.Context, table *tables.Table, claim tables.Key) (*StoredRow, error) {
 	for row, err := range StoredRows(Raw(table).Query().Partition(claim.Partition).Rows(compoundkey.Range("", ClaimPrefix)).All(ctx)) {
 		if err != nil {
@@ -97,7 +97,8 @@ func (r *Engine) rememberOutside(v EntityCopies) []outsideCopy {
 	return list
 }
 
-// nameOutside lists the outside copies that a change can touch, and records which of them the change adds.
+// nameOutside adds to m the keys of the outside copies that a change can touch, and records in w.Fresh which of
+// them the change adds.
 func (r *Engine) nameOutside(w *Work, m *intents.Member) error {
 	w.Fresh = map[string]bool{}
 	for _, p := range r.Outside {

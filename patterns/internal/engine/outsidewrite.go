@@ -20,8 +20,8 @@ import (
 )
 
 // OutsideWriter writes one pattern's copies of one entity, for one message. It writes each copy in one
-// transaction with the claim that names the copy's owner. If the copy belongs to another entity when a
-// delayed write arrives, the service rejects the write.
+// transaction with the claim that names the copy's owner. So the service rejects a delayed write if the copy
+// belongs to another entity when the write arrives.
 type OutsideWriter struct {
 	Table  *tables.Table
 	Entity tables.Key
@@ -29,7 +29,8 @@ type OutsideWriter struct {
 	own    []string // the keys that the message names
 }
 
-// commit writes a copy and its claim. All writes of rows outside of the entity's partition go through it.
+// commit writes a copy and its claim in one transaction. It refuses a key that the holder's message does not
+// name.
 func (o *OutsideWriter) commit(ctx context.Context, key tables.Key, operations ...Operation) error {
 	if !slices.Contains(o.own, driver.JoinKey(key)) && lease.Holds(ctx, lease.OwnKeys) {
 		return fmt.Errorf("the intent's message does not name this key, so no row may be written under it")
@@ -54,8 +55,8 @@ func (r *Engine) copyOperation(p *Pattern, entity tables.Key, copied *driver.Out
 		primary: &entity.Row, Meaning: Meaning{Pattern: p.Name}, outside: outsideFacts{Is: true, Partition: entity.Partition, Version: version}}
 }
 
-// reconcileCopies makes one pattern's copies of an entity match a snapshot of the entity, under the keys that
-// the intent names. It writes the required copies before it removes the others, so that readers can always
+// reconcileCopies makes one pattern's copies of an entity match a snapshot of the entity. It touches only keys
+// that the intent names. It writes the required copies before it removes the others, so that readers can always
 // find the entity. If some keys belong to another entity, it first reconciles all others, then returns
 // ErrDuplicate.
 func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string, t *target) error {
@@ -68,7 +69,7 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 	var taken error
 	for i := range copies {
 		if !slices.Contains(o.own, driver.JoinKey(copies[i].Key)) && lease.Holds(ctx, lease.OwnKeys) {
-			continue // this message does not name the key
+			continue // the message does not name the key, so this holder must not write it
 		}
 		if slices.Contains(t.placed, HeldName(p, driver.JoinKey(copies[i].Key))) {
 			continue
@@ -107,8 +108,9 @@ func (r *Engine) reconcileCopies(ctx context.Context, p *Pattern, change string,
 	return taken
 }
 
-// place writes a copy under its key. Depending on the present row it overwrites the entity's own copy, fills a reservation, or claims a
-// free key. It first tries the write that fits the expected row.
+// place writes a copy under its key. Depending on the row that is stored there, it overwrites the entity's own
+// copy, fills the change's reservation, or inserts the copy under a free key. It first tries the write that
+// fits what is expected there.
 func (o *OutsideWriter) place(ctx context.Context, row Operation, reserves bool, expected expectation) error {
 	update, claim, fill := o.first(row, expectOwn), o.first(row, expectFree), o.first(row, expectReserved)
 
@@ -204,12 +206,12 @@ func (o *OutsideWriter) remove(ctx context.Context, key tables.Key) error {
 	return err
 }
 
-// removeReserved does what remove does, for patterns that reserve keys. An entity may release a key and take
-// it again later; a delayed removal must not delete the later copy, or another entity could take the key. So
-// removeReserved reads the copy's ETag, then the entity, and deletes the copy under that ETag only if the
-// entity does not have the key. A later change that takes the key again waits until the old copy is deleted,
-// so its copy has another ETag. has reads the entity again. Requests: 1 if there is nothing to remove, else 3, or 2 for
-// a reservation.
+// removeReserved does what remove does, for patterns that reserve keys. An entity may release a key and take it
+// again later; a delayed removal must not delete the later copy, or another entity could take the key. So
+// removeReserved reads the copy's ETag, then calls has, which reads the entity and reports whether it has the
+// key, and deletes the copy under that ETag only if it does not. A later change that takes the key again waits
+// until the old copy is deleted, so its copy has another ETag. Requests: 1 if there is nothing to remove, else
+// 2, and those of has unless the row is a reservation; again after each conflict.
 func (o *OutsideWriter) removeReserved(ctx context.Context, key tables.Key, has func(context.Context) (bool, error)) error {
 	for range placeAttempts {
 		there, err := readSystem(ctx, o.Table, key)
@@ -249,7 +251,8 @@ func (o *OutsideWriter) owns(row *StoredRow) bool {
 // engine writes the copies of several members in one transaction, and reads their entities again together. If
 // the service refuses a transaction, its copies are written one by one.
 
-// batchRow is one copy of a member, as it is written with others.
+// batchRow is one copy of a member, or one key that a member reserves, to be written with those of other
+// members.
 type batchRow struct {
 	target     *target // of a copy to write; nil for a key to reserve
 	name       string  // the HeldName of a copy to write, or the newKey.id of a key to reserve
@@ -258,9 +261,9 @@ type batchRow struct {
 	other      []Operation // the operations to try if the first ones are refused; nil if there are none
 }
 
-// placeTogether writes the copies of several targets, with one transaction for each partition. It records
-// each copy that it has written in the target; reconcileCopies writes the other copies. After an error, the
-// caller must not send anything more.
+// placeTogether writes the copies of several targets, in as few transactions for each partition as possible. It
+// records each copy that it has written in target.placed; reconcileCopies writes the other copies. After an
+// error, the caller must not send anything more.
 func (r *Engine) placeTogether(ctx context.Context, change string, targets []*target) error {
 	if len(targets) < 2 {
 		return nil
@@ -281,7 +284,7 @@ func (r *Engine) placeTogether(ctx context.Context, change string, targets []*ta
 	return nil
 }
 
-// copiesOf returns the copies of a target that its message names.
+// copiesOf returns those copies of a target that the target's message names.
 func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow, err error) {
 	copies, err := t.seen.copies.Outside(p)
 	if err != nil || t.seen.row == nil {
@@ -307,8 +310,9 @@ func (r *Engine) copiesOf(p *Pattern, change string, t *target) (all []batchRow,
 }
 
 // commitTogether writes rows of one table, in as few transactions for each partition as possible, and calls
-// done for the rows that were written. It returns no error for a refused row: the caller writes that row
-// alone and gets the reason. It returns an error only if the outcome is unknown: ErrUnknownOutcome.
+// done for each row that was written. It does not write a row that is the only one of its partition or of the
+// last transaction. It returns no error for a refused row: the caller writes that row alone and gets the
+// reason. It returns an error only if the outcome is unknown: ErrUnknownOutcome.
 func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, done func(batchRow)) error {
 	partitions := map[string][]batchRow{}
 	var order []string
@@ -370,7 +374,8 @@ func commitTogether(ctx context.Context, table *tables.Table, all []batchRow, do
 	return nil
 }
 
-// reserveTogether reserves the new keys of several members, with one transaction for each partition.
+// reserveTogether reserves the new keys of several members, in as few transactions for each partition as
+// possible.
 func (s *Set) reserveTogether(ctx context.Context, change string, keys []newKey) error {
 	rows := map[*tables.Table][]batchRow{}
 	var order []*tables.Table // so that the requests of a change are in the same order each time
@@ -440,9 +445,9 @@ func FetchMany(ctx context.Context, table *tables.Table, op string, keys []table
 	return found, err
 }
 
-// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may be an
-// entity of another repository; then rows that name it as their entity may belong to that repository, too.
-// Requests: 1 if the keys lie close together.
+// FetchOwnAll reads the own rows of entities, nil for one that does not exist. A returned row may be an entity
+// of another repository; then rows that name this entity as their owner may belong to that repository, too.
+// Requests: as FetchMany.
 func (r *Engine) FetchOwnAll(ctx context.Context, op string, keys []tables.Key) ([]*StoredRow, error) {
 	rows := make([]*StoredRow, len(keys))
 	found, err := FetchMany(ctx, r.Table, op, keys)
@@ -474,10 +479,10 @@ type expectation uint8
 
 const (
 	expectOwn      expectation = iota // the entity's copy
-	expectReserved                    // the reservation of its own change
+	expectReserved                    // the reservation that the holder's own change made
 	expectFree                        // nothing
 
-	placeAttempts = 8 // maximum number of attempts of place if concurrent writers change the row
+	placeAttempts = 8 // maximum number of attempts of place, reserve and removeReserved while concurrent writers change the row
 )
 
 // expects returns what is probably stored under the key of a copy. If the expectation is wrong, the service refuses the write.

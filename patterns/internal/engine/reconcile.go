@@ -19,7 +19,7 @@ import (
 // snapshot is an entity as it was at one moment; both fields are nil if the entity did not exist.
 type snapshot struct {
 	entity any
-	row    *StoredRow // its own row, with every property as stored
+	row    *StoredRow // the entity's own row, with every property as stored
 	copies EntityCopies
 }
 
@@ -36,7 +36,7 @@ func snapshotAfter(w *Work, next *tables.RawState, etag azcore.ETag) *snapshot {
 	return &snapshot{entity: w.Change.Entity, copies: w.Change.Copies(), row: &StoredRow{RawRow: raw, Incarnation: next.Incarnation, Copies: next.Copies}}
 }
 
-// shows reports whether a row, nil for none, has the version of the snapshot.
+// shows reports whether a row has the version of the snapshot; nil means that the entity does not exist.
 func (s *snapshot) shows(row *StoredRow) bool {
 	if s.row == nil || row == nil {
 		return s.row == row
@@ -44,8 +44,9 @@ func (s *snapshot) shows(row *StoredRow) bool {
 	return s.row.ETag == row.ETag
 }
 
-// Reconcile makes everything that the intent names consistent with the current entities. It is for the holder of the intent's message only:
-// an eventual.Queue calls it for intents whose writer died.
+// Reconcile makes everything that the intent names consistent with the current entities. Only the holder of the
+// intent's message may call it: an eventual.Queue does for intents whose writer died or left effects to
+// workers.
 //
 // Three rules make the rows converge, however many holders of messages about one entity work at the same
 // time, die and are replaced:
@@ -55,7 +56,8 @@ func (s *snapshot) shows(row *StoredRow) bool {
 //   - a holder writes only the keys that its message names;
 //   - after its writes the holder reads the entity again, and repeats the writes if the entity has changed.
 //
-// Requests: for each entity 1 to read it, 1 to 4 for each key, 1 to read again.
+// Requests, without concurrent writers: for each entity 1 to read it, 1 to 4 for each key, and 1 to read the
+// entity again; fewer if several entities lie close together.
 func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err error) {
 	ctx, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, opReconcile, r.Table.Name())
 	err = telemetry.ErrPanicked // until the patterns have returned
@@ -77,17 +79,18 @@ func (r *Engine) Reconcile(ctx context.Context, intent intents.Intent) (err erro
 type target struct {
 	intents.Member
 	seen   *snapshot       // the entity's last snapshot, nil before the first
-	fresh  map[string]bool // keys that only this holder's change can have written
-	free   map[string]bool // keys under which a job has found nothing
+	fresh  map[string]bool // keys that the holder's own change adds, so that no earlier change has written them
+	free   map[string]bool // keys under which a job has found no row
 	now    *snapshot       // the snapshot of the last read; equal to the field seen (the same pointer) if the entity is unchanged
-	placed []string        // copies of seen that were already written, by pattern and key
-	taken  error           // ErrDuplicate if another entity has one of the keys
-	err    error           // any other failure, after which the target is left to a worker
+	placed []string        // the HeldName of each copy of seen that is already written
+	taken  error           // ErrDuplicate if another entity owns one of the keys
+	err    error           // any other failure; a worker reconciles the target later
 }
 
 // apply applies the effects of a set for its writer, except those that are left to workers. named holds the
-// members that the intent names; some of these companions may no longer be in the current plan. If the first
-// round succeeds, the change returns without waiting for the remaining rounds.
+// members that the intent names; some of them may be companions that the current plan no longer has. If the
+// first round succeeds, apply returns the remaining rounds as rest.Close, and the change need not wait for
+// them.
 func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) (rest intents.Rest, err error) {
 	parts := intent.ByRepository()
 	failures, clean := make([]error, len(parts)), true
@@ -99,7 +102,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 			same := func(w *Work) bool { return w.engine.Name() == m.Repository && w.Change.Key == m.Key }
 			r = named[slices.IndexFunc(named, same)].engine
 			t := &target{Member: m}
-			if s.committed { // the change was not made: free all keys that it has reserved, including those of patterns with Async
+			if s.committed { // otherwise, t keeps all keys, to free all that the change has reserved, also for patterns with Async
 				var left bool
 				t.Outside, left = r.atOnce(m.Outside)
 				rest.Workers = rest.Workers || left
@@ -125,7 +128,7 @@ func (s *Set) apply(ctx context.Context, intent *intents.Intent, named []*Work) 
 		return joined(failures)
 	}
 	switch err := joined(failures); {
-	case err != nil || rest.Workers && clean: // the workers read the entities again
+	case err != nil || rest.Workers && clean: // workers read the entities again, so this writer need not
 		return rest, err
 	case clean && s.committed:
 		rest.Close = closing
@@ -156,13 +159,13 @@ func (r *Engine) atOnce(outside map[string][]string) (own map[string][]string, l
 type convergence struct {
 	engine   *Engine
 	change   string // ID of the message's change
-	received bool   // the names come from a message
-	refused  bool   // the writer knows that its change is not committed
+	received bool   // the intent's keys come from a message and may be forged
+	refused  bool   // the caller is the writer, and knows that its change is not committed
 	targets  []*target
 	open     []*target // not done, and not failed
 }
 
-// converge applies the effects of an intent, and closes it.
+// converge reconciles targets: the first round, and then further rounds until no entity has changed.
 func (r *Engine) converge(ctx context.Context, change string, received bool, targets []*target) error {
 	c := &convergence{engine: r, change: change, received: received, targets: targets}
 	if err := c.apply(ctx); err != nil {
@@ -182,7 +185,8 @@ func (c *convergence) apply(ctx context.Context) error {
 	return c.round(ctx)
 }
 
-// close reads the entities again, and reconciles again those that have changed.
+// close reads the entities again and reconciles those that have changed, until none has, up to
+// Schema.MaxAttempts times.
 func (c *convergence) close(ctx context.Context) error {
 	r, stuck := c.engine, len(c.targets)
 	for attempt := range r.Schema.MaxAttempts {
@@ -257,15 +261,15 @@ func (r *Engine) changed(ctx context.Context, targets []*target, stuck int) (aga
 	return append(again, taken...), len(taken)
 }
 
-// labelOutside adds the failed operation to an error of an effect. It keeps the table of the effect, such as an
-// index's, and adds the entities' table if the error names none.
+// labelOutside sets the operation of a failed effect's error. It keeps the table that the error names, such as
+// an index's, and adds the entities' table if the error names none.
 func (r *Engine) labelOutside(err error) error {
 	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table = opReconcile, cmp.Or(e.Table, r.Table.Name()) })
 }
 
-// round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If a key
-// belongs to another entity, it sets the target's taken and still reconciles the target's other keys, since that other
-// entity may wait for one of them. It returns only an error that all open targets share.
+// round reconciles the keys that the intent names for the open targets with the snapshots of their entities. If
+// a key belongs to another entity, round sets target.taken and still reconciles the target's other keys, since
+// that other entity may wait for one of them. It returns only an error that all open targets share.
 func (c *convergence) round(ctx context.Context) error {
 	r := c.engine
 	if err := r.labelOutside(r.placeTogether(ctx, c.change, c.open)); err != nil {
@@ -331,8 +335,8 @@ func (r *Engine) refresh(ctx context.Context, op string, key tables.Key, seen *s
 // the version of seen, the entity's last snapshot, snapshotOf returns seen itself and decodes nothing.
 //
 // It returns an error for a row of another type: if such a row counted as a deleted entity, its copies in other
-// partitions would be removed. An intent names such a row if the schema of the build that wrote it has other Rows, Mine
-// or Where.
+// partitions would be removed. An intent names such a row if the build that put the intent has another Rows,
+// Mine or Where in its schema.
 func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row *StoredRow, seen *snapshot) (*snapshot, error) {
 	if seen != nil && seen.shows(row) {
 		return seen, nil
@@ -348,7 +352,8 @@ func (r *Engine) snapshotOf(ctx context.Context, op string, key tables.Key, row 
 	return &snapshot{v, row, keptCopiesOf(v)}, nil
 }
 
-// ReadOwn reads an entity and its own row, with every stored property; both are nil if it does not exist.
+// ReadOwn reads an entity and its own row, with every stored property; both are nil if the entity does not
+// exist.
 func (r *Engine) ReadOwn(ctx context.Context, op string, key tables.Key) (any, *StoredRow, error) {
 	row, err := r.fetchOwn(ctx, op, key)
 	if err != nil {
@@ -371,7 +376,8 @@ func (r *Engine) fetchOwn(ctx context.Context, op string, key tables.Key) (*Stor
 	return row, nil
 }
 
-// LoadOwn makes an entity of its own row. It returns nil if row is nil or does not belong to the repository.
+// LoadOwn makes an entity from its own row. It returns nil if row is nil, is not an entity of the repository,
+// or was deleted meanwhile.
 func (r *Engine) LoadOwn(ctx context.Context, op string, key tables.Key, row *StoredRow) (any, *StoredRow, error) {
 	if row == nil || !r.Owns(row) {
 		return nil, nil, nil

@@ -16,7 +16,7 @@ import (
 //  2. one transaction inserts the row of the key and its claim. Both contain the ID of the change; the row
 //    also contains the term of the reservation;
 //  3. the entity is written, under the ETag that it was read with. The writer measures the term by its own
-//    clock from before the first attempt of 2, and sends no attempt later than a margin before its end;
+//    clock from before the first attempt of step 2, and sends no attempt later than a margin before its end;
 //    renewals of the message do not extend the term;
 //  4. the row is filled under the claim of 2, and the intent is deleted.
 //
@@ -34,7 +34,8 @@ func Reserves(p *Pattern) bool { return p.Outside.ReservationTerm > 0 }
 const errReservedTooLong = "the term of the reserved keys ended before the answer to the write of the entity. Where a value takes that long to be uploaded, " +
 	"insert the entity without it, and replace it then: a key that stays is not reserved"
 
-// newKey is a key outside of the partition that the change of a member adds, and that its pattern reserves.
+// newKey is a key outside of the partition that the change of a member adds, and that the pattern reserves
+// first.
 type newKey struct {
 	member  *Work
 	pattern *Pattern
@@ -42,8 +43,8 @@ type newKey struct {
 	id      string // the key's name in Set.reserved, which stays the same if the set is planned again
 }
 
-// KeysToReserve returns the new keys that the present plan has to reserve, in the order of the requests. Call it after
-// Intent, which finds out which keys are new.
+// KeysToReserve returns the new keys that the present plan has to reserve, in the order of the requests. Call
+// it after Intent, which records in Work.Fresh which keys are new.
 func (s *Set) KeysToReserve() ([]newKey, error) {
 	var all []newKey
 	for _, w := range s.members {
@@ -66,8 +67,8 @@ func (s *Set) KeysToReserve() ([]newKey, error) {
 	return all, nil
 }
 
-// withinTerm ends the lease of a set when the term of the keys that it reserves is over. Call done once the
-// transaction was sent: later requests are not limited by the term.
+// withinTerm ends the lease of a set a margin before the shortest term of the keys that the set reserves. Call
+// done once the transaction was sent: the term does not limit later requests.
 func withinTerm(ctx context.Context, keys []newKey) (_ context.Context, done func()) {
 	if len(keys) == 0 {
 		return ctx, func() {}
@@ -80,7 +81,7 @@ func withinTerm(ctx context.Context, keys []newKey) (_ context.Context, done fun
 	if l := lease.From(ctx); l != nil {
 		return ctx, l.Bound(since, term, errReservedTooLong).Lift
 	}
-	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, and has no lease
+	return lease.Within(ctx, since, term, errReservedTooLong) // the runner is not an eventual.Queue, so the context has no lease
 }
 
 // reserve reserves new keys before the entities are written: the keys of several members together, the others one by
@@ -97,7 +98,7 @@ func (s *Set) reserve(ctx context.Context, change string, keys []newKey) error {
 			continue
 		}
 		w, p := k.member, k.pattern
-		o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change, own: []string{driver.JoinKey(k.key)}} // the intent names the key, as commit requires: memberOf has put it there
+		o := &OutsideWriter{Table: p.Outside.Table, Entity: w.Change.Key, change: change, own: []string{driver.JoinKey(k.key)}} // memberOf has put the key into the intent
 		err := o.reserve(ctx, p, k.key)
 		if errors.Is(err, errOwnCopy) {
 			return w.Located(w.engine.ownKeyTaken(ctx, w, p, k.key))
@@ -114,10 +115,10 @@ func (s *Set) reserve(ctx context.Context, change string, keys []newKey) error {
 // errOwnCopy reports that the entity itself already has a copy under the key to reserve.
 var errOwnCopy = errors.New("the entity already has the key, or an unfinished change of the entity is releasing it; read the entity again and repeat the change")
 
-// ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the
-// change is based on an outdated version of the entity. Otherwise an earlier change of the entity is
-// releasing the key, and its intent may still remove the copy at any moment. A reservation must not replace
-// the copy, since readers could then no longer find the entity by it.
+// ownKeyTaken decides what to do about a new key under which the entity already has a copy. Usually the change
+// is based on an outdated version of the entity. Otherwise an earlier change of the entity is releasing the
+// key, and its intent may still remove the copy at any moment. A reservation must not replace the copy, since
+// readers could then no longer find the entity by this key.
 func (r *Engine) ownKeyTaken(ctx context.Context, w *Work, p *Pattern, key tables.Key) error {
 	now, err := r.refresh(ctx, w.Op, w.Change.Key, nil)
 	if err != nil {

@@ -26,14 +26,14 @@ type Set struct {
 	own     []*Work           // the caller's members, in order
 	members []*Work           // own, and then the companions that patterns have added to the present plan
 	rows    []tables.RawWrite // the caller's rows, beside its entities
-	numbers []int             // by row: the number of the caller's change
+	numbers []int             // for each of rows: the number of the caller's change
 
-	companionRows []companionRow         // of the present plan
-	gone          map[string]azcore.ETag // copies that did not exist when the set tried to delete them, with the ETag of the entity that had them
-	reserved      map[string]bool        // unique keys that are reserved under the present intent
-	prepared      bool                   // something outside was written before the transaction
+	companionRows []companionRow         // the rows that patterns have added beside companions, in the present plan
+	gone          map[string]azcore.ETag // row keys of copies that the set could not delete since they do not exist, with the ETag of the entity that listed each
+	reserved      map[string]bool        // by newKey.id: the keys that are reserved under the present intent
+	prepared      bool                   // something outside of the partition may have been written before the transaction
 	committed     bool
-	etags         []azcore.ETag // by the caller's changes
+	etags         []azcore.ETag // for each of the caller's changes
 }
 
 // companionRow is a row that a pattern has added beside companions.
@@ -42,7 +42,8 @@ type companionRow struct {
 	number int // number of the change to which it belongs
 }
 
-// NewSet returns the set of changes of entities of one partition. If there are several, Error.Change counts them.
+// NewSet returns a set of changes of r's entities in one partition. If there are several, Error.Change is the
+// position of one, from 1.
 func (r *Engine) NewSet(changes ...*Work) *Set {
 	for i, w := range changes {
 		if w.engine = r; len(changes) > 1 {
@@ -52,7 +53,7 @@ func (r *Engine) NewSet(changes ...*Work) *Set {
 	return &Set{table: r.Table, own: changes, members: changes}
 }
 
-// Run makes a change. Every change of an entity reaches Table.commit through Set.Run.
+// Run makes one change, as a set of one.
 func (r *Engine) Run(ctx context.Context, w *Work) error { return r.NewSet(w).Run(ctx) }
 
 // Run makes the changes of the set.
@@ -82,8 +83,8 @@ func (s *Set) Run(ctx context.Context) error {
 	return err
 }
 
-// startAgain discards the preparations of an intent that was given up. The holder of that intent has already
-// removed its blobs and reservations.
+// startAgain discards what the set has prepared under an intent that it gives up. The blobs and reservations of
+// that intent were already removed.
 func (s *Set) startAgain() {
 	s.prepared, s.reserved = false, nil
 	for _, w := range s.own {
@@ -95,8 +96,8 @@ func (s *Set) startAgain() {
 	}
 }
 
-// errReplanned reports that the set had to be planned again, and that the new plan has effects that the
-// stored intent does not name.
+// errReplanned reports that the set had to be planned again and needs a new intent: the stored one does not
+// cover the new plan.
 var errReplanned = errors.New("concurrent writers changed the entities that patterns write with this one during each attempt; read again and repeat the change")
 
 // runOnce is one attempt of Run, with at most one intent.
@@ -142,7 +143,8 @@ func (s *Set) completeAgain(ctx context.Context) error {
 	return s.accompany(ctx)
 }
 
-// maxAttempts limits how often the set may conflict with other writers of its shared rows and companions.
+// maxAttempts is how often the set is tried while other writers change its shared rows and companions: the
+// MaxAttempts of the first member's schema.
 func (s *Set) maxAttempts() int { return s.own[0].engine.Schema.MaxAttempts }
 
 // reachesOut reports whether members may have effects outside of the partition.
@@ -151,7 +153,7 @@ func (s *Set) reachesOut() bool {
 }
 
 // Intent returns an intent that names every key outside of the partition that the set can touch. It omits
-// members without such effects.
+// members that touch no such key.
 func (s *Set) Intent(ctx context.Context) (intents.Intent, error) {
 	intent := intents.Intent{ID: s.own[0].Change.ID}
 	for _, w := range s.members {
@@ -183,7 +185,8 @@ func covers(intent, other *intents.Intent) bool {
 	return true
 }
 
-// runner returns the runner that carries the intents of the set's members.
+// runner returns the runner of the set's intents. It returns an error if the members' repositories have
+// different ones.
 func (s *Set) runner() (intents.Runner, error) {
 	var first *Engine
 	for _, w := range s.members {
@@ -235,9 +238,9 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	return s.located(err)
 }
 
-// commit plans and commits the set, and retries on a conflict with a row of a pattern, but not with one of
-// the caller's entities. intent names the effects that a plan may have; it is nil for a set that can have no
-// such effects.
+// commit plans and commits the set. It retries after a conflict on a pattern's row, but not after a conflict on
+// one of the caller's entities. intent names the effects that a plan may have; it is nil for a set that can
+// have no such effects.
 func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	s.prepared = s.prepared || slices.ContainsFunc(s.members, func(w *Work) bool { return w.engine.spills() })
 	for attempt := 0; ; {
@@ -252,7 +255,7 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 			return nil
 		}
 		again, learned := s.startsOver(ctx, d, err)
-		if !learned { // with learned set, no attempt counts: the loop still ends, since each new plan needs more information than the last, and there is only a limited amount
+		if !learned { // a failure that taught the engine something does not count: there is only a limited number of them
 			if attempt++; !again || attempt >= s.maxAttempts() {
 				return s.locate(d, err)
 			}
@@ -272,7 +275,8 @@ func (s *Set) commit(ctx context.Context, intent *intents.Intent) error {
 	}
 }
 
-// stillNamed returns errReplanned if the present plan has effects that the intent does not name.
+// stillNamed returns errReplanned if the intent does not cover the present plan: the plan touches a key that
+// the intent does not name, needs a key that is not reserved, or would write a second blob under the same name.
 func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if !s.reachesOut() {
 		return nil
@@ -281,7 +285,7 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	if err != nil {
 		return err
 	}
-	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // the next plan would give the entity's blob the same name as the blob that this plan has written
+	stale := slices.ContainsFunc(s.own, func(w *Work) bool { // a new blob would get the name of the failed plan's blob
 		return w.engine.spills() && w.Change.Kind != driver.ChangeDelete && w.Change.Stored == nil
 	})
 	if stale || !covers(cmp.Or(intent, &intents.Intent{}), &now) {
@@ -294,8 +298,8 @@ func (s *Set) stillNamed(ctx context.Context, intent *intents.Intent) error {
 	return err
 }
 
-// Finish updates the values of the caller and of the patterns after the commit: their Meta and completed
-// properties.
+// Finish updates the caller's and the patterns' entities after the commit: their Meta and the properties that
+// patterns have set.
 func (s *Set) Finish(d *draft, etags []azcore.ETag, writeID string) {
 	s.committed = true
 	s.etags = make([]azcore.ETag, len(s.own)+len(s.rows))
@@ -328,10 +332,11 @@ func (s *Set) located(err error) error {
 	return internals.Amend(err, func(e *tables.Error) { e.Op, e.Table, e.Change = s.own[0].Op, s.table.Name(), 0 })
 }
 
-// locate does what located does for an error of the transaction, whose Change is the number of a row.
+// locate adds the operation to an error of the transaction, and replaces its Change, the number of a row, by
+// the number of the caller's change.
 //
-// Only the entity's own row causes ErrNotFound or ErrExists: a pattern's row that was added or deleted meanwhile
-// causes ErrConflict.
+// The error is ErrNotFound or ErrExists only because of an entity's own row: for a pattern's row that was
+// deleted or added meanwhile, it is ErrConflict.
 func (s *Set) locate(d *draft, err error) error {
 	err = internals.Amend(err, func(e *tables.Error) {
 		if e.Pattern != "" && Lost(e) {
@@ -351,8 +356,8 @@ func (s *Set) locate(d *draft, err error) error {
 	})
 }
 
-// startsOver reports whether a new plan can succeed. It can only if the engine has learned something that it
-// did not know for the failed plan d.
+// startsOver reports, as again, whether a new plan can succeed after err, and as learned, whether err has given
+// the engine information that the failed plan d lacked.
 func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learned bool) {
 	e, ok := err.(*tables.Error)
 	if !ok || errors.Is(err, tables.ErrUnknownOutcome) {
@@ -376,7 +381,7 @@ func (s *Set) startsOver(ctx context.Context, d *draft, err error) (again, learn
 		if s.gone == nil {
 			s.gone = map[string]azcore.ETag{}
 		}
-		_, known := s.gone[e.Key.Row] // a row of a companion has changed
+		_, known := s.gone[e.Key.Row] // known: the ETag of the row's entity has changed since, so it is a companion
 		s.gone[e.Key.Row] = m.owner
 		return true, !known
 	case roleUnique:

@@ -117,8 +117,8 @@ func (r *Engine) overwrite(ctx context.Context, op string, v any, insert bool) e
 	})
 }
 
-// Overwriting prepares the replacement of old, the entity that is stored under the key, or an insert if old
-// is nil.
+// Overwriting prepares the replacement of the stored entity, which is old, by v. If old is nil, it prepares an
+// insert of v.
 func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	w := &Work{Op: op, Entity: v, Change: Change{Kind: driver.ChangeInsert, Key: key, Entity: v}}
 	if old != nil {
@@ -128,9 +128,9 @@ func (r *Engine) Overwriting(op string, key tables.Key, v, old any) *Work {
 	return w
 }
 
-// verb runs one operation: it prepares a change, which may read, and makes the change. After a conflict it
-// waits, with jitter, and tries again, up to the given number of attempts. Telemetry records all attempts as
-// one operation.
+// verb runs one operation: it calls prepare, which may read, and makes the change that prepare returns. After a
+// conflict it waits, with jitter, and does both again, up to the given number of attempts. Telemetry records
+// all attempts as one operation.
 func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func(context.Context) (*Work, error)) error {
 	inner, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
 	err := telemetry.ErrPanicked // until a callback of the program has returned
@@ -208,7 +208,8 @@ func (r *Engine) DeleteUnconditional(ctx context.Context, key tables.Key) error 
 	})
 }
 
-// whole reads all of an entity that was read in part. It returns ErrConflict if the entity has changed since.
+// whole reads an entity with all its properties, given the state old in which it was read before. It returns
+// ErrConflict if the entity has changed since.
 func (r *Engine) whole(ctx context.Context, op string, old *tables.RawState, etag azcore.ETag, fetched Fetched) (any, *StoredRow, error) {
 	row, known := fetched[old.Key]
 	var err error
@@ -228,7 +229,7 @@ func (r *Engine) whole(ctx context.Context, op string, old *tables.RawState, eta
 	case old.Version != "":
 		same = row.ETag == old.Version
 	case old.Row != old.Key.Row:
-		same = row.WriteID != "" && row.WriteID == old.WriteID // the ETags differ after any write, so compare write IDs
+		same = row.WriteID != "" && row.WriteID == old.WriteID // etag is that of a copy, not of the own row, so compare write IDs
 	}
 	if !same {
 		return nil, nil, &tables.Error{Op: op, Table: r.Table.Name(), Key: old.Key, Kind: tables.ErrConflict}
@@ -268,7 +269,7 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 	return w, nil
 }
 
-// mergeIntoWhole returns the entity as the merge will store it, as input for the patterns.
+// mergeIntoWhole sets w.Entity to the entity as the merge will store it, which the patterns get.
 func (r *Engine) mergeIntoWhole(ctx context.Context, w *Work, meta *tables.Meta, fetched Fetched) error {
 	old, row, err := r.whole(ctx, w.Op, stateOf(meta), meta.ETag, fetched)
 	if err != nil {
@@ -339,7 +340,7 @@ func overlay(base, top tables.Properties) tables.Properties {
 	return out
 }
 
-// stateOf returns a repository's prior state in a Meta, nil for none.
+// stateOf returns the state that a repository has stored in a Meta, nil for none.
 func stateOf(meta *tables.Meta) *tables.RawState { return *internals.State(meta) }
 
 // Check implements Repository.Check.
@@ -383,7 +384,7 @@ type Applied struct {
 	Incarnation string // of an insert; "" makes a new one
 }
 
-// Apply makes changes of entities of one partition of a table, with rows beside them, in one transaction.
+// Apply makes changes of entities of one partition of a table, with the rows of beside, in one transaction.
 func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error {
 	s := &Set{table: changes[0].Engine.Table}
 	for i, c := range changes {
@@ -415,7 +416,7 @@ func Apply(ctx context.Context, changes []Applied, beside *driver.Beside) error 
 	return s.Run(ctx)
 }
 
-// changing prepares a change whose kind is a value.
+// changing prepares a change of the given kind.
 func (r *Engine) changing(ctx context.Context, op string, kind driver.ChangeKind, v any) (*Work, error) {
 	switch kind {
 	case driver.ChangeInsert:

@@ -13,25 +13,25 @@ type Work struct {
 	Op     string
 	Change Change
 	Entity any               // the value whose Meta is updated, nil for none
-	Etag   azcore.ETag       // the ETag of the write's condition; Change.Old is the state with this ETag
-	base   tables.Properties // for a merge: the entity's stored properties, nil if the caller read them
-	merged tables.Properties // for a merge: the given properties are already in stored form
+	Etag   azcore.ETag       // the ETag under which the entity is written; Change.Old is the state with this ETag
+	base   tables.Properties // for a merge: the entity's stored properties, if the merge had to read them
+	merged tables.Properties // for a merge: the given properties in stored form
 
 	merges   tables.Properties // for a merge: State.Given before patterns have completed the entity
-	Fetched  Fetched           // rows that were read already, so that rebase need not read them: the entity's own, or possible orphaned copies
+	Fetched  Fetched           // rows that a bulk write or job has already read, so that rebase need not
 	engine   *Engine
 	number   int             // number of the change in the caller's transaction, from 1; 0 for a single verb
-	Fresh    map[string]bool // outside keys that the change adds, by pattern and key
-	free     map[string]bool // outside keys under which a job has found nothing, by pattern and key
-	asStored bool            // the entity is written again as it is stored: Change.Stored is given
-	given    any             // the caller's value, if patterns complete or edit a copy of it
+	Fresh    map[string]bool // by HeldName: outside keys that the change adds
+	free     map[string]bool // by HeldName: outside keys under which a job has found no row
+	asStored bool            // a job writes the entity again as it is stored: the job has set Change.Stored
+	given    any             // the caller's value, if Entity is a copy of it that patterns complete or edit
 	after    *snapshot       // the state that the transaction stored, nil if unknown
 	written  func()          // called after the commit, nil for nothing
 
 	companionOf string // the pattern that has added the change, "" for the caller's own
-	lent        any    // the copy of the entity that a pattern has read with GetIn
-	edited      bool   // a pattern has replaced the entity by such a copy
-	unedited    any    // the entity before that
+	lent        any    // the copy of the entity that GetIn has last returned, nil after a pattern has staged it
+	edited      bool   // a pattern has replaced the entity by a copy that GetIn returned
+	unedited    any    // the entity before that replacement
 }
 
 // Change is a driver.Change whose T is unknown at compile time, with the repository's own data about it.
@@ -45,11 +45,11 @@ type Change struct {
 	DryRun bool
 	State  *driver.ChangeState // the state that the change shares with its patterns
 
-	Companion bool // a pattern has added it
-	Rewritten bool // a job writes the entity in a new form
+	Companion bool // a pattern has added the change
+	Rewritten bool // a job stores the entity, unchanged, in a new form
 
 	standIn     bool           // Key is a substitute for one that is still unknown
-	incarnation string         // the caller's, "" for a new one
+	incarnation string         // the incarnation that Apply's caller has given, "" for a new one
 	beside      *driver.Beside // rows of Apply's caller, nil for none
 
 	copies  EntityCopies // copies of Entity, cached at first use
@@ -60,7 +60,8 @@ type Change struct {
 // Prior returns the result of a pattern's Prior for the entity's old state, nil for an insert.
 func (c *Change) Prior(pattern string) []string { return priorOf(c.Old).patterns[pattern] }
 
-// Copies returns the copies of the present Entity: patterns that complete it replace the value.
+// Copies returns the copies of Entity. It makes a new cache if a pattern has replaced Entity since the last
+// call.
 func (c *Change) Copies() EntityCopies {
 	if c.copies.entity != c.Entity || c.copies.near == nil {
 		c.copies = keptCopiesOf(c.Entity)
@@ -76,7 +77,7 @@ func (w *Work) Begin() {
 	}
 }
 
-// prior is the state of an entity as it was last read or written, for its next change.
+// prior is what the next change of an entity needs to know of the entity as it was last read or written.
 type prior struct {
 	rows     []PlannedRow  // the entity's rows except the first: keys, patterns and versions
 	Orphans  []PlannedRow  // rows of patterns that the entity's row does not list; they may be orphaned copies

@@ -15,11 +15,12 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// MaxComparisons limits the comparisons of a schema's condition. The service allows 15 in a filter; a job
-// that shares a table among readers needs up to 5 for the keys, and up to 5 for a condition of its own.
+// MaxComparisons limits the comparisons of a schema's condition. The service allows 15 comparisons in a filter;
+// a job needs up to 5 of them for the range of keys that a reader scans, and up to 5 for a condition of its
+// own.
 const MaxComparisons = 5
 
-// Rows are the entities' own rows. The zero value is all rows.
+// Rows says which rows are the entities' own. The zero value selects all rows.
 type Rows struct {
 	Span  compoundkey.Span      // of row keys
 	Mine  func(tables.Key) bool // nil for any key
@@ -28,8 +29,8 @@ type Rows struct {
 	where odata.Expr
 }
 
-// Compile checks the span and the condition. names are the properties that the type stores, nil for any; filterable returns an error for a
-// property that is not stored unchanged.
+// Compile checks the span and the condition. names are the properties that the type can store, nil for any;
+// filterable returns an error for a property that is not stored unchanged.
 func (r *Rows) Compile(codec *tables.RawCodec, names []string, filterable func(property string) error) (err error) {
 	if err := r.Span.Err(); err != nil {
 		return fmt.Errorf("Schema.Rows: %w", err)
@@ -71,12 +72,13 @@ func (r *Rows) Keyed() bool { return r.Span != compoundkey.Span{} || r.Mine != n
 // Chosen reports whether the schema distinguishes the entities from other rows by more than the span.
 func (r *Rows) Chosen() bool { return r.Mine != nil || r.where != nil }
 
-// Equal reports whether two schemas select the same rows, except that it cannot compare functions.
+// Equal reports whether two schemas select the same rows. It cannot compare the functions Mine, only whether
+// both are set.
 func (r *Rows) Equal(o *Rows) bool {
 	return r.Span == o.Span && (r.Mine == nil) == (o.Mine == nil) && reflect.DeepEqual(r.where, o.where)
 }
 
-// Keeps reports whether an entity can have a key.
+// Keeps reports whether an entity of the repository can have a key, by Span and Mine.
 func (r *Rows) Keeps(key tables.Key) bool {
 	return r.Span.Contains(key.Row) && (r.Mine == nil || r.Mine(key))
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Part is a scan whose rows a job reads before those of the next part.
+// Part is one of the scans that a job runs one after another.
 type Part struct {
 	Table      *tables.Table
 	Partitions []string // sorted; nil for the whole table
@@ -34,14 +34,14 @@ type Part struct {
 
 // Problem is an entity, or a row, that a job gives to JobOptions.Found.
 type Problem struct {
-	Undecodable bool // it cannot be read
+	Undecodable bool // the entity or row cannot be read
 	Pattern     string
 	Table       string
 	Location    string // location of a row; "" for a whole entity
 	Entity      tables.Key
 	Err         error
 	Removed     bool // the job has removed the row
-	Spurious    bool // the row is one that no entity requires
+	Spurious    bool // no entity requires the row
 }
 
 // Job is one run.
@@ -52,11 +52,11 @@ type Job struct {
 	Parts   []Part
 	Page    func(ctx context.Context, part int, page []*engine.StoredRow) error // processes the rows of one page
 
-	CountRead     bool // each row counts as read when its page is done
+	CountRead     bool // the report counts the rows of a page as read when the page is done
 	Readers       int
 	Resume        string
 	RowsPerSecond int
-	Found         func(Problem) error // nil if the caller has set none
+	Found         func(Problem) error // the caller's function, may be nil
 	Progress      func(tables.Report)
 
 	mu       sync.Mutex
@@ -65,7 +65,7 @@ type Job struct {
 	began    time.Time
 }
 
-// position is where a run resumes.
+// position is the position in a run, as Report.Resume encodes it.
 type position struct {
 	Version int
 	Run     string
@@ -87,7 +87,7 @@ func (p *Part) scan(readers int) tablescan.Scan[*content] {
 			if !p.Keep(row) {
 				return nil
 			}
-			row = row.With(slices.Clone(row.Properties)) // the reader uses its memory again for the next row
+			row = row.With(slices.Clone(row.Properties)) // the reader reuses the memory of the row's properties for the next row
 			row.System = slices.Clone(row.System)
 			page.rows = append(page.rows, row)
 			return nil
@@ -95,8 +95,8 @@ func (p *Part) scan(readers int) tablescan.Scan[*content] {
 	}
 }
 
-// Run reads the parts and processes each page of rows. Report.Resume is the position after the last page that
-// was processed.
+// Run reads the parts and calls Page for each page of rows. Report.Resume is the position after the last page
+// that was processed.
 func (j *Job) Run(ctx context.Context) (tables.Report, error) {
 	j.began = time.Now()
 	at := position{Version: version, Run: continuation.Hash("%s %s %q", j.Op, j.Options, j.Engine.Table.Name())}
@@ -171,7 +171,7 @@ func (j *Job) checkpoint(at position) {
 	}
 }
 
-// count sets the number of partitions that are done.
+// count sets Report.PartitionsDone.
 func (j *Job) count(at *position) {
 	j.report.PartitionsDone = 0
 	for i, p := range j.Parts {
@@ -185,7 +185,7 @@ func (j *Job) count(at *position) {
 	}
 }
 
-// tell passes the problems of the page to the caller.
+// tell passes the problems of the current page to the caller's Found.
 func (j *Job) tell() error {
 	problems := j.problems
 	j.problems = nil
@@ -200,23 +200,23 @@ func (j *Job) tell() error {
 	return nil
 }
 
-// Add changes the counts of the run.
+// Add calls count to change the counts of the run's report.
 func (j *Job) Add(count func(*tables.Report)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	count(&j.report)
 }
 
-// Report records a problem of the page.
+// Report records a problem of the current page.
 func (j *Job) Report(p Problem) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.problems = append(j.problems, p)
 }
 
-// Retryable reports whether to read and write an entity again: after a conflict with another writer of the
-// entity or of a row that patterns share, after a lost response, since a second write does no harm; and after
-// the loss of a lease, which happens if the process was suspended.
+// Retryable reports whether to read and write an entity again. It returns true after a conflict with another
+// writer; after a lost response, since a second write does no harm; and after the loss of a lease, for example
+// because the process was suspended. It returns false if ctx has ended.
 func Retryable(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (engine.Lost(err) || errors.Is(err, tables.ErrUnknownOutcome) || errors.Is(err, context.Canceled))
 }
@@ -266,8 +266,8 @@ func Patterns(names []string, attached []*engine.Pattern) ([]string, error) {
 	return append([]string{}, slices.Sorted(slices.Values(names))...), nil
 }
 
-// Heavy reports whether an entity of a repository can take much more memory than its own row, because it has large values in blobs or
-// further rows. A job holds only a few such entities at once.
+// Heavy reports whether an entity of a repository can take much more memory than its own row, because it has
+// large values in blobs or further rows. A job limits how many such entities it holds at once; see MostHeavy.
 func Heavy(r *engine.Engine) bool {
 	return r.Layout != nil || slices.ContainsFunc(r.Transformers, func(p *engine.Pattern) bool { return p.Transform.Stage == driver.StageSpill })
 }

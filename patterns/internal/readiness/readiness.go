@@ -43,7 +43,7 @@ func OfTable(t *tables.Table) resource.Resource {
 	}}
 }
 
-// OfContainer returns a container as a resource; url is without secrets.
+// OfContainer returns a container as a resource. url is the container's URL without a signature.
 func OfContainer(c *container.Client, url string) resource.Resource {
 	return resource.Resource{Kind: resource.Container, Name: url, Check: func(ctx context.Context) error {
 		if _, err := c.GetProperties(ctx, nil); err != nil {
@@ -71,17 +71,18 @@ func All(ctx context.Context, all []func(context.Context) error) error {
 	return errors.Join(failures...)
 }
 
-// ID distinguishes resources of one name in several accounts; Account is nil if the name contains the address.
+// ID identifies a resource. Account distinguishes resources of one name in several accounts; it is nil if the
+// name is a URL.
 type ID struct {
 	Account *tables.Account
-	Name    string // its kind and name
+	Name    string // the kind and the name of the resource
 }
 
 // Entry is something that a store creates.
 type Entry struct {
 	ID
 	Create func(context.Context) error
-	Late   bool                // it is created after all others
+	Late   bool                // create the entry after all entries that are not Late
 	Parts  []resource.Resource // the resources that exist after the creation
 }
 
@@ -120,8 +121,9 @@ func (r *Register) Entries() []Entry {
 	return slices.Clip(r.entries)
 }
 
-// Unmatched reports whether a table has rows and none is an entity of the repository, as if Rows, Mine or Where of its schema were wrong.
-// It returns false if one request did not read the whole table. Requests: 0 if the schema has none of the three, else at most 2.
+// Unmatched reports whether the repository's table has rows of which none is an entity of the repository: then
+// Rows, Mine or Where of the schema is probably wrong. It returns false if one request cannot search the whole
+// table. Requests: 0 if the schema has none of the three, else at most 2.
 func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	own := &r.Schema.Own
 	if !own.Declared() {
@@ -145,8 +147,8 @@ func Unmatched(ctx context.Context, r *engine.Engine) (bool, error) {
 	return err == nil, err
 }
 
-// NameUnmatched returns the name of a repository that is Unmatched, for the report of a job. Since the job is already done, it omits the
-// name after an error.
+// NameUnmatched returns the name of a repository that is Unmatched, for the report of a job. It returns "" for
+// any other repository, and also if Unmatched fails, since the job itself has succeeded.
 func NameUnmatched(ctx context.Context, r *engine.Engine) string {
 	if none, err := Unmatched(ctx, r); !none || err != nil {
 		return ""
@@ -154,7 +156,7 @@ func NameUnmatched(ctx context.Context, r *engine.Engine) string {
 	return r.Name()
 }
 
-// pageOf is the number of rows to read: one, or more if Mine must decide about each row.
+// pageOf returns the page size for Unmatched: one row, or a full page if Mine must decide about each row.
 func pageOf(own *ownrows.Rows) int {
 	if own.Mine != nil {
 		return tables.MaxPageSize

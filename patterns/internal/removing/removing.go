@@ -1,13 +1,13 @@
 // Package removing removes the rows of patterns that are no longer attached to a repository.
 //
-// After each step of a run, another run can continue. It first writes the entities whose own rows list a
-// pattern, which removes the name from the list, and then deletes the rows. So an entity never lists copies
-// that were removed, and if the pattern is attached again, Rebuild finds what is missing. A run reads each
-// row before it reads the row's entity, and deletes the row under the ETag of that read. If a later change
-// writes the row again or gives it to an attached pattern, the ETag has changed and the delete fails. If a
-// run ends after it has rewritten an entity and before it has deleted the rows, no list names these rows; the
-// next run finds them by their row keys. A copy outside and its claim are deleted separately, in any order; a
-// later run finds the remaining one by its own content.
+// A run first rewrites the entities whose own rows list a pattern, which removes the name from the list, and
+// then deletes the pattern's rows. So an entity never lists copies that were removed, and if the pattern is
+// attached again, Rebuild finds what is missing. A run reads each of the pattern's rows before it reads the
+// entity, and deletes the row under the ETag that it read. If a writer has changed the row since, the delete
+// fails. A run may end at any point; another run continues. If it ends between the rewrite of an entity and the
+// deletion of the rows, the next run finds the rows by their keys, although no list names them. A copy outside
+// of the partition and its claim are deleted separately, in any order; a later run finds the remaining one by
+// its own content.
 package removing
 
 import (
@@ -39,7 +39,7 @@ type Unattached struct {
 type Removal struct {
 	Engine      *engine.Engine
 	Patterns    []Unattached
-	Partitions  []string // nil for all
+	Partitions  []string // the entities' partitions; nil for all
 	Concurrency int
 	DryRun      bool
 
@@ -52,7 +52,7 @@ type found struct {
 	table   *tables.Table
 	pattern *engine.Pattern // nil until the entity is known
 	owner   tables.Key      // the zero Key for a row that entities share
-	done    bool            // it is deleted
+	done    bool            // the row was deleted
 }
 
 // Tables returns the tables with rows of the patterns, except the repository's own.
@@ -79,7 +79,8 @@ func (r *Removal) Elsewhere() bool {
 	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
 }
 
-// Keep reports whether a run examines a row of a table. With outside it omits the rows in their entities' own partitions.
+// Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
+// returns false for rows in the own partitions of their entities.
 func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow) bool {
 	return func(row *engine.StoredRow) bool {
 		if !row.IsCopy {
@@ -95,7 +96,8 @@ func (r *Removal) lists(row *engine.StoredRow) bool {
 	return slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return engine.NamesCopies(row.Copies, p.Name) })
 }
 
-// findingOf returns a row if, by its own content, it may belong to one of the patterns, and nil for any other row.
+// findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
+// for any other row.
 func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	f := &found{row: row, table: table}
 	switch {
@@ -145,7 +147,7 @@ func (r *Removal) mine(entity tables.Key) bool {
 // named reports whether a key has the form of an index's key: the index's name, alone or with "_" and parts behind it.
 func named(name, key string) bool { return key == name || strings.HasPrefix(key, name+"_") }
 
-// owns reports whether, by its key, a copy outside belongs to a pattern.
+// owns reports whether a copy in another partition belongs to a pattern, judging by the copy's key.
 func owns(p *engine.Pattern, copied tables.Key) bool {
 	if p.Outside.Owns != nil {
 		return p.Outside.Owns(copied)
@@ -153,7 +155,7 @@ func owns(p *engine.Pattern, copied tables.Key) bool {
 	return named(p.Name, copied.Partition)
 }
 
-// copiedKey returns the key of a copy outside; for a claim, the key of its copy.
+// copiedKey returns the key of a copy in another partition; for a claim, the key of the copy that it claims.
 func copiedKey(row *engine.StoredRow) tables.Key {
 	if row.Outside.IsClaim {
 		return tables.Key{Partition: row.Key.Partition, Row: row.Outside.Claim}
@@ -172,8 +174,8 @@ func sharedBy(row *engine.StoredRow) string {
 	return ""
 }
 
-// Process removes the rows of a page, after it has written the entities that list them. If concurrent writers
-// change rows, it reads these again and repeats.
+// Process removes the patterns' rows of a page, after it has rewritten the page's entities that list the
+// patterns. If concurrent writers change rows, Process reads these rows again and repeats.
 func (r *Removal) Process(ctx context.Context, job *pagejob.Job, table *tables.Table, page []*engine.StoredRow) error {
 	r.job = job
 	job.Add(func(p *tables.Report) { p.Rows += int64(len(page)) })
@@ -217,7 +219,8 @@ func (r *Removal) again(ctx context.Context, table *tables.Table, changed []*fou
 	return page, err
 }
 
-// once is one attempt of Process. It returns the rows that have changed meanwhile.
+// once is one attempt of Process. It returns the rows that it could not delete because writers have changed
+// them since they were read.
 func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.StoredRow) (changed []*found, err error) {
 	var all []*found
 	var owners []tables.Key
@@ -241,7 +244,7 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 		return nil, err
 	}
 	stored := map[tables.Key]*engine.StoredRow{}
-	others := map[tables.Key]bool{} // owners whose rows are of another type; their copies stay
+	others := map[tables.Key]bool{} // entities of another type in the same table; their copies stay
 	for i, row := range own {
 		switch {
 		case row == nil:
@@ -271,9 +274,9 @@ func (r *Removal) once(ctx context.Context, table *tables.Table, page []*engine.
 	return r.remove(ctx, table, remove)
 }
 
-// unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To do so
-// it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the entities that it
-// could not write; the rows of these are not removed.
+// unlist removes the unattached patterns from the list that each entity stores of its patterns with copies. To
+// do so it rewrites each entity unchanged, since a write lists only the attached patterns. kept has the
+// entities that unlist could not write; their rows are not removed.
 func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.StoredRow) (kept map[tables.Key]bool, err error) {
 	kept = map[tables.Key]bool{}
 	if r.DryRun || len(listing) == 0 {
@@ -297,7 +300,7 @@ func (r *Removal) unlist(ctx context.Context, listing map[tables.Key]*engine.Sto
 	return kept, w.Process(ctx, r.job, page)
 }
 
-// decide returns the rows that belong to one of the patterns and to no attached one.
+// decide returns the rows that belong to one of the patterns and that no attached pattern requires.
 func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Key]*engine.StoredRow, kept map[tables.Key]bool) (remove []*found, err error) {
 	values := map[tables.Key]any{}
 	for _, f := range all {
@@ -326,7 +329,7 @@ func (r *Removal) decide(ctx context.Context, all []*found, stored map[tables.Ke
 			values[f.owner] = v
 		}
 		if v == nil || r.Engine.Schema.Key(v) != f.owner {
-			continue // the entity was deleted meanwhile, so another run deletes the row; or the entity is of another type in the same table
+			continue // the entity was deleted meanwhile, and another run deletes the row; or it is an entity of another type
 		}
 		ours, err := r.ours(f, v)
 		if err != nil {
@@ -379,8 +382,8 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 	return f.pattern != nil, nil
 }
 
-// remove deletes rows, those of a partition in transactions, each under the ETag with which it was read. It returns those that have
-// changed since.
+// remove deletes rows, each under the ETag with which it was read, in one transaction for up to 100 rows of a
+// partition. It returns the rows that have changed since.
 func (r *Removal) remove(ctx context.Context, table *tables.Table, all []*found) (changed []*found, err error) {
 	partitions, order := map[string][]*found{}, []string{}
 	for _, f := range all {
@@ -457,12 +460,12 @@ func (r *Removal) delete(ctx context.Context, table *tables.Table, all []*found)
 	return nil
 }
 
-// removed reports to the caller a row that was removed, or that a dry run would remove.
+// removed reports a row that was removed, or that a dry run would remove, to the job's caller.
 func (r *Removal) removed(f *found) {
 	r.job.Report(pagejob.Problem{Spurious: true, Pattern: f.pattern.Name, Table: f.table.Name(), Location: location(f), Entity: f.owner, Removed: !r.DryRun})
 }
 
-// report reports to the caller a row that could not be removed.
+// report reports a row that could not be removed to the job's caller.
 func (r *Removal) report(f *found, err error) {
 	r.job.Add(func(p *tables.Report) { p.Failed++ })
 	p := pagejob.Problem{Spurious: true, Table: f.table.Name(), Location: location(f), Entity: f.owner, Err: err}

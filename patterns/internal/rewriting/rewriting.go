@@ -1,4 +1,5 @@
-// Package rewriting has the jobs that write entities again: they read them page by page, and write those of a partition in change sets.
+// Package rewriting is the job that writes entities again: it reads them page by page, and writes those of a
+// partition in change sets.
 package rewriting
 
 import (
@@ -25,14 +26,15 @@ const pass = rows.Open
 type Rewriting struct {
 	Kind    driver.ChangeKind
 	Pattern string // name of the pattern that the job is for, in reports
-	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is true if the row has all
-	// stored properties; otherwise the result may be unknown.
+	// Outdated reports whether an entity is stored in the old form, judging by the entity's own row. whole is
+	// true if the row has all stored properties; otherwise Outdated may return false as known.
 	Outdated func(row *engine.StoredRow, whole bool) (outdated, known bool)
-	// AsStored writes the stored properties unchanged, and skips entities of other types.
+	// AsStored makes the job write the stored properties unchanged, and skip entities of other types.
 	AsStored bool
 	// Failed is called with each entity that the job skips; nil calls nothing.
 	Failed func(entity tables.Key)
-	// CountsAll counts the entities that need no write as unchanged. Without it, the job counts only the entities in the old form, as read.
+	// CountsAll makes the report count all entities as read, and those that need no write as unchanged.
+	// Otherwise it counts only the entities in the old form, as read.
 	CountsAll   bool
 	Concurrency int
 
@@ -116,7 +118,7 @@ func inOrder(page []*engine.StoredRow, all []*old) []*old {
 	return sorted
 }
 
-// load makes the entity of a row, nil if it need not be written or cannot be read.
+// load makes the entity of a row. It returns nil if the entity need not be written or cannot be read.
 func (r *Rewriting) load(ctx context.Context, row *engine.StoredRow) (*old, error) {
 	outdated, known := r.Outdated(row, row.Layout == "")
 	known = known && row.Problem == nil
@@ -174,7 +176,8 @@ func (r *Rewriting) read() {
 // transaction.
 const mostBytes = 2 << 20
 
-// group makes change sets of entities of one partition. A single entity is a set of one, which cannot be divided.
+// group divides entities into change sets, each of one partition. It returns an entity that is the only one of
+// its set in alone.
 func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
 	type open struct{ at, room, size int }
 	last := map[string]open{} // the last set of a partition, and the rows and bytes for which it has room
@@ -200,7 +203,8 @@ func (r *Rewriting) group(all []*old) (groups [][]*old, alone []*old) {
 	return several, alone
 }
 
-// writeSet writes a set, each entity under its own ETag, and leaves out those that the service refuses. It marks those that it has written.
+// writeSet writes a set, each entity under its own ETag, and leaves out the entities because of which the
+// service refuses the set. It sets done of those that it has written.
 func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 	write := func(set []*old) error {
 		err := r.locked(ctx, set, func() error { return r.commit(ctx, set) })
@@ -233,7 +237,8 @@ func (r *Rewriting) writeSet(ctx context.Context, set []*old) error {
 	return err
 }
 
-// locked runs write while no other worker of the run writes a row that the entities share with others.
+// locked calls write while no other goroutine of the job writes a row that the entities of set share with other
+// entities.
 func (r *Rewriting) locked(ctx context.Context, set []*old, write func() error) error {
 	var names []string
 	for _, x := range set {
