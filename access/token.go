@@ -116,7 +116,7 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // into a token: send RevealAddress to the token's user.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// format writes the same text for every verb.
+// format writes the text for every verb, in quotes for %q.
 func format(f fmt.State, verb rune, text string) {
 	if verb == 'q' {
 		text = strconv.Quote(text)

@@ -163,8 +163,8 @@ func (b *backing) saveBlobs(ctx context.Context) error {
 // unquoted removes the quotes of an ETag: the header of a response has them, a listing does not.
 func unquoted(etag *azcore.ETag) string { return strings.Trim(string(*etag), `"`) }
 
-// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not read the blob: it trusts the base's manifest
-// that the blob had this content when it had the ETag.
+// intact reports whether the vault has all parts of a blob of the base, undamaged. It does not read the blob itself:
+// the blob still has the ETag that the base's manifest records, so its content is that of these parts.
 func (b *backing) intact(ctx context.Context, e *blobEntry) bool {
 	for _, p := range e.Parts {
 		if _, err := b.vault.part(ctx, b.op, p); err != nil {

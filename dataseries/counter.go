@@ -154,7 +154,7 @@ const (
 	behindPrefix = "\uFFFConce`" // the character after '_'
 
 	markerSeries    = "Series"    // row key of the series
-	markerSlot      = "Slot"      // the property to which the operation was added
+	markerSlot      = "Slot"      // name of the slot's property
 	markerOperation = "Operation" // the operation's ID
 	markerDelta     = "Delta"
 	markerCall      = "Call" // ID of the call that counted

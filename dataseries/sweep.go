@@ -114,7 +114,7 @@ func (s *sweeping) resume(table, prefix string) error {
 	}
 	var at sweepMark
 	if continuation.Decode(s.Resume, &at) != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return tables.Invalid("", errors.New("SweepOptions.Resume is not a token of a sweep of these partitions and series; give Report.Resume, or \"\" to begin"))
+		return tables.Invalid("", errors.New("SweepOptions.Resume is not Report.Resume of a sweep with the same table, series, Partitions and DryRun; repeat the options of that sweep, or give \"\" to begin"))
 	}
 	s.at = at
 	s.report = tables.Report{Read: at.Old, Deleted: at.Removed, Resume: s.Resume}

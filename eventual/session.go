@@ -219,7 +219,7 @@ func newSlots(n int) *slots {
 	return s
 }
 
-// take takes from 1 to most slots, or returns 0 when ctx ends.
+// take waits for free slots, and takes at least 1 and at most the number in most. It returns 0 when ctx ends.
 func (s *slots) take(ctx context.Context, most int) int {
 	select {
 	case <-s.lock:

@@ -70,7 +70,7 @@ func (t *Type[T]) check() error {
 	o := &t.options
 	switch {
 	case t.tag.version < firstVersion || t.tag.version > latestVersion:
-		return fmt.Errorf("the version is %d; it must be %d or more", t.tag.version, firstVersion)
+		return fmt.Errorf("the version is %d; it must be %d to %d", t.tag.version, firstVersion, latestVersion)
 	case o.ByKey && (t.tag.version != firstVersion || len(o.Steps) > 0):
 		return fmt.Errorf("a type with TypeOptions.ByKey stores no version; declare it with version %d and without Steps", firstVersion)
 	}

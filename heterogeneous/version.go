@@ -164,7 +164,7 @@ func checkSteps(steps []Step, version int, entity reflect.Type) error {
 		next = s.from
 	}
 	if expected < firstVersion {
-		return fmt.Errorf("there are %d steps to version %d, and versions begin with %d; remove the first steps", len(steps), version, firstVersion)
+		return fmt.Errorf("TypeOptions.Steps has %d steps, and at most %d can lead from version %d to version %d; remove the first %d", len(steps), version-firstVersion, firstVersion, version, firstVersion-expected)
 	}
 	return nil
 }

@@ -203,8 +203,8 @@ func (x *index[T]) failed(op string, err error) error {
 	return &named
 }
 
-// edit is the change of one list: the members, entities of an intent, that the list must contain, and those that it
-// must not contain.
+// edit is the change of one list. Its members are entities of an intent: those that the list must contain (in), and
+// those that it must not (out).
 type edit[T any] struct {
 	place string
 	in    []*driver.Reconciliation[T]

@@ -59,7 +59,7 @@ type Key struct {
 type Partitions struct {
 	Count int64 `json:"count"`
 	// Exact reports that every partition has its own exact count. Otherwise Count is an estimate, with an
-	// error of about 2 %, and Largest has bounds.
+	// error of about 2 %, and the Rows of each partition in Largest are an upper bound (see Uncertain).
 	Exact bool `json:"exact"`
 	// Largest lists at most 10 partitions, the one with the most rows first.
 	Largest []Partition `json:"largest"`

@@ -41,7 +41,7 @@ type segment struct {
 	records     int64
 	first, last time.Time
 	used        uint64
-	etag        *azcore.ETag // ETag after this writer's last write; it differs if another writer has deleted and recreated the blob
+	etag        *azcore.ETag // ETag after this writer's last write; if the blob has another one, another writer has deleted and recreated it
 }
 
 // asLeft returns the condition that the blob has not changed since this writer's last write.

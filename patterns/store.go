@@ -52,8 +52,8 @@ type StoreOptions struct {
 	Intents eventual.QueueOptions
 	// MaxOpenIntents is the maximum number of intents that are closed in the background after their changes
 	// have returned (default 64). To close an intent, the library reads the entities again and deletes the
-	// message. A change closes its intent itself, before it returns, if this limit is reached or negative, if
-	// the change was refused, in the handler of a message or an outbox, and after Store.Close.
+	// message. Otherwise a change closes its intent before it returns: for example when the limit is reached, when the
+	// change was refused, in a handler or an outbox, or after Store.Close. A negative limit makes every change do so.
 	MaxOpenIntents int
 	// CheckReady makes Run call Ready first, and return the error of Ready (default false: Run logs failed
 	// polls, and polls again).

@@ -33,7 +33,7 @@ func audit(ctx context.Context, r *engine.Engine, op string, o *JobOptions) (tab
 		return tables.Report{}, err
 	}
 	ctx, span := tables.InternalsOf(pass).Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
-	err = telemetry.ErrPanicked // until the callbacks have returned
+	err = telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(err) }()
 	err = v.run(pace.With(ctx, v.options.RowsPerSecond))
 	report := v.report()

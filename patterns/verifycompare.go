@@ -320,11 +320,11 @@ type candidate struct {
 	site
 	extraClaims []string // row keys of claims other than the site's own
 
-	tag  string // seenPlace.tag of the last read
-	live bool   // at the last read, the row was a reservation whose change might still be committed
-	etag string // ETag of the entity at the last read, "" for none
-	done bool   // it is decided whether something is wrong; if so, is has the finding
-	is   *finding
+	tag  string   // seenPlace.tag of the last read
+	live bool     // at the last read, the row was a reservation whose change might still be committed
+	etag string   // ETag of the entity at the last read, "" for none
+	done bool     // decided
+	is   *finding // what is wrong; nil for nothing, or while undecided
 }
 
 // finding is a confirmed discrepancy.

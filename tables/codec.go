@@ -220,7 +220,7 @@ func (c *RawCodec) CheckWhole(v any) error {
 		lossy = meta.Lossy
 	}
 	if lossy {
-		return Invalidf("", "the value was read with half of a surrogate pair as U+FFFD, and a write would store that; correct the text and set Lossy to false")
+		return Invalidf("", "a text of the value had half of a surrogate pair, which was read as U+FFFD; a write would store the U+FFFD: correct the text and set Lossy to false")
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
 func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 	v, s := c.room()
 	if row.Lossy && c.plan != nil && !c.HasMeta() {
-		return nil, &Error{Op: "Decode", Kind: ErrGarbled, Err: fmt.Errorf("a text has half of a surrogate pair, and %s embeds no tables.Meta whose Lossy could say so", c.plan.Type)}
+		return nil, &Error{Op: "Decode", Kind: ErrGarbled, Err: fmt.Errorf("a text of the row has half of a surrogate pair, which a Go string cannot hold; embed tables.Meta in %s, whose Lossy then reports it", c.plan.Type)}
 	}
 	if err := c.Decode(row.Properties, v); err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ type Error struct {
 	Op      string // the operation, such as "Insert"
 	Table   string
 	Key     Key    // the row that failed; zero if the error does not concern one row
-	Change  int    // which operation of a transaction, or entity of a bulk write, failed, from 1; 0 if unknown, or if there was neither
+	Change  int    // number, from 1, of the operation of a transaction or entity of a bulk write that failed; 0 if unknown, and for other calls
 	Pattern string // the pattern whose row or rule failed, "" for the entity's own row
 	Code    string // the service's error code, such as "EntityAlreadyExists"
 	Kind    error  // one of the Err values, or nil for the kind of Err

@@ -97,8 +97,9 @@ func (p *position) keep() (advice string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if p.file = file.Name(); file.Close() != nil {
-			return "", fmt.Errorf("cannot write the file %s", p.file)
+		p.file = file.Name()
+		if err := file.Close(); err != nil {
+			return "", fmt.Errorf("cannot write the position of the interrupted run to %s: %w; name a writable file with --resume", p.file, err)
 		}
 	}
 	if err := p.write(); err != nil {

@@ -200,7 +200,7 @@ func (m *containerMove[T]) unrecorded(ctx context.Context) (done bool, err error
 	case m.ours(b):
 		return false, m.failure(tables.ErrExists, errors.New("the blob holds a copy of the entity that may lack changes; delete the blob or the entity, whichever is not wanted, then requeue this message"))
 	}
-	return false, m.failure(tables.ErrExists, errors.New("another entity, or another incarnation of it, has the blob's name; delete the blob or set Options.Replace, then requeue this message"))
+	return false, m.failure(tables.ErrExists, errors.New("the blob already holds another entity, or another incarnation of this one; delete the blob or set Options.Replace, then requeue this message"))
 }
 
 // gone handles an entity that no longer exists at the source. If its record exists, a user has deleted the

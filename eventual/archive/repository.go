@@ -54,7 +54,7 @@ func (d toRepository[T]) check(source driver.Host[T]) error {
 	}
 	for i, p := range d.along {
 		if p == nil {
-			return fmt.Errorf("part %d of ToRepository is nil; use Along", i+1)
+			return fmt.Errorf("value %d of the along arguments of ToRepository is nil; use Along", i+1)
 		}
 		if err := p.checkPart(source, d.repo); err != nil {
 			return err

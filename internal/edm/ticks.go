@@ -17,7 +17,7 @@ const (
 // Ticks returns t in ticks, or an error for a time that is finer than a tick or outside of the years 1 to 9999.
 func Ticks(t time.Time) (int64, error) {
 	if t.Nanosecond()%100 != 0 {
-		return 0, fmt.Errorf("a time with %d ns is finer than the 100 ns that the service stores; use Truncate(100)", t.Nanosecond())
+		return 0, fmt.Errorf("the time has %d ns after the full second, and the service stores steps of 100 ns; use Truncate(100)", t.Nanosecond())
 	}
 	if year := t.UTC().Year(); year < 1 || year > 9999 {
 		return 0, fmt.Errorf("the year is %d; it must be 1 to 9999", year)

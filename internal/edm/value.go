@@ -202,8 +202,8 @@ func (v Value) String() string {
 	return fmt.Sprintf("%s of %d bytes", v.typ, v.StoredSize())
 }
 
-// Access returns pointers to the name and the value of a property. P is the caller's type for a property; the type of
-// its value is based on Value.
+// Access returns pointers to the name and the value of a property. P is the caller's type for a property; The value in
+// a P has type Value, or a type declared from it, such as tables.Value.
 type Access[P any] func(*P) (name *string, value *Value)
 
 // Append appends a property. It writes the name and the value, the only fields of a P, so it overwrites an old element of

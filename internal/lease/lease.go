@@ -386,8 +386,7 @@ func (b *Bound) Move(since time.Time) {
 // left returns how long requests may still be sent.
 func (b *Bound) left() time.Duration { return b.term - Elapsed(b.since) }
 
-// The timer calls pass. It ends the lease if the bound has passed; if the bound was moved, it sets the timer
-// again.
+// pass is called by the timer. If the bound was moved, pass sets the timer again; otherwise it ends the lease.
 func (b *Bound) pass() {
 	b.lease.mu.Lock()
 	defer b.lease.mu.Unlock()

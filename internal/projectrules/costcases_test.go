@@ -110,7 +110,7 @@ the same with many holders whose keys lie close together | group of holders in a
 one of these holders changes meanwhile | without=6 | denormalization.TestRequestsOfManyHolders | hot: true, named: «1 + 2 + 1 + 1 + 1 + 3»
 its holders found by Find without an index | page=1, group of holders in a partition=1 | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert",
 the same with Async |  | denormalization.TestRequestCounts | one, two = «1+2», 1+2
-with Find, a holder that is inserted with its copy, or changes its source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
+with Find, an insert of a holder with its copy, or a write that gives a holder another source |  | denormalization.TestRequestCountsOfFanOut | cost(«1+2+1+1+1», "Insert of a holder"
 a holder with its copy |  | denormalization.TestRequestCounts | cost(«1», "reading a department with its manager"
 # Verify, Repair, Rebuild
 Verify of indexes without findings | page of the tables that hold something=2 | patterns.TestRepairRequests | want("a table without discrepancies", cost(verify), pages(«2»))

@@ -34,7 +34,7 @@ type spreading struct {
 	layout *Pattern // nil for none
 	stored tables.Properties
 	read   bool            // whether the properties were read from stored rows
-	whole  *driver.LaidOut // the layout of all of stored, computed once for the entity and its whole copies
+	whole  *driver.LaidOut // layout of all stored properties; the entity and the copies with all properties share it
 }
 
 // Spreading returns the spreading of an entity with these stored properties.

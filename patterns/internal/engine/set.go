@@ -233,7 +233,7 @@ func (s *Set) runIntent(ctx context.Context, intent intents.Intent) error {
 	case failed:
 		return err // the error already names the change
 	case err == nil:
-		return s.located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents returned without making the change")})
+		return s.located(&tables.Error{Kind: tables.ErrUnknownOutcome, Err: errors.New("the queue of intents reported success, but did not run the change, which is a defect of the library; read the entity to see its state")})
 	}
 	return s.located(err)
 }
