@@ -150,7 +150,7 @@ func checkRequests(t *testing.T, r *report) {
 		"another answer of it changed meanwhile":  1,
 		"12 employees with photos inserted":       5 * 12,
 		"all of it read":                          1,
-		"an employee deleted":                     6,
+		"an employee deleted":                     7,
 		"a year of one employee":                  1,
 		"claims imported":                         1200 / 100,
 		"a claim appended":                        1,
