@@ -29,7 +29,7 @@
 // crashed before it filled D, or a user has deleted D since.
 //
 // With Options.Replace, the base can be another blob. gone deletes that blob, too: as long as D is the base, a fill of another worker
-// can still arrive, and without R nobody can tell afterwards that X was not moved. No request deletes R under a condition on D.
+// can still arrive, and without R no worker can find out afterwards that X was not moved. No request deletes R under a condition on D.
 //
 // The walk covers the same interleavings as that of package mover. A user who updates a blob may keep or
 // remove its metadata, and may delete a pending blob. With Options.Replace and without R, the
