@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -107,8 +108,11 @@ func TestBlobs(t *testing.T) {
 	}
 	_, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets})
 	harness.WantKind(t, err, tables.ErrExists)
-	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.SkipExisting}); err != nil || result.Findings != 1 {
-		t.Fatal(result, err)
+	var found string
+	note := func(d backup.Difference) error { found = d.String(); return nil }
+	result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.SkipExisting, Found: note})
+	if want := fmt.Sprintf("different: blob %q of %s", first, sets[0].Name); err != nil || result.Findings != 1 || found != want {
+		t.Fatal(result, err, found, want)
 	}
 	if result, err := v.Restore(t.Context(), "next", targets, &backup.Options{Blobs: sets, Existing: backup.ReplaceExisting}); err != nil || result.Blobs != 1 {
 		t.Fatal(result, err)

@@ -2,12 +2,14 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -65,6 +67,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 			return nil
 		},
 		Work: func(ctx context.Context, _ rangescan.Range, p *copied) error {
+			slices.SortFunc(p.writes, byKey) // Azure Cosmos DB returns rows in no order
 			for some := range transactions(p.writes) {
 				if err := w.commit(ctx, some); err != nil {
 					return err
@@ -143,6 +146,11 @@ func (w *writer) row(key tables.Key, properties tables.Properties) tables.RawWri
 		verb = wire.VerbReplace // without an ETag, a replace inserts the row or overwrites any version
 	}
 	return tables.RawWrite{Verb: verb, Key: key, Properties: properties, Plain: true}
+}
+
+// byKey compares writes by their keys.
+func byKey(a, b tables.RawWrite) int {
+	return cmp.Or(compoundkey.Compare(a.Key.Partition, b.Key.Partition), compoundkey.Compare(a.Key.Row, b.Key.Row))
 }
 
 // transactions splits writes, which are in the order of their keys, into transactions.

@@ -218,6 +218,9 @@ func (d Difference) String() string {
 	if d.Kind == Damaged {
 		return fmt.Sprintf("damaged: %s of %s: %v", d.Object, d.Table, d.Err)
 	}
+	if d.Object != "" {
+		return fmt.Sprintf("%s: blob %q of %s", d.Kind, d.Object, d.Table)
+	}
 	text := fmt.Sprintf("%s: (%q, %q) in %s", d.Kind, d.Key.Partition, d.Key.Row, d.Table)
 	if d.Kind == Unreadable {
 		text += ": " + d.Err.Error()

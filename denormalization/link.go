@@ -211,7 +211,14 @@ func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 		return true
 	}
 	keys := r.link.Holders(source)
-	return len(keys) <= r.options.Limit && slices.Contains(keys, holder)
+	if !slices.Contains(keys, holder) {
+		return false
+	}
+	distinct := map[tables.Key]bool{}
+	for _, key := range keys {
+		distinct[key] = true
+	}
+	return len(distinct) <= r.options.Limit
 }
 
 func checkKey(key tables.Key) error {

@@ -2,6 +2,8 @@ package interpartition_test
 
 import (
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,11 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s: a query finds %v, %v", name, e, err)
 		}
 	}
+	for name, x := range map[string]*interpartition.Index[employee]{"here": here, "initials": initials} { // in all groups, beside rows of the other indexes
+		if found := idsOf(t, x.Query(compoundkey.All()).AllowTableScan().All(ctx)); !slices.Equal(found, []int{jones().ID}) {
+			t.Errorf("%s: a query of all groups finds %v", name, found)
+		}
+	}
 	if _, err := here.In("IT").Get(ctx, email); !errors.Is(err, tables.ErrNotFound) {
 		t.Errorf("in another group: %v", err)
 	}
@@ -65,4 +72,57 @@ func TestGroupsOfDeclaration(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+// idsOf returns the numbers of employees.
+func idsOf(t *testing.T, all iter.Seq2[*employee, error]) (ids []int) {
+	t.Helper()
+	for e, err := range all {
+		harness.Check(t, err)
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// TestSchemaOfTheEntity: Schema.Where compares the entity's own row. So it neither leaves copies out whose keys do not meet it, nor
+// needs properties that a projection leaves out.
+func TestSchemaOfTheEntity(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	for name, where := range map[string]tables.Condition{"of the row key": tables.Lt("RowKey", "f"), "of the partition": tables.Eq("PartitionKey", "Sales"), "of a property": tables.Eq("Department", "Sales")} {
+		p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+		email := interpartition.NewIndex("mail", emailOf, &interpartition.Options[employee]{Project: []string{"ID"}})
+		staff := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+			patterns.Schema[employee]{Name: "chosen", Key: keyOf, Rows: compoundkey.Starting("empid"), Where: where}, email))
+		harness.Check(t, staff.Insert(ctx, jones()))
+		for read, all := range map[string]iter.Seq2[*employee, error]{"Range": email.Range(ctx, compoundkey.All()), "Query": email.Query(compoundkey.All()).All(ctx),
+			"Verified.Range": email.Verified().Range(ctx, compoundkey.All())} {
+			if found := idsOf(t, all); !slices.Equal(found, []int{jones().ID}) {
+				t.Errorf("a condition %s: %s finds %v", name, read, found)
+			}
+		}
+	}
+}
+
+// TestRowsOfAnotherRepository: without a store, nothing refuses two repositories whose indexes share a partition. Reads then leave out
+// the copies of entities that the schema excludes.
+func TestRowsOfAnotherRepository(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	p := harness.Must[*process](t)(newWorld(t, s, kind{}).start(s))
+	open := func(prefix string) (*patterns.Repository[employee], *interpartition.Index[employee]) {
+		x := interpartition.NewIndex("mail", emailOf, nil)
+		key := func(e *employee) tables.Key {
+			return tables.Key{Partition: e.Department, Row: compoundkey.Join(prefix, compoundkey.Int(e.ID, 6))}
+		}
+		return harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(p.repo.Table(), p.queue),
+			patterns.Schema[employee]{Name: prefix, Key: key, Rows: compoundkey.Starting(prefix)}, x)), x
+	}
+	staff, mine := open("empid")
+	guests, _ := open("guest")
+	guest := &employee{Department: "Sales", ID: 7, Email: "g@contoso.com"}
+	harness.Check(t, staff.Insert(ctx, jones()), guests.Insert(ctx, guest))
+	if found := idsOf(t, mine.Range(ctx, compoundkey.All())); !slices.Equal(found, []int{jones().ID}) {
+		t.Errorf("the index of the staff yields %v", found)
+	}
+	_, err := mine.Get(ctx, emailOf(guest))
+	harness.WantKind(t, err, tables.ErrNotFound)
 }

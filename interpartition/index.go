@@ -156,7 +156,7 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 }
 
 // Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the index
-// has groups and In has chosen none, the query covers all groups, and is a table scan. If the index was not given to
+// has groups and In has chosen none, the query covers all groups; it is a table scan, and has 4 comparisons of its own. If the index was not given to
 // a repository, Plan and the methods that would send the query return tables.ErrWiring. Query itself makes no
 // request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
@@ -166,7 +166,7 @@ func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	}
 	query := host.OutsideCopies(x.table, span, x.index.Project)
 	if x.index.Groups.Any() && x.group == nil {
-		return query
+		return query.Where(x.index.InGroups())
 	}
 	partition, _, err := x.chosen("Query")
 	if err != nil {

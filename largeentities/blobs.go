@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
@@ -125,10 +126,16 @@ func (b *blobs) check(ctx context.Context, op string, key tables.Key, name strin
 }
 
 // removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it,
-// and whoever can write messages or rows can choose the name. A missing blob is not an error. Requests: 2.
+// and whoever can write messages or rows can choose the name. There is nothing to delete if the blob is missing, or if
+// its metadata do not name the entity; for the latter removeUnread writes a line to the log. It must not fail, since
+// the intent would end on the poison queue and never be carried out. Requests: 2.
 func (b *blobs) removeUnread(ctx context.Context, op string, key tables.Key, name string) error {
 	etag, err := b.check(ctx, op, key, name)
-	if err != nil || etag == "" {
+	switch {
+	case errors.Is(err, blobowner.ErrForeign):
+		b.signals.Log(ctx, telemetry.LineBlobKept, b.prefix, slog.String("prefix", b.prefix), b.signals.Error(err))
+		return nil
+	case err != nil || etag == "":
 		return err
 	}
 	return b.remove(ctx, op, name, etag)

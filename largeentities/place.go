@@ -5,13 +5,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -259,9 +257,9 @@ func (x *spill[T]) prior(entity *T, p tables.Properties) ([]string, error) {
 }
 
 // reconcile deletes each blob that the intent names and at which the entity does not point. Since no name is used
-// twice, no later change points at it. For a blob of another entity or program reconcile returns an error, so the
-// message ends on the poison queue; only Discard ignores such a blob. Requests: 1 for each blob to delete; 2 in a
-// worker, for a Stream, and in Discard, since nothing has read the blob before.
+// twice, no later change points at it. For a name that no blob of the entity can have, reconcile returns an error, so
+// the message ends on the poison queue. Requests: 1 for each blob to delete; 2 in a worker, for a Stream, and in
+// Discard, since no response has shown that the blob is the entity's.
 func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) error {
 	const op = "Reconcile"
 	ptr, err := x.pointerIn(op, r.Key, r.Stored.Get(x.name))
@@ -278,12 +276,8 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 		}
 		err := x.blobs.checkOwn(op, r.Key, name)
 		switch {
-		case err == nil && (r.Received || x.form == streamForm):
+		case err == nil && (r.Received || x.form == streamForm || discards(ctx)):
 			err = x.blobs.removeUnread(ctx, op, r.Key, name)
-		case err == nil && discards(ctx):
-			if err = x.blobs.removeUnread(ctx, op, r.Key, name); errors.Is(err, blobowner.ErrForeign) {
-				err = nil // the row named a blob that is not the entity's, so there is nothing to delete
-			}
 		case err == nil:
 			err = x.blobs.remove(ctx, op, name, "")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestRowsOfNoEntry(t *testing.T) {
 				n++
 			}
 		}
-		if n != 0 || !errors.Is(last, tables.ErrGarbled) {
+		if n != 0 || !errors.Is(last, tables.ErrGarbled) || !strings.Contains(last.Error(), "give the row another key") {
 			t.Errorf("with %d entries: %d were yielded, and then %v", entries, n, last)
 		}
 	}

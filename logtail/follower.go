@@ -3,6 +3,7 @@ package logtail
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -161,7 +162,7 @@ func (f *Follower[T]) deliver(newestFirst []*T, yield func(*T, error) bool) bool
 func (f *Follower[T]) keyed(v *T) (row string, at time.Time, err error) {
 	row = f.log.host.MetaOf(v).Key().Row
 	if err = compoundkey.Parse(row, f.log.schema.Prefix, compoundkey.ToTimeDesc(&at), compoundkey.ToString(nil)); err != nil {
-		err = f.garbled(row, err)
+		err = f.garbled(row, fmt.Errorf("the row key has the prefix of this log and is not that of an entry; give the row another key, or delete it: %w", err))
 	}
 	return row, at, err
 }

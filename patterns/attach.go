@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -77,7 +79,9 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last,
+		Tables:     slices.DeleteFunc(slices.Clone(p.Tables), func(t *tables.Table) bool { return t == nil }),
+		Containers: slices.DeleteFunc(slices.Clone(p.Containers), func(c *container.Client) bool { return c == nil })}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/indexentities"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
@@ -158,4 +159,47 @@ func TestOverlapWithPatterns(t *testing.T) {
 	other.Where = tables.Condition{}
 	_, err = patterns.NewRepository(store.Table("Both"), other)
 	harness.WantKind(t, err, tables.ErrWiring) // another schema under the same name
+}
+
+// TestNamesOfPatterns: a pattern that stores rows or lists under its name needs a name of its own wherever two repositories of a store
+// share the place, also if their row keys are separate.
+func TestNamesOfPatterns(t *testing.T) {
+	text := func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }
+	account := storeAccount(t, storagetest.Simulator(t, nil))
+	for name, c := range map[string]struct {
+		pattern       func(*patterns.Store) patterns.Pattern[acmeOrder]
+		onSeparateToo bool // refused if the repositories have separate tables
+	}{
+		"rows in the partition": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
+			return intrapartition.NewIndex("customer", text, nil)
+		}, false},
+		"rows outside": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
+			return interpartition.NewIndex("customer", text, nil)
+		}, false},
+		"rows in a table": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+			return interpartition.NewIndex("customer", text, &interpartition.Options[acmeOrder]{Table: s.Table("Copies")})
+		}, true},
+		"lists in the partition": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
+			return indexentities.NewInPartition("customer", text)
+		}, false},
+		"lists in a table": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+			return indexentities.NewInTable("customer", text, s.Table("Lists"), nil)
+		}, true},
+		"lists in blobs": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+			return indexentities.NewInBlobs("customer", text, s.Container("lists"), nil)
+		}, true},
+	} {
+		open := func(store *patterns.Store, table, rows string) error {
+			_, err := patterns.NewRepository(store.Table(table), patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, c.pattern(store))
+			return err
+		}
+		for _, second := range []string{"Company", "Another"} {
+			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
+			harness.Check(t, open(store, "Company", "order"))
+			err := open(store, second, "offer")
+			if refused := second == "Company" || c.onSeparateToo; refused != errors.Is(err, tables.ErrWiring) || refused != strings.Contains(fmt.Sprint(err), `a pattern "customer"`) {
+				t.Errorf("%s, tables Company and %s: %v", name, second, err)
+			}
+		}
+	}
 }

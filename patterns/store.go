@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -306,36 +307,49 @@ func runnerOf(table *tables.Table) intents.Runner {
 	return runner
 }
 
-// refuseOverlap returns an error if another repository of the store could treat the entities and index rows
-// of this repository as its own.
+// refuseOverlap returns an error if another repository of the store could treat the entities, index rows and lists of
+// this repository as its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, stores := &r.Schema.Own, map[string]bool{}
-	for _, p := range r.Patterns {
-		stores[p.Name] = p.Copies != nil || p.Outside != nil
-	}
+	own := &r.Schema.Own
 	for _, other := range s.engines {
 		if other.Name() == r.Name() && other.Codec.Type() == r.Codec.Type() && own.Equal(&other.Schema.Own) {
 			continue // the program has made the same repository twice
 		}
 		o := &other.Schema.Own
-		if !other.Table.Same(r.Table) || !own.Span.Overlaps(o.Span) {
-			continue
-		}
-		if !own.Chosen() || !o.Chosen() {
+		if other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
 			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
 		}
-		for _, p := range other.Patterns {
-			if stores[p.Name] && (p.Copies != nil || p.Outside != nil) {
-				return fmt.Errorf("repository %s on the same table can have the same row keys, and also has a pattern %q, whose rows could not be distinguished; give one of the two patterns another name", other.Name(), p.Name)
+		for _, p := range r.Patterns {
+			for _, q := range other.Patterns {
+				if p.Name == q.Name && mix(p, q, other.Table.Same(r.Table)) {
+					return fmt.Errorf("repository %s of %s also has a pattern %q, which stores its rows or lists at the same places, so they could not be distinguished; give one of the two patterns another name", other.Name(), other.Codec.Type(), p.Name)
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// mix reports whether two patterns of one name, in different repositories, store rows or lists under that name in the
+// same table or container. sameTable is true if the repositories have the same table.
+func mix(p, q *engine.Pattern, sameTable bool) bool {
+	switch {
+	case sameTable && (p.Copies != nil || p.Rows != nil) && (q.Copies != nil || q.Rows != nil):
+		return true
+	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
+		return true
+	case p.Audit == nil || q.Audit == nil: // no lists
+		return false
+	}
+	return slices.ContainsFunc(p.Tables, func(t *tables.Table) bool { return slices.ContainsFunc(q.Tables, t.Same) }) ||
+		slices.ContainsFunc(p.Containers, func(c *container.Client) bool {
+			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return c.URL() == d.URL() })
+		})
 }
 
 // knowAll registers the resources of the repository and its patterns.
@@ -399,19 +413,29 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
 		return tables.Report{}, tables.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
-	s.mu.Lock()
-	all := slices.SortedFunc(slices.Values(s.engines), func(a, b *engine.Engine) int { return cmp.Compare(a.Name(), b.Name()) })
-	s.mu.Unlock()
-	job := eachof.Job{Op: op, Resume: o.Resume, Progress: o.Progress}
-	for _, r := range all {
-		job.Names = append(job.Names, r.Name())
-	}
+	all := s.enginesByName()
+	job := eachof.Job{Op: op, Names: slices.Sorted(maps.Keys(all)), Resume: o.Resume, Progress: o.Progress}
 	job.Run = func(ctx context.Context, repository int, resume string, progress func(tables.Report)) (tables.Report, error) {
 		here := o
 		here.Resume, here.Progress = resume, progress
-		return run(ctx, all[repository], &here)
+		return run(ctx, all[job.Names[repository]], &here)
 	}
 	return job.All(ctx)
+}
+
+// enginesByName returns the store's repositories under names that are distinct, so that a resumed job continues in the
+// repository that it has left. A repository's own name is not: it is the table's name by default, and without intents
+// two repositories can have the same.
+func (s *Store) enginesByName() map[string]*engine.Engine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, made := make(map[string]*engine.Engine, len(s.engines)), map[string]int{}
+	for _, r := range s.engines {
+		name := fmt.Sprintf("%s\t%s\t%s", r.Name(), r.Table.Name(), r.Codec.Type())
+		all[fmt.Sprintf("%s\t%d", name, made[name])] = r
+		made[name]++
+	}
+	return all
 }
 
 // Resource is a table, queue or container that a store uses.

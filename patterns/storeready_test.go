@@ -94,6 +94,39 @@ func twoTeams(t *testing.T) *patterns.Store {
 	return store
 }
 
+// TestStoreJobsOfOneName: of two repositories of one name, each token continues in the one whose it is.
+func TestStoreJobsOfOneName(t *testing.T) {
+	store := harness.Must[*patterns.Store](t)(patterns.NewStore(storeAccount(t, storagetest.Simulator(t, nil)), "contoso", nil))
+	type guest struct {
+		tables.Meta
+		PartitionKey, RowKey string
+	}
+	byEmail := intrapartition.NewIndex("email", func(p *person) compoundkey.Part { return compoundkey.String(p.Email) }, nil)
+	persons := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(store.Table("One"), personSchema(), byEmail))
+	guests := harness.Must[*patterns.Repository[guest]](t)(patterns.NewRepository(store.Table("One"), patterns.Schema[guest]{Rows: compoundkey.Starting("guest")}))
+	harness.Check(t, store.Create(t.Context()))
+	for id := range 6 {
+		p := ann()
+		p.ID, p.Email = id, fmt.Sprintf("p%d", id)
+		harness.Check(t, persons.Insert(t.Context(), p), guests.Insert(t.Context(), &guest{PartitionKey: "red", RowKey: fmt.Sprint("guest_", id)}))
+	}
+	var tokens []string
+	o := fixed()
+	o.SmallPages(2)
+	o.Progress = func(r tables.Report) { tokens = append(tokens, r.Resume) }
+	all := harness.Must[tables.Report](t)(store.Verify(t.Context(), &o))
+	if all.Read != 12 || len(tokens) < 6 {
+		t.Fatalf("%+v after %d tokens", all, len(tokens))
+	}
+	for _, token := range tokens {
+		again := fixed()
+		again.Resume = token
+		if report, err := store.Verify(t.Context(), &again); err != nil || report.Read != 12 {
+			t.Errorf("resumed: %+v, %v", report, err)
+		}
+	}
+}
+
 // TestStoreJobs: the jobs of a store are those of all repositories, with one report, and resume between them.
 func TestStoreJobs(t *testing.T) {
 	store := twoTeams(t)

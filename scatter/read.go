@@ -3,6 +3,7 @@ package scatter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
@@ -46,7 +47,7 @@ func (s *Spread[T]) GetMany(ctx context.Context, rowKeys []string, options *Read
 		for i, row := range rowKeys {
 			var err error
 			if positions[i], err = s.order.position(row); err != nil {
-				yield(nil, invalid(op, s.Repository().Table(), err))
+				yield(nil, invalid(op, s.Repository().Table(), fmt.Errorf("rowKeys[%d]: %w", i, err)))
 				return
 			}
 			farthest = max(farthest, positions[i])

@@ -2,8 +2,10 @@ package scatter_test
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,8 +152,11 @@ func TestReads(t *testing.T) {
 	for _, err := range p.Range(ctx, compoundkey.Exactly(compoundkey.Int(5, 0)), nil) {
 		wantKind(t, err, tables.ErrInvalid)
 	}
-	for _, err := range p.GetMany(ctx, []string{"login_1"}, nil) {
+	for _, err := range p.GetMany(ctx, []string{all[3].newestFirst(), "login_1"}, nil) {
 		wantKind(t, err, tables.ErrInvalid)
+		if !strings.Contains(fmt.Sprint(err), "rowKeys[1]") {
+			t.Errorf("%v does not say which row key", err)
+		}
 	}
 }
 

@@ -163,7 +163,8 @@ func (a *Account) Source() string { return a.source }
 func (a *Account) Endpoints() Endpoints { return a.endpoints }
 
 // IsCosmos reports whether the endpoint belongs to Azure Cosmos DB for Table, whose queries return rows in no order.
-func (a *Account) IsCosmos() bool { return a.cosmos }
+// It is false for a nil account.
+func (a *Account) IsCosmos() bool { return a != nil && a.cosmos }
 
 // Logger returns AccountOptions.Logger, or the current slog.Default() if that is nil.
 func (a *Account) Logger() *slog.Logger {

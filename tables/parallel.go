@@ -95,7 +95,7 @@ func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, option
 	}
 	o := cmp.Or(options, &ParallelOptions[T]{})
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
-	ordered := q.src != nil && (q.src.Table.account.cosmos || o.Order != nil)
+	ordered := q.src != nil && (q.src.Table.account.IsCosmos() || o.Order != nil)
 	fetches := make([]streams.Fetch[streams.Result[*T]], len(keys))
 	ranges := make([]rangescan.Range, len(keys))
 	for i, key := range keys {

@@ -122,17 +122,23 @@ func TestAllPartitionsServiceOrder(t *testing.T) {
 func TestAllPartitionsRefuses(t *testing.T) {
 	ctx := context.Background()
 	table := harness.InProcess(t, nil).Table("Contoso").Entities()
+	nobody := (*tables.Account)(nil).Table("Contoso").Entities()
 	for name, all := range map[string]iter.Seq2[*tables.Entity, error]{
 		"a partition of its own": table.Query().Partition("p").AllPartitions(ctx, []string{"a"}, nil),
 		"an illegal partition":   table.Query().AllPartitions(ctx, []string{"a/b"}, nil),
 		"a wrong query":          table.Query().Top(-1).AllPartitions(ctx, []string{"a"}, nil),
+		"no account":             nobody.Query().AllPartitions(ctx, []string{"a"}, nil),
+		"no account, in order":   nobody.Query().AllPartitions(ctx, []string{"a"}, &tables.ParallelOptions[tables.Entity]{Order: byRow}),
 	} {
 		_, err := keysOf(all)
 		if err == nil {
 			t.Errorf("%s is accepted", name)
 			continue
 		}
-		harness.WantKind(t, err, map[bool]error{true: tables.ErrWiring, false: tables.ErrInvalid}[name == "a partition of its own"])
+		harness.WantKind(t, err, map[bool]error{false: tables.ErrWiring, true: tables.ErrInvalid}[name == "an illegal partition" || name == "a wrong query"])
+	}
+	if one := (*tables.Account)(nil).Table("Contoso"); !one.Same((*tables.Account)(nil).Table("contoso")) || one.Same(harness.InProcess(t, nil).Table("Contoso")) {
+		t.Error("the tables of no account are not compared by their names")
 	}
 }
 

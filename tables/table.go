@@ -113,5 +113,8 @@ func asError(err error) *Error {
 
 // Same reports whether two handles are of the same table. Names of tables ignore case.
 func (t *Table) Same(other *Table) bool {
+	if t.account == nil || other.account == nil { // the handle of a nil account
+		return t.account == other.account && strings.EqualFold(t.name, other.name)
+	}
 	return strings.EqualFold(t.name, other.name) && t.account.endpoints.Table == other.account.endpoints.Table
 }

@@ -106,7 +106,7 @@ func (l *layout) split(p tables.Properties) (*driver.LaidOut, error) {
 	if !fits(first) {
 		size, which := sizeOf(first)
 		return nil, &tables.Error{Kind: tables.ErrTooLarge,
-			Err: fmt.Errorf("the entity has %d properties of FirstRow with %d bytes, and the largest is %s; the first row holds at most %d with %d bytes, and each at most 64 KiB (a text 32,768 UTF-16 units), so name fewer in FirstRow", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
+			Err: fmt.Errorf("the first row would hold the %d properties of FirstRow with %d bytes, the largest of them %s; its limits are %d properties, %d bytes, and 64 KiB for a property (32,768 UTF-16 units for a text): name fewer properties in FirstRow", len(first), size, which, MaxNarrowProperties, MaxNarrowSize)}
 	}
 	slices.SortFunc(rest, func(a, b tables.Property) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range rest[1:] {

@@ -3,10 +3,12 @@ package harness
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/tablepatterns/tablepatterns/storagetest"
+	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // LateRequest is a fault: the client gets a connection reset, but the request arrives later.
@@ -217,4 +220,25 @@ func BareTransport(b testing.TB) policy.Transporter {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	b.Cleanup(client.CloseIdleConnections)
 	return client
+}
+
+// Cosmos returns a table of Azure Cosmos DB that answers queries in the given order of keys, in pages of 3 rows.
+func Cosmos(t testing.TB, keys []tables.Key) *tables.Table {
+	t.Helper()
+	answer := Transport(func(req *http.Request) (*http.Response, error) {
+		asked := req.URL.Query()
+		var rows []string
+		for _, k := range keys {
+			if filter := asked.Get("$filter"); filter == "" || strings.Contains(filter, "PartitionKey eq '"+k.Partition+"'") {
+				rows = append(rows, fmt.Sprintf(`{"odata.etag":"W/\"1\"","PartitionKey":%q,"RowKey":%q}`, k.Partition, k.Row))
+			}
+		}
+		from, _ := strconv.Atoi(asked.Get("NextPartitionKey"))
+		if rows = rows[from:]; len(rows) <= 3 {
+			return Reply(req, http.StatusOK, `{"value":[`+strings.Join(rows, ",")+`]}`), nil
+		}
+		return Reply(req, http.StatusOK, `{"value":[`+strings.Join(rows[:3], ",")+`]}`, "X-Ms-Continuation-Nextpartitionkey", strconv.Itoa(from+3)), nil
+	})
+	return Must[*tables.Account](t)(tables.NewAccountWithSharedKey(tables.Endpoints{Table: "https://contoso.table.cosmos.azure.com"}, "contoso", "a2V5",
+		&tables.AccountOptions{ClientOptions: azcore.ClientOptions{Transport: answer}})).Table("Events")
 }

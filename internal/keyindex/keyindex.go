@@ -107,6 +107,14 @@ func (x *Index[T]) Partition(group string) string {
 	return compoundkey.Join(x.Name, compoundkey.String(group))
 }
 
+// InGroups returns the condition that a row is in the partition of some group. It has four comparisons: a range, so that the service
+// does not read the whole table, without the names that follow the index's own, such as "email2".
+func (x *Index[T]) InGroups() tables.Condition {
+	none, groups := x.Partition(""), compoundkey.All().Under(x.Name)
+	return tables.And(tables.Ge("PartitionKey", none), tables.Lt("PartitionKey", groups.To()),
+		tables.Or(tables.Eq("PartitionKey", none), tables.Ge("PartitionKey", groups.From())))
+}
+
 // Owns reports whether a partition key is one of the index: a table may hold several indexes.
 func (x *Index[T]) Owns(partition string) bool {
 	return partition == x.Name || strings.HasPrefix(partition, x.Name+"_")

@@ -159,6 +159,7 @@ const (
 	LinePoisonFailed
 	LineUnsigned
 	LineUnmatched
+	LineBlobKept
 )
 
 // lines declares the lines of the log.
@@ -209,6 +210,8 @@ var lines = [...]LineInfo{
 		"Once for each queue."},
 	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "the table has rows, and none is an entity of the repository; check Rows, Mine and Where of its schema",
 		"Store.Ready found that every query of the repository is empty. Harmless before the first entity is written beside those of other types."},
+	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row named a blob whose metadata do not name the entity; the blob is not deleted",
+		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
 }
 
 // Lines returns all lines of the log.

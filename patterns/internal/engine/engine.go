@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -208,6 +210,8 @@ type Pattern struct {
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
+	Tables      []*tables.Table     // without nil elements
+	Containers  []*container.Client // without nil elements
 }
 
 // Outside is a driver.Outside without the type parameter.

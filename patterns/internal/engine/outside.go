@@ -147,10 +147,11 @@ func (r *Engine) preflightOutside(w *Work) error {
 // anyETag is as long as the service's ETags, to compute the size of rows that will contain one.
 const anyETag = `W/"datetime'2026-01-01T00%3A00%3A00.0000000Z'"`
 
-// OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities.
+// OutsideSource returns a source that yields the rows of Outside.Copies in a table as entities. It sends no Schema.Where, which
+// compares the keys and properties of an entity's own row, and leaves out copies of entities that the schema excludes by their keys.
 func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep []string) *tables.RawSource {
 	src, keep := r.Primary, r.keeps(keep)
-	src.Table, src.Kept = table, keep
+	src.Table, src.Where, src.Kept = table, nil, keep
 	src.Span = span
 	if span.To() == "" && span.Err() == nil {
 		src.Span = compoundkey.Range(span.From(), ClaimPrefix)
@@ -159,6 +160,9 @@ func (r *Engine) OutsideSource(table *tables.Table, span compoundkey.Span, keep 
 	src.System = append(slices.Clone(src.System), rows.Partition, rows.Version, rows.Reserved, rows.Term, rows.Claim)
 	src.Load = Loads(func(ctx context.Context, row *StoredRow, selected []string) (any, error) {
 		if !row.Outside.Is || row.Outside.IsClaim || row.Outside.Reserved != "" || row.Shared {
+			return nil, nil
+		}
+		if !r.Schema.Own.Keeps(tables.Key{Partition: row.Outside.Partition, Row: row.Primary}) {
 			return nil, nil
 		}
 		return r.loadCopy(ctx, table, row, selected, keep)
