@@ -121,7 +121,7 @@ var metrics = [...]MetricInfo{
 	QueueDuration:     {"messaging.client.operation.duration", Histogram, "s", "Duration of sends to queues and of polls", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrQueueType, AttrOutcome, AttrError}},
 	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery. The outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
 	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
-	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. No status means that there was no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
+	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. No status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
 	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts of a request after its first", []string{AttrService}},
 	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts whose response had status 429 or 503", []string{AttrService}},
 	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear response, cancelled attempts included. The service may have applied these writes", []string{AttrService}},
