@@ -77,7 +77,7 @@ func TestCloseFailsInBackground(t *testing.T) {
 			if n, err := q.Length(t.Context()); n != 1 || err != nil {
 				t.Errorf("%d messages are left, %v", n, err)
 			}
-			if !strings.Contains(log.String(), "a worker of the queue applies it") {
+			if !strings.Contains(log.String(), "a worker of the queue applies the effect") {
 				t.Errorf("the log has %q", log)
 			}
 		})

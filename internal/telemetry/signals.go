@@ -78,11 +78,11 @@ const (
 // Spans returns all spans.
 func Spans() []Span {
 	return []Span{
-		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with everything that its patterns do. An operation on a table that another one of its account calls has no span of its own."},
-		{"{verb} {container}", "client", "Upload or Download of a value in a blob. A Download ends when its reader is closed or has returned all."},
+		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with the work of patterns. An operation that another table operation of the account calls has no span of its own."},
+		{"{verb} {container}", "client", "Upload or Download of a value in a blob. The span of a Download ends when the reader is closed or has returned all."},
 		{"send {queue}", "producer", "Queue.Send."},
 		{"receive {queue}", "client", "A worker's poll of a storage queue."},
-		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the span that sent the message, if known."},
+		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the sender's span if that is known."},
 		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction, whose table is in db.collection.name."},
 	}
 }
@@ -119,24 +119,24 @@ const (
 var metrics = [...]MetricInfo{
 	OperationDuration: {"db.client.operation.duration", Histogram, "s", "Duration of operations on tables, without the time that a loop's body takes", []string{AttrSystem, AttrTable, AttrVerb, AttrOutcome, AttrError}},
 	QueueDuration:     {"messaging.client.operation.duration", Histogram, "s", "Duration of sends to queues and of polls", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrQueueType, AttrOutcome, AttrError}},
-	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery; the outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
+	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery. The outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
 	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
-	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests; no status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
-	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts after the first of a request", []string{AttrService}},
+	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. No status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
+	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts of a request after its first", []string{AttrService}},
 	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts whose response had status 429 or 503", []string{AttrService}},
-	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear answer, including cancelled ones; the service may have applied them", []string{AttrService}},
+	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear response, cancelled attempts included. The service may have applied these writes", []string{AttrService}},
 	Conflicts:         {"tablepatterns.conflicts", Counter, "{write}", "Writes refused because the row exists or has changed, including plain inserts of an existing key", []string{AttrTable, AttrOutcome}},
 	RowsRead:          {"tablepatterns.rows.read", Counter, "{row}", "Rows that responses contained", []string{AttrTable}},
 	RowsReturned:      {"tablepatterns.rows.returned", Counter, "{row}", "Rows that became values for the caller", []string{AttrTable}},
-	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies it", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
+	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies the effect", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
 	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that does not exist, unless the library expects that", []string{AttrService, AttrResource}},
 	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
-	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities that the service refused and that were divided", []string{AttrTable}},
+	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities that the service refused and the library divided", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
-	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling; for intents, how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
+	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling. For intents, this is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, including hidden ones, as the service estimates", []string{AttrQueue}},
-	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message; 0 if none is visible", []string{AttrQueue}},
+	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message, or 0 without a visible message", []string{AttrQueue}},
 	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
 }
 

@@ -36,7 +36,7 @@ func mebibyte(more int) string {
 }
 
 func entityRules() []rule {
-	keys := rule{"keys", "512 UTF-16 units; no / \\ # ?, no control characters; empty is a key", nil}
+	keys := rule{"keys", "0 to 512 UTF-16 units, without / \\ # ? and control characters", nil}
 	for _, k := range []struct{ what, want, key string }{
 		{"empty", "204", ""}, {"512 units", "204", strings.Repeat("é", 512)}, {"513 units", "400 KeyValueTooLarge", strings.Repeat("é", 513)},
 		{"256 characters of two units", "204", strings.Repeat("😀", 256)}, {"257 characters of two units", "400 KeyValueTooLarge", strings.Repeat("😀", 257)},
@@ -57,10 +57,10 @@ func entityRules() []rule {
 	return []rule{
 		{"properties of an entity", "252 besides keys and Timestamp", []try{
 			insert("252", "204", properties(252)), insert("253", "400 TooManyProperties", properties(253)), insert("252 and a null", "204", properties(252)+`,"N":null`),
-			merge("a merge that makes it 253", "400 TooManyProperties", properties(252), `"One":1`)}},
+			merge("a merge that adds a 253rd", "400 TooManyProperties", properties(252), `"One":1`)}},
 		{"size of an entity", "1 MiB by the documented formula", []try{
 			insert("1 MiB", "204", mebibyte(0)), insert("1 MiB and a byte", "400 EntityTooLarge", mebibyte(1)),
-			merge("a merge that makes it larger", "400 EntityTooLarge", mebibyte(0), `"One":true`)}},
+			merge("a merge that exceeds 1 MiB", "400 EntityTooLarge", mebibyte(0), `"One":true`)}},
 		{"size of a string", "32,768 UTF-16 units", []try{
 			insert("32,768 units", "204", `"S":"`+strings.Repeat(`\u00e9`, 32768)+`"`), insert("32,769 units", "400 PropertyValueTooLarge", `"S":"`+strings.Repeat(`\u00e9`, 32769)+`"`),
 			insert("16,384 characters of two units", "204", `"S":"`+strings.Repeat(`\ud83d\ude00`, 16384)+`"`),
@@ -70,7 +70,7 @@ func entityRules() []rule {
 		{"name of a property", "255 characters, a C# identifier", []try{
 			insert("255 characters", "204", `"`+strings.Repeat("n", 255)+`":1`), insert("256 characters", "400 PropertyNameTooLong", `"`+strings.Repeat("n", 256)+`":1`),
 			insert("underscore and letters", "204", `"_Größe1":1`), insert("a dash", invalid, `"a-b":1`), insert("a digit first", invalid, `"1a":1`), insert("a dot", invalid, `"a.b":1`),
-			insert("a space", invalid, `"a b":1`), insert("empty", invalid, `"":1`), insert("twice", "400 DuplicatePropertiesSpecified", `"A":1,"A":2`)}},
+			insert("a space", invalid, `"a b":1`), insert("empty", invalid, `"":1`), insert("one name twice", "400 DuplicatePropertiesSpecified", `"A":1,"A":2`)}},
 		keys,
 	}
 }
@@ -80,18 +80,18 @@ func valueRules() []rule {
 		return insert(what, want, `"V@odata.type":"Edm.`+typ+`","V":`+value)
 	}
 	return []rule{
-		{"DateTime", "1601-01-01 to 9999-12-31, to 100 ns", []try{
-			typed("the first", "204", "DateTime", `"1601-01-01T00:00:00Z"`), typed("100 ns before", "400 OutOfRangeInput", "DateTime", `"1600-12-31T23:59:59.9999999Z"`),
-			typed("the year 1500", "400 OutOfRangeInput", "DateTime", `"1500-01-01T00:00:00Z"`), typed("the last", "204", "DateTime", `"9999-12-31T23:59:59.9999999Z"`),
-			typed("the year 10000", "400 InvalidInput", "DateTime", `"10000-01-01T00:00:00Z"`), typed("seven digits", "204", "DateTime", `"2026-01-01T00:00:00.1234567Z"`),
-			typed("eight digits", "400 InvalidInput", "DateTime", `"2026-01-01T00:00:00.12345678Z"`), typed("no date", "400 InvalidInput", "DateTime", `"not a date"`),
-			typed("without an offset, which is UTC", "204", "DateTime", `"2026-01-01T00:00:00"`)}},
+		{"DateTime", "1601-01-01 to 9999-12-31, in steps of 100 ns", []try{
+			typed("the first 100 ns of 1601", "204", "DateTime", `"1601-01-01T00:00:00Z"`), typed("the last 100 ns of 1600", "400 OutOfRangeInput", "DateTime", `"1600-12-31T23:59:59.9999999Z"`),
+			typed("the year 1500", "400 OutOfRangeInput", "DateTime", `"1500-01-01T00:00:00Z"`), typed("the last 100 ns of 9999", "204", "DateTime", `"9999-12-31T23:59:59.9999999Z"`),
+			typed("the year 10000", "400 InvalidInput", "DateTime", `"10000-01-01T00:00:00Z"`), typed("7 digits of a second", "204", "DateTime", `"2026-01-01T00:00:00.1234567Z"`),
+			typed("8 digits of a second", "400 InvalidInput", "DateTime", `"2026-01-01T00:00:00.12345678Z"`), typed("text that is no date", "400 InvalidInput", "DateTime", `"not a date"`),
+			typed("without an offset, which means UTC", "204", "DateTime", `"2026-01-01T00:00:00"`)}},
 		{"values match their type", "", []try{
-			typed("the largest Int32", "204", "Int32", "2147483647"), typed("one more", "400 InvalidInput", "Int32", "2147483648"), insert("one more, without a type", "400 InvalidInput", `"V":2147483648`),
-			typed("the smallest Int32", "204", "Int32", "-2147483648"), typed("one less", "400 InvalidInput", "Int32", "-2147483649"), typed("half an Int32", "400 InvalidInput", "Int32", "1.5"),
-			typed("the largest Int64", "204", "Int64", `"9223372036854775807"`), typed("one more Int64", "400 InvalidInput", "Int64", `"9223372036854775808"`), typed("letters as Int64", "400 InvalidInput", "Int64", `"abc"`),
-			typed("Int64 as a number", "400 InvalidInput", "Int64", "5"), typed("letters as Double", "400 InvalidInput", "Double", `"abc"`), typed("NaN", "204", "Double", `"NaN"`),
-			typed("letters as Guid", "400 InvalidInput", "Guid", `"abc"`), typed("letters as Boolean", "400 InvalidInput", "Boolean", `"abc"`), typed("no base64", "400 InvalidInput", "Binary", `"*"`), typed("a number as Binary", "400 InvalidInput", "Binary", "1")}},
+			typed("the largest Int32", "204", "Int32", "2147483647"), typed("the largest Int32 plus 1", "400 InvalidInput", "Int32", "2147483648"), insert("the same number without a type", "400 InvalidInput", `"V":2147483648`),
+			typed("the smallest Int32", "204", "Int32", "-2147483648"), typed("the smallest Int32 minus 1", "400 InvalidInput", "Int32", "-2147483649"), typed("1.5 as Int32", "400 InvalidInput", "Int32", "1.5"),
+			typed("the largest Int64", "204", "Int64", `"9223372036854775807"`), typed("the largest Int64 plus 1", "400 InvalidInput", "Int64", `"9223372036854775808"`), typed("letters as Int64", "400 InvalidInput", "Int64", `"abc"`),
+			typed("Int64 without quotes", "400 InvalidInput", "Int64", "5"), typed("letters as Double", "400 InvalidInput", "Double", `"abc"`), typed("NaN as Double", "204", "Double", `"NaN"`),
+			typed("letters as Guid", "400 InvalidInput", "Guid", `"abc"`), typed("letters as Boolean", "400 InvalidInput", "Boolean", `"abc"`), typed("* as Binary", "400 InvalidInput", "Binary", `"*"`), typed("a number as Binary", "400 InvalidInput", "Binary", "1")}},
 	}
 }
 
@@ -127,7 +127,7 @@ func requestRules() []rule {
 		return "$filter=" + url.QueryEscape(strings.Join(slices.Repeat([]string{"A eq 1"}, n), " or "))
 	}
 	return []rule{
-		{"transaction", "one table, one partition, a row once, 100 operations, 4 MiB", []try{
+		{"transaction", "one table, one partition, each row once, 100 operations, 4 MiB", []try{
 			transaction("100 operations", "202 [204]", many(100)), transaction("101 operations", "202 [400 InvalidInput at 99]", many(101)),
 			transaction("two partitions", "202 ["+mixed, func(w *world, table string) []string {
 				return []string{put(w, table, "p", "1"), put(w, table, "q", "2")}
@@ -135,7 +135,7 @@ func requestRules() []rule {
 			transaction("two tables", "202 ["+mixed, func(w *world, table string) []string {
 				return []string{put(w, table, "p", "1"), put(w, w.newTable(), "p", "2")}
 			}),
-			transaction("a row twice", "202 [400 InvalidDuplicateRow at 1]", func(w *world, table string) []string {
+			transaction("two operations on a row", "202 [400 InvalidDuplicateRow at 1]", func(w *world, table string) []string {
 				return []string{put(w, table, "p", "1"), put(w, table, "p", "1")}
 			}),
 			transaction("4 MiB", "202 [204]", sized(4<<20)), transaction("4 MiB and a byte", "413 RequestBodyTooLarge", sized(4<<20+1))}},
@@ -144,24 +144,24 @@ func requestRules() []rule {
 		{"options of a query", "$filter, $select, $top", []try{query("$orderby", "501 NotImplemented", "$orderby=A"), query("$skip", "501 NotImplemented", "$skip=1"),
 			query("$inlinecount", "501 NotImplemented", "$inlinecount=allpages")}},
 		{"$top", "0 to 1,000", []try{query("1", "200", "$top=1"), query("1000", "200", "$top=1000"), {what: "0", want: "0 entities", narrow: true, do: noPage}, query("1001", "400 InvalidInput", "$top=1001")}},
-		{"page of a query", "1,000 entities, 5 s, or the end of a partition; it may be empty and go on, and go on without NextRowKey", []try{
-			{what: "1,001 entities", want: "1000 entities, goes on with a row", do: func(w *world) string {
+		{"page of a query", "1,000 entities, 5 s, or the end of a partition", []try{
+			{what: "1,001 entities", want: "1000 entities, a continuation", do: func(w *world) string {
 				table := w.newTable()
 				w.fill(table, 1001)
 				return w.page(table, "$select=RowKey")
 			}},
-			{what: "an empty page", want: "0 entities, goes on with a row", may: &storagetest.Chaos{EmptyPages: 1}, do: onePage},
-			{what: "the end of a partition", want: "1 entities, goes on with a row", may: &storagetest.Chaos{PartitionPages: 1}, do: onePage},
-			{what: "no NextRowKey", want: "1 entities, goes on without a row", may: &storagetest.Chaos{PartitionPages: 1, NoNextRowKey: 1}, do: onePage}}},
-		{"order of a query", "by PartitionKey, then by RowKey; on Cosmos DB none", []try{
-			{what: "the service", want: "in order", do: ordered}, {what: "Cosmos DB", want: "in no order", may: &storagetest.Chaos{Unordered: true}, do: ordered}}},
-		{"targets", "2,000 entities a second in a partition; 20,000 in an account and 2,000 messages in a queue, which nothing here counts", []try{
-			{what: "2,001 entities in no time", want: "503 ServerBusy", may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
+			{what: "an empty page", want: "0 entities, a continuation", may: &storagetest.Chaos{EmptyPages: 1}, do: onePage},
+			{what: "the end of a partition", want: "1 entities, a continuation", may: &storagetest.Chaos{PartitionPages: 1}, do: onePage},
+			{what: "a continuation without NextRowKey", want: "1 entities, a continuation without NextRowKey", may: &storagetest.Chaos{PartitionPages: 1, NoNextRowKey: 1}, do: onePage}}},
+		{"order of a query", "by PartitionKey, then by RowKey, except on Cosmos DB", []try{
+			{what: "Azure Tables", want: "in order", do: ordered}, {what: "Cosmos DB", want: "in no order", may: &storagetest.Chaos{Unordered: true}, do: ordered}}},
+		{"targets", "2,000 entities a second in a partition", []try{
+			{what: "2,001 entities at once", want: "503 ServerBusy", may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
 				table := w.newTable()
 				w.fill(table, 2000)
 				return w.outcome(w.quiet(tables, "POST", "/"+table, `{"PartitionKey":"p","RowKey":"more"}`, "Prefer", "return-no-content"))
 			}},
-			{what: "2,001 entities in a second", want: "204", timed: true, may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
+			{what: "2,000 entities, 1 s later 1 more", want: "204", timed: true, may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
 				table := w.newTable()
 				w.fill(table, 2000)
 				w.Wait(time.Second)
@@ -178,9 +178,9 @@ func (w *world) page(table, options string) string {
 	case r.Header.Get("x-ms-continuation-NextPartitionKey") == "":
 		return text
 	case r.Header.Get("x-ms-continuation-NextRowKey") == "":
-		return text + ", goes on without a row"
+		return text + ", a continuation without NextRowKey"
 	}
-	return text + ", goes on with a row"
+	return text + ", a continuation"
 }
 
 func onePage(w *world) string {
@@ -229,24 +229,24 @@ func tableRules() []rule {
 		return func(w *world) string { name := w.tableName(); return name + strings.Repeat("x", n-len(name)) }
 	}
 	return []rule{
-		{"name of a table", "3 to 63 letters and digits, a letter first, in whatever case", []try{
+		{"name of a table", "3 to 63 letters and digits, a letter first, case-insensitive", []try{
 			named("3 characters", "201", shortName), named("2 characters", "400 OutOfRangeInput", plain("ab")),
 			named("63 characters", "201", long(63)), named("64 characters", "400 OutOfRangeInput", long(64)),
 			named("a digit first", "400 InvalidResourceName", plain("1abc")), named("a dash", "400 InvalidResourceName", plain("a-bc")),
-			{what: "the same in capitals", want: "409 TableAlreadyExists", do: func(w *world) string {
+			{what: "an existing name in capitals", want: "409 TableAlreadyExists", do: func(w *world) string {
 				return w.outcome(w.quiet(tables, "POST", "/Tables", `{"TableName":"`+strings.ToUpper(w.newTable())+`"}`))
 			}},
-			{what: "read in capitals", want: "200", narrow: true, do: func(w *world) string {
+			{what: "a query by the name in capitals", want: "200", narrow: true, do: func(w *world) string {
 				return w.outcome(w.quiet(tables, "GET", "/"+strings.ToUpper(w.newTable())+"()", ""))
 			}}}},
 		{"name of a dropped table", "taken for 40 s or more", []try{
-			{what: "at once", want: "409 TableBeingDeleted", do: again(0, same)}, {what: "at once, in capitals", want: "409 TableBeingDeleted", do: again(0, strings.ToUpper)},
-			{what: "after 39 s", want: "409 TableBeingDeleted", timed: true, do: again(39*time.Second, same)}, {what: "after 40 s", want: "201", timed: true, do: again(40*time.Second, same)}}},
-		{"key range of a signature", "spk, srk, epk, erk", []try{
-			signed("get of the first", "200", "GET", "b", "2"), signed("get of the one before", "403 AuthorizationFailure", "GET", "b", "1"), signed("get of the last", "200", "GET", "c", "2"),
-			signed("get of the one after", "403 AuthorizationFailure", "GET", "c", "3"), signed("delete of the last", "204", "DELETE", "c", "2"), signed("delete of the one after", "403 AuthorizationFailure", "DELETE", "c", "3"),
-			signed("insert or merge after", "403 AuthorizationFailure", "PATCH", "d", "1"),
-			{what: "query of all", want: "b2 b3 c1 c2", do: func(w *world) string {
+			{what: "create at once", want: "409 TableBeingDeleted", do: again(0, same)}, {what: "create at once, in capitals", want: "409 TableBeingDeleted", do: again(0, strings.ToUpper)},
+			{what: "create after 39 s", want: "409 TableBeingDeleted", timed: true, do: again(39*time.Second, same)}, {what: "create after 40 s", want: "201", timed: true, do: again(40*time.Second, same)}}},
+		{"key range of a signature", "first key spk, srk to last key epk, erk", []try{
+			signed("get of the first key", "200", "GET", "b", "2"), signed("get of the key before", "403 AuthorizationFailure", "GET", "b", "1"), signed("get of the last key", "200", "GET", "c", "2"),
+			signed("get of the key after", "403 AuthorizationFailure", "GET", "c", "3"), signed("delete of the last key", "204", "DELETE", "c", "2"), signed("delete of the key after", "403 AuthorizationFailure", "DELETE", "c", "3"),
+			signed("upsert of a key after", "403 AuthorizationFailure", "PATCH", "d", "1"),
+			{what: "query of the table", want: "b2 b3 c1 c2", do: func(w *world) string {
 				table, sas := w.withRange()
 				r := w.signedBy(sas, "GET", "/"+table+"()?$select=PartitionKey,RowKey", "")
 				var keys []string
@@ -340,21 +340,21 @@ func queueRules() []rule {
 	const outOfRange, invalid = "400 OutOfRangeQueryParameterValue", "400 InvalidQueryParameterValue"
 	return []rule{
 		{"size of a message", "65,536 bytes", []try{put("65,536 bytes", "201", "", 65536), put("65,537 bytes", "413 RequestBodyTooLarge", "", 65537)}},
-		{"visibility timeout", "0 to 7 days; 1 s at least for a get", []try{
+		{"visibility timeout", "put: 0 to 7 days, get: 1 s to 7 days", []try{
 			put("put: 0 s", "201", "?visibilitytimeout=0", 1), put("put: 7 days", "201", "?visibilitytimeout=604800&messagettl=-1", 1), put("put: 7 days and a second", outOfRange, "?visibilitytimeout=604801&messagettl=-1", 1),
-			put("put: -1 s", outOfRange, "?visibilitytimeout=-1", 1), put("put: as long as it lives", invalid, "?visibilitytimeout=10&messagettl=10", 1),
+			put("put: -1 s", outOfRange, "?visibilitytimeout=-1", 1), put("put: equal to the time to live", invalid, "?visibilitytimeout=10&messagettl=10", 1),
 			get("get: 0 s", outOfRange, "?visibilitytimeout=0"), get("get: 1 s", "200", "?visibilitytimeout=1"), get("get: 7 days", "200", "?visibilitytimeout=604800"), get("get: 7 days and a second", outOfRange, "?visibilitytimeout=604801")}},
-		{"time to live", "1 s or more; -1 is for ever", []try{
+		{"time to live", "1 s or more, or -1 for ever", []try{
 			put("1 s", "201", "?messagettl=1", 1), put("-1", "201", "?messagettl=-1", 1), put("0", invalid, "?messagettl=0", 1), put("-2", invalid, "?messagettl=-2", 1), put("a hundred years", "201", "?messagettl=3153600000", 1)}},
 		{"messages of one get", "1 to 32", []try{get("32", "200", "?numofmessages=32"), get("33", outOfRange, "?numofmessages=33"), get("0", outOfRange, "?numofmessages=0")}},
-		{"receipts", "each message its own, the last one given counts", []try{
-			held("the last", "204", func(w *world, at, path, _, second string) string {
+		{"receipts", "each message has its own, and the newest counts", []try{
+			held("the newest", "204", func(w *world, at, path, _, second string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+second, ""))
 			}),
-			held("the one before, where Azure may answer 400 PopReceiptMismatch too", "404 MessageNotFound", func(w *world, at, path, first, _ string) string {
+			held("an older receipt (Azure may answer 400 PopReceiptMismatch, too)", "404 MessageNotFound", func(w *world, at, path, first, _ string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+first, ""))
 			}),
-			{what: "of three messages in one get", want: "3", queue: true, do: func(w *world) string {
+			{what: "number of receipts of 3 messages of one get", want: "3", queue: true, do: func(w *world) string {
 				at := "/" + w.newQueue() + "/messages"
 				for range 3 {
 					w.must(queues, "POST", at, message1("x"))
