@@ -78,7 +78,6 @@ Queue.Send, Mover.Move, a worker for a message with a short handler, without the
 Queue.Send with a large body |  | eventual.TestRequestsOfSend | {"a", large, «2», 3},
 Queue.Send, Mover.Move, a worker for a message with a short handler, without the polls |  | eventual.TestRequestsOfSend | {{"a", "", 1, «1»},
 a worker for a message with a large body, without the polls |  | eventual.TestRequestsOfSend | {"a", large, 2, «3»},
-an idle worker's polls in the first ten minutes, at least |  | eventual.TestIdlePolls | polls < «17»
 an idle worker's polls in the first ten minutes, at most |  | eventual.TestIdlePolls | polls > «25»
 Insert with an OnCommit that calls the handler |  | eventual.TestOnCommitRequests | {name: "an outbox", want: «4»,
 Insert with an OnCommit, with patterns.Async |  | eventual.TestOnCommitRequests | {name: "an asynchronous outbox", want: «3»,
@@ -249,8 +248,6 @@ a read through an index with Project that was attached after the entity was seal
 CreateDataKey of the next data key, Rewrap of keys that already have the newest wrapping key |  | encryption.TestRequestCounts | cost(«1+2», 2, "Rewrap of two keys that stay",
 Reencrypt of entities with the current data key | page=1 | encryption.TestRequestCounts | cost(«1+1», 0, "Reencrypt of none",
 Reencrypt with a data key that is new to the program | page=1, change set of a partition=1 | encryption.TestRequestCounts | cost(«1+1+1+1+1», 1, "Reencrypt of one entity, with the new data key",
-Reencrypt of 200 entities of a partition |  | encryption.TestReencryptRequests | "plain": «1 + 1 + 2»,
-Reencrypt of 200 entities of a partition with an index in the partition |  | encryption.TestReencryptRequests | "indexed": «1 + 1 + 4»,
 # Shared access signatures
 an operation that a token's client refuses |  | access.TestClientsAskOnlyForWhatTheyMay | if counter.Count() != «0» || !errors.Is(err, want)
 Policies.List |  | access.TestPoliciesCost | GetTableACL) != «1»+2+2
