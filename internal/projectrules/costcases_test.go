@@ -207,8 +207,8 @@ the first durable Write of a period |  | logdata.TestRequestCounts | want("the f
 later durable Writes of the period | Write=5 | logdata.TestRequestCounts | range 5 { … want("5 Writes", kinds{storagetest.AppendBlock: «5»})
 a buffered Write |  | logdata.TestRequestCounts | want("1,000 buffered Writes", kinds{})
 Close with nothing buffered | blob=1 | logdata.TestRequestCounts | want("Close", kinds{storagetest.SetBlobMetadata: «1»})
-Query of hours or days | hour or whole day=2, blob up to a MiB=4 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | 16*time.Hour + time.Minute, 4, «2», «4», 0, 0},
-Query of hours or days | hour or whole day=1, blob up to a MiB=156 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | {"the day", 0, 24 * time.Hour, 1560, «1», «156», 0, 0},
+Query of hours or days | hour or whole day=2, blob of up to a MiB=4 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | 16*time.Hour + time.Minute, 4, «2», «4», 0, 0},
+Query of hours or days | hour or whole day=1, blob of up to a MiB=156 | logdata.TestQueryTouchesOnlyWhatCanHoldTheRange | {"the day", 0, 24 * time.Hour, 1560, «1», «156», 0, 0},
 # Several types in a table, and relationships
 Registry.Get, or a page |  | heterogeneous.TestRequestCounts | cost(«1», "Get", err)
 Registry.Get, or a page |  | heterogeneous.TestRequestCounts | cost(«1», "a page", err)
