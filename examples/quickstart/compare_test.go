@@ -152,7 +152,7 @@ func TestComparison(t *testing.T) {
 					bad++
 				}
 			}
-			row[i] = fmt.Sprintf("wrong for good after %d of %d", bad, inserts[i])
+			row[i] = fmt.Sprintf("wrong for good after %d of %d requests", bad, inserts[i])
 		}
 		rows[name] = row
 	}
