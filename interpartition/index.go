@@ -156,9 +156,9 @@ func (x *Index[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2[*
 }
 
 // Query returns a query of the copies in the span, in the order of the index, for conditions and pages. If the index
-// has groups and In has chosen none, the query covers all groups; it is a table scan, and has 4 comparisons of its own. If the index was not given to
-// a repository, Plan and the methods that would send the query return tables.ErrWiring. Query itself makes no
-// request.
+// has groups and In has chosen none, the query covers all groups: it is a table scan, and 4 of its at most 15
+// comparisons select the partitions of the index. If the index was not given to a repository, Plan and the methods
+// that would send the query return tables.ErrWiring. Query itself makes no request.
 func (x *Index[T]) Query(span compoundkey.Span) tables.Query[T] {
 	host, err := x.index.Host("Query")
 	if err != nil {

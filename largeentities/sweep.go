@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -45,7 +46,7 @@ type SweepReport struct {
 	Held       int   // only a copy in another partition points at them, because the intent that updates the copy waits for a worker or is on the poison queue
 	Deleted    int   // blobs that Sweep has deleted or, with DryRun, would delete
 	Bytes      int64 // total size of the blobs that Deleted counts
-	Foreign    int   // not written by this package for an entity of this table; not deleted
+	Foreign    int   // of no entity of the repository: not written by this package for this table, or for a row that is not the repository's; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
 	Failed     int   // their entity or one of its copies could not be read, or the delete failed; LastFailure is the last error
 	// LastFailure is the error of the blob that failed last.
@@ -74,8 +75,8 @@ type SweepReport struct {
 // lost, first run Repository.Repair, which removes such copies.
 //
 // You can stop Sweep at any time and continue with Resume. Requests: 1 for each 5,000 blobs, 1 for each entity whose
-// blob is older than Grace, 1 for each deleted blob; if the entity has copies in other partitions, 1 more for each
-// blob that the entity does not point at, and 1 for each of these copies.
+// blob is older than Grace (2 if the entity does not exist), 1 for each deleted blob; if the entity has copies in other
+// partitions, 1 more for each blob that the entity does not point at, and 1 for each of these copies.
 func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepReport, error) {
 	const op = "Sweep"
 	var o SweepOptions
@@ -164,11 +165,11 @@ type candidate struct {
 // keeps what it has read of the last entity.
 func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*container.BlobItem, now time.Time, report *SweepReport) error {
 	var last struct {
-		key   tables.Key
-		known bool
-		ptr   *pointer
-		found bool
-		err   error
+		key          tables.Key
+		known        bool
+		ptr          *pointer
+		found, other bool
+		err          error
 	}
 	for _, item := range items {
 		if err := ctx.Err(); err != nil {
@@ -189,9 +190,16 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 		}
 		if !last.known || last.key != c.key {
 			last.key, last.known = c.key, true
-			last.ptr, last.found, last.err = x.probeRow(ctx, c.key)
+			last.other = false
+			if last.ptr, last.found, last.err = x.probeRow(ctx, c.key); last.err == nil && !last.found {
+				last.other, last.err = x.ofOther(ctx, c.key)
+			}
 		}
 		err := last.err
+		if last.other {
+			report.Foreign++
+			continue
+		}
 		if err == nil && last.found && last.ptr != nil && last.ptr.name == c.name {
 			report.Referenced++
 			continue
@@ -208,6 +216,16 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 		}
 	}
 	return nil
+}
+
+// ofOther reports whether the table has a row under a key under which the repository finds no entity: then another
+// repository of the table may have stored the blob. Requests: 1.
+func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
+	_, err := tables.InternalsOf(rows.Open).Raw(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
+	if errors.Is(err, tables.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // candidateOf returns a listed blob as a candidate. ok is false if it does not belong to the property.
