@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -18,12 +19,11 @@ import (
 
 // attach collects the patterns' implementations and passes them to the engine.
 func (r *Repository[T]) attach(attached []Pattern[T]) error {
-	h := host[T]{r}
 	for i, p := range attached {
 		if fields.IsNil(p) {
 			return fmt.Errorf("pattern number %d is nil; leave it out", i+1)
 		}
-		implementation, err := p.Attach(h)
+		implementation, err := p.Attach(HostOf(r))
 		if err == nil && implementation.Binding != nil {
 			err = implementation.Binding.Bind(pass, nil)
 		}
@@ -60,7 +60,7 @@ func (r *Repository[T]) bind() error {
 		if b == nil {
 			continue
 		}
-		if err := b.Bind(pass, host[T]{r}); err != nil {
+		if err := b.Bind(pass, HostOf(r)); err != nil {
 			r.release(i)
 			return fmt.Errorf("pattern %q: %w", r.patterns[i].Name, err)
 		}
@@ -211,27 +211,51 @@ func HostOf[T any](r *Repository[T]) driver.Host[T] {
 	if r == nil {
 		return nil
 	}
-	return host[T]{r}
+	return (*host[T])(r)
 }
 
-// host implements driver.Host for a Repository. Table, KeyOf, Get, GetMany, Query, Merge and Update are the
-// repository's own.
-type host[T any] struct{ *Repository[T] }
+// host is a Repository as driver.Host. It does not embed the Repository: for each type of entity, the compiler would
+// make all methods of Repository a second time.
+type host[T any] Repository[T]
 
-func (h host[T]) PropertyNames() []string { return h.engine.Names }
+func (h *host[T]) repository() *Repository[T] { return (*Repository[T])(h) }
 
-func (h host[T]) Rows() compoundkey.Span { return h.engine.Schema.Own.Span }
+func (h *host[T]) Table() *tables.Table { return h.engine.Table }
 
-func (h host[T]) Owns(key tables.Key, stored tables.Properties) bool {
+func (h *host[T]) KeyOf(v *T) tables.Key { return h.repository().KeyOf(v) }
+
+func (h *host[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
+	return h.repository().Get(ctx, key)
+}
+
+func (h *host[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
+	return h.repository().GetMany(ctx, keys, options)
+}
+
+func (h *host[T]) Query() tables.Query[T] { return h.repository().Query() }
+
+func (h *host[T]) Merge(ctx context.Context, v *T, properties ...string) error {
+	return h.repository().Merge(ctx, v, properties...)
+}
+
+func (h *host[T]) Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
+	return h.repository().Update(ctx, key, change)
+}
+
+func (h *host[T]) PropertyNames() []string { return h.engine.Names }
+
+func (h *host[T]) Rows() compoundkey.Span { return h.engine.Schema.Own.Span }
+
+func (h *host[T]) Owns(key tables.Key, stored tables.Properties) bool {
 	own := &h.engine.Schema.Own
 	return own.Keeps(key) && own.Meets(key, stored)
 }
 
-func (h host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.patterns) }
+func (h *host[T]) Patterns() []driver.Implementation[T] { return slices.Clone(h.patterns) }
 
-func (h host[T]) MetaOf(v *T) *tables.Meta { return h.engine.Codec.Meta(v) }
+func (h *host[T]) MetaOf(v *T) *tables.Meta { return h.engine.Codec.Meta(v) }
 
-func (h host[T]) GetEach(ctx context.Context, keys []tables.Key) ([]*T, error) {
+func (h *host[T]) GetEach(ctx context.Context, keys []tables.Key) ([]*T, error) {
 	rows, err := h.engine.FetchOwnAll(ctx, "Get", keys)
 	if err != nil {
 		return nil, err
@@ -246,35 +270,35 @@ func (h host[T]) GetEach(ctx context.Context, keys []tables.Key) ([]*T, error) {
 	return all, nil
 }
 
-func (h host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
+func (h *host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
 	return tables.QueryOf[T](pass, h.engine.CopiesSource(span, keep))
 }
 
-func (h host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
+func (h *host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
 	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key))
 }
 
-func (h host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
+func (h *host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
 	return typed[T](h.engine.GetPrimary(ctx, copied))
 }
 
-func (h host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
+func (h *host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep []string) tables.Query[T] {
 	return tables.QueryOf[T](pass, h.engine.OutsideSource(h.tableOr(table), span, keep))
 }
 
-func (h host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
+func (h *host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
 	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key))
 }
 
 // tableOr returns the given table of copies, or the repository's own for nil.
-func (h host[T]) tableOr(table *tables.Table) *tables.Table {
+func (h *host[T]) tableOr(table *tables.Table) *tables.Table {
 	if table == nil {
 		return h.engine.Table
 	}
 	return table
 }
 
-func (h host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *driver.ApplyOptions) error {
+func (h *host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, options *driver.ApplyOptions) error {
 	if options == nil {
 		options = &driver.ApplyOptions{}
 	}
@@ -289,22 +313,22 @@ func (h host[T]) Apply(ctx context.Context, kind driver.ChangeKind, v *T, option
 	return engine.Apply(ctx, changes, &options.Beside)
 }
 
-func (h host[T]) Along(kind driver.ChangeKind, v *T, incarnation string) driver.Along {
+func (h *host[T]) Along(kind driver.ChangeKind, v *T, incarnation string) driver.Along {
 	return driver.NewAlong(pass, engine.Applied{Engine: h.engine, Kind: kind, Value: untyped(v), Incarnation: incarnation})
 }
 
-func (h host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {
+func (h *host[T]) Stage(ctx context.Context, kind driver.ChangeKind, x *tables.Transaction, v *T) {
 	h.engine.StageKind(ctx, kind, x, untyped(v))
 }
 
-func (h host[T]) StageUnchanged(ctx context.Context, x *tables.Transaction, v *T) {
+func (h *host[T]) StageUnchanged(ctx context.Context, x *tables.Transaction, v *T) {
 	h.engine.StageUnchanged(ctx, x, untyped(v))
 }
 
-func (h host[T]) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error) {
+func (h *host[T]) GetIn(ctx context.Context, x *tables.Transaction, key tables.Key) (*T, error) {
 	return typed[T](h.engine.GetIn(ctx, x, key))
 }
 
-func (h host[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
+func (h *host[T]) CheckUnder(ctx context.Context, key tables.Key, v *T) error {
 	return h.engine.CheckUnder(ctx, key, untyped(v))
 }

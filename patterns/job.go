@@ -213,7 +213,7 @@ type RewriteJob struct {
 // set for each 100 rows of entities in the old form (50 with patterns that add rows or entities), and for each
 // entity that is written alone the requests of its write, plus 1 if the entity is read again.
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
-	own, ok := of.(host[T])
+	own, ok := of.(*host[T])
 	if !ok {
 		return tables.Report{}, tables.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
@@ -256,34 +256,24 @@ func findingOf(p pagejob.Problem) Finding {
 }
 
 // unattachedIn returns the patterns whose rows RemoveUnattached removes.
-func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattached, error) {
-	var all []removing.Unattached
+func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, error) {
+	var all []*engine.Pattern
 	for i, p := range patterns {
 		if fields.IsNil(p) {
 			return nil, fmt.Errorf("pattern number %d is nil; leave it out", i+1)
 		}
-		x, err := p.Attach(host[T]{r})
+		x, err := p.Attach(HostOf(r))
 		if err == nil && x.Binding != nil {
 			err = x.Binding.Bind(pass, nil) // with nil, Bind only returns an error for a pattern that is attached to a repository
 		}
-		same := func(name string) bool { return name == x.Name }
-		switch {
-		case err != nil:
-		case slices.ContainsFunc(r.engine.Patterns, func(o *engine.Pattern) bool { return same(o.Name) }):
-			err = errors.New("a pattern of this name is attached to the repository; detach it first")
-		case slices.ContainsFunc(all, func(o removing.Unattached) bool { return same(o.Name) }):
-			err = errors.New("the name is given twice; give each pattern once")
-		case x.Transform != nil || x.Layout != nil:
-			err = errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
-		case len(x.Containers) > 0:
-			err = errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
-		case x.Copies == nil && x.Outside == nil && x.Rows == nil && x.Audit == nil:
-			err = errors.New("the pattern stores no rows; leave it out")
+		unattached := erased(&x, r.engine.Table)
+		if err == nil {
+			err = refuseUnattached(r.engine, unattached, all)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)
 		}
-		all = append(all, removing.Unattached{Pattern: erased(&x, r.engine.Table), Tables: x.Tables})
+		all = append(all, unattached)
 	}
 	if len(all) == 0 {
 		return nil, errors.New("no pattern is given; give those whose rows are to be removed, as they were declared")
@@ -291,8 +281,26 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]removing.Unattach
 	return all, nil
 }
 
+// refuseUnattached returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
+func refuseUnattached(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
+	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
+	switch {
+	case slices.ContainsFunc(r.Patterns, same):
+		return errors.New("a pattern of this name is attached to the repository; detach it first")
+	case slices.ContainsFunc(others, same):
+		return errors.New("the name is given twice; give each pattern once")
+	case p.Transform != nil || p.Layout != nil:
+		return errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
+	case len(p.Containers) > 0:
+		return errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
+	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Audit == nil:
+		return errors.New("the pattern stores no rows; leave it out")
+	}
+	return nil
+}
+
 // removeUnattached implements Repository.RemoveUnattached.
-func removeUnattached(ctx context.Context, r *engine.Engine, patterns []removing.Unattached, options *JobOptions) (tables.Report, error) {
+func removeUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.Pattern, options *JobOptions) (tables.Report, error) {
 	o, err := options.checked(opRemove, r.Patterns)
 	if err != nil {
 		return tables.Report{}, tables.Wiringf(opRemove, r.Table.Name(), "%w", err)

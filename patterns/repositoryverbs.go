@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -100,17 +99,17 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // keys lie close together, else 1 for each entity. A refused entity adds the requests of its transaction once
 // more.
 func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
-	w, err := bulk.New(r.engine, options)
-	if err != nil {
-		return tables.Report{}, err
+	return bulk.NonAtomic(ctx, r.engine, erasedAll(entities), options)
+}
+
+// erasedAll yields the entities for the engine. For nil it returns nil.
+func erasedAll[T any](entities iter.Seq2[*T, error]) iter.Seq2[any, error] {
+	if entities == nil {
+		return nil
 	}
-	inner, span := tables.InternalsOf(pass).Telemetry(r.engine.Table.Account()).Begin(ctx, telemetry.Tables, bulk.Op, r.engine.Table.Name())
-	err = telemetry.ErrPanicked // until the callbacks have returned
-	defer func() { span.End(err) }()
-	report, err := tables.Bulk(inner, pass, r.engine.Table, bulk.Op, entities, options, r.engine.BulkRows(), func(v *T) (tables.RawUnit, error) {
-		return w.Unit(inner, v)
-	})
-	return report, err
+	return func(yield func(any, error) bool) {
+		entities(func(v *T, err error) bool { return yield(untyped(v), err) })
+	}
 }
 
 // StageInsert adds the insert of an entity, with all its rows and effects, to a transaction on the repository's table. All

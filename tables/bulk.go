@@ -171,16 +171,36 @@ func (r Report) String() string {
 // Requests: at least 1 for each 100 rows of a partition, and at least 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
 	o := *cmp.Or(options, &BulkOptions{})
-	return Bulk(ctx, rows.Open, r.src.Table, "BulkNonAtomic", values, options, MaxTransactionOperations, func(v *T) (RawUnit, error) {
+	return runBulk(ctx, r.src.Table, "BulkNonAtomic", untyped(values), options, MaxTransactionOperations, r.src.bulkUnit(&o))
+}
+
+// untyped yields the values without their type, and nil for a nil pointer. For nil it returns nil.
+func untyped[T any](values iter.Seq2[*T, error]) iter.Seq2[any, error] {
+	if values == nil {
+		return nil
+	}
+	return func(yield func(any, error) bool) {
+		values(func(v *T, err error) bool {
+			if v == nil {
+				return yield(nil, err)
+			}
+			return yield(v, err)
+		})
+	}
+}
+
+// bulkUnit returns the function that plans the write of one value as one row.
+func (s *RawSource) bulkUnit(o *BulkOptions) func(any) (RawUnit, error) {
+	return func(v any) (RawUnit, error) {
 		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]
 		var etag azcore.ETag
 		if o.Verb == BulkReplace || o.Verb == BulkMerge || o.Verb == BulkDelete {
 			var err error
-			if etag, err = r.src.Codec.etag(v); err != nil {
+			if etag, err = s.Codec.etag(v); err != nil {
 				return RawUnit{}, Invalid("", err)
 			}
 		}
-		w, err := r.src.Codec.write(verb, v, etag)
+		w, err := s.Codec.write(verb, v, etag)
 		if err != nil {
 			return RawUnit{}, err
 		}
@@ -192,8 +212,8 @@ func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error]
 		if o.Properties != nil {
 			w.Properties = slices.DeleteFunc(w.Properties, func(p Property) bool { return !slices.Contains(o.Properties, p.Name) })
 		}
-		return RawUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { r.src.Codec.written(verb, v, etags[0]) }}, nil
-	})
+		return RawUnit{Key: w.Key, Writes: []RawWrite{w}, Written: func(etags []azcore.ETag, _ string) { s.Codec.written(verb, v, etags[0]) }}, nil
+	}
 }
 
 const (
@@ -222,9 +242,8 @@ type bulk struct {
 	calls    sync.Mutex // held during a call of options.Refused
 }
 
-// Bulk calls plan for each entity and writes the rows that plan returns, in the way of BulkNonAtomic. A
-// transaction has at most maxRows rows.
-func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities iter.Seq2[*T, error], options *BulkOptions, maxRows int, plan func(*T) (RawUnit, error)) (_ Report, err error) {
+// runBulk implements Internals.Bulk.
+func runBulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *BulkOptions, maxRows int, plan func(any) (RawUnit, error)) (_ Report, err error) {
 	if entities == nil {
 		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
@@ -250,7 +269,7 @@ func Bulk[T any](ctx context.Context, _ rows.Pass, t *Table, op string, entities
 			return d.refused
 		},
 	})
-	err = lanes.Run(b.lanes, entities, func(v *T, sequence int64) (*lanes.Unit[RawUnit], error) {
+	err = lanes.Run(b.lanes, entities, func(v any, sequence int64) (*lanes.Unit[RawUnit], error) {
 		var planned RawUnit
 		err := error(Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
 		if v != nil {

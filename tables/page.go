@@ -16,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -26,8 +27,6 @@ type Page[T any] struct {
 	// Problems has an ErrGarbled, with the key, for each row that does not fit T. Items does not contain these rows.
 	Problems []error
 	Next     string // continuation token for the next page, "" at the end
-
-	at []int // for each problem, the number of Items before it
 }
 
 // Page reads one page: the first if token is "", otherwise the one after the page whose Next is token. Another process can use the token,
@@ -36,12 +35,9 @@ type Page[T any] struct {
 // Requests: 1; 0 if the conditions contradict each other, so that no row can match.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	var page Page[T]
-	ctx, span := q.src.begin(ctx, "Page")
-	err := telemetry.ErrPanicked // the outcome if a callback panics
-	defer func() { span.End(err) }()
-	next, err := q.page(ctx, token, func(v any, problem error) int {
+	next, err := q.q.page(ctx, token, func(v any, problem error) int {
 		if problem != nil {
-			page.Problems, page.at = append(page.Problems, problem), append(page.at, len(page.Items))
+			page.Problems = append(page.Problems, problem)
 		} else {
 			page.Items = append(page.Items, v.(*T))
 		}
@@ -54,9 +50,33 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 	return page, nil
 }
 
+// mixed reads one page, with the problems of rows between its values.
+func (q *query) mixed(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
+	next, err = q.page(ctx, token, func(v any, problem error) int {
+		if problem != nil {
+			page.Problems, page.At = append(page.Problems, problem), append(page.At, len(page.Values))
+		} else {
+			page.Values = append(page.Values, v)
+		}
+		return len(page.Values)
+	})
+	if err != nil {
+		return streams.Mixed[any]{}, "", err
+	}
+	return page, next, nil
+}
+
 // page fetches one page and passes each value, or the problem of a row, to add. add returns how many values it has
 // received.
 func (q *query) page(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
+	ctx, span := q.src.begin(ctx, "Page")
+	ended := telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(ended) }()
+	next, ended = q.pageAt(ctx, token, add)
+	return next, ended
+}
+
+func (q *query) pageAt(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
 	p, err := q.plan()
 	if err != nil {
 		return "", err

@@ -36,6 +36,27 @@ type ParallelOptions[T any] struct {
 	Resume string
 }
 
+// parallel are ParallelOptions whose T is not known at compile time.
+type parallel struct {
+	concurrency int // at least 1
+	order       func(a, b any) int
+	unordered   bool
+	progress    func(Report)
+	resume      string
+}
+
+// untyped returns the options with their defaults.
+func (o *ParallelOptions[T]) untyped() parallel {
+	if o == nil {
+		return parallel{concurrency: defaultConcurrency}
+	}
+	p := parallel{streams.Concurrency(o.Concurrency, defaultConcurrency), nil, o.Unordered, o.Progress, o.Resume}
+	if o.Order != nil {
+		p.order = func(a, b any) int { return o.Order(a.(*T), b.(*T)) }
+	}
+	return p
+}
+
 // AllParallel yields the entities that All yields, read by several readers: they share the table, or the one partition that the
 // query names, by ranges of keys. A reader that has nothing to do takes over a part of another one's range, so it does not matter
 // how rows are spread over partitions. Entities come in the order of All, or with Unordered as they arrive; Top counts all. For a
@@ -52,26 +73,29 @@ type ParallelOptions[T any] struct {
 // over. AllParallel stops guessing after more than 8 bad guesses for each reader plus a quarter of the pages. It holds
 // about 8 pages in memory for each reader, 2 with Unordered.
 func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return typed[T](q.q.allParallel(ctx, options.untyped()))
+}
+
+func (q query) allParallel(ctx context.Context, o parallel) iter.Seq2[any, error] {
 	const op = "AllParallel"
 	p, err := q.plan()
 	if err == nil {
 		err = q.refuseScan(p)
 	}
-	o := cmp.Or(options, &ParallelOptions[T]{})
 	cosmos := err == nil && q.src.Table.account.cosmos
 	switch {
 	case err != nil:
-	case o.Order != nil:
+	case o.order != nil:
 		err = Wiringf(op, "", "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
-	case cosmos && o.Resume != "":
+	case cosmos && o.resume != "":
 		err = Wiringf(op, "", "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
 	}
 	whole := rangescan.Range{}
 	switch {
 	case err != nil:
-		return streams.Failed[*T](err)
+		return streams.Failed[any](err)
 	case cosmos:
-		return q.All(ctx)
+		return q.all(ctx)
 	case q.partition != nil:
 		whole = rangescan.Partition(*q.partition)
 	}
@@ -86,45 +110,48 @@ func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) 
 // Requests: those of one query for each partition, and those of AllParallel for the parts of a large one. At most 2 pages for each request
 // in flight are read ahead of the caller; with Order, 2 pages of each partition.
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
+	return typed[T](q.q.allPartitions(ctx, partitions, options.untyped()))
+}
+
+func (q query) allPartitions(ctx context.Context, partitions []string, o parallel) iter.Seq2[any, error] {
 	const op = "AllPartitions"
 	if q.src != nil && q.src.Err != nil {
-		return streams.Failed[*T](q.src.Err)
+		return streams.Failed[any](q.src.Err)
 	}
 	if q.partition != nil {
-		return streams.Failed[*T](Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
+		return streams.Failed[any](Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
 	}
-	o := cmp.Or(options, &ParallelOptions[T]{})
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
-	ordered := q.src != nil && (q.src.Table.account.IsCosmos() || o.Order != nil)
-	fetches := make([]streams.Fetch[streams.Result[*T]], len(keys))
+	ordered := q.src != nil && (q.src.Table.account.IsCosmos() || o.order != nil)
+	fetches := make([]streams.Fetch[streams.Result[any]], len(keys))
 	ranges := make([]rangescan.Range, len(keys))
 	for i, key := range keys {
-		inPartition := q.Partition(key)
+		inPartition := q
+		inPartition.partition = &key
 		if _, err := inPartition.plan(); err != nil && !ordered {
-			return streams.Failed[*T](err)
+			return streams.Failed[any](err)
 		}
 		ranges[i] = rangescan.Partition(key)
-		fetches[i] = func(ctx context.Context, token string) ([]streams.Result[*T], string, error) {
-			page, err := inPartition.Page(ctx, token)
-			return streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}.Results(), page.Next, err
+		fetches[i] = func(ctx context.Context, token string) ([]streams.Result[any], string, error) {
+			page, next, err := inPartition.mixed(ctx, token)
+			return page.Results(), next, err
 		}
 	}
-	concurrency := streams.Concurrency(o.Concurrency, defaultConcurrency)
-	if ordered && o.Resume != "" {
-		return streams.Failed[*T](Wiringf(op, "", "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
+	if ordered && o.resume != "" {
+		return streams.Failed[any](Wiringf(op, "", "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
 	}
 	if ordered || len(keys) == 0 {
-		return func(yield func(*T, error) bool) {
+		return func(yield func(any, error) bool) {
 			ctx, span := q.src.begin(ctx, op)
-			telemetry.Loop(span, streams.Unwrapped(streams.All(ctx, fetches, concurrency, streams.ByValue(o.Order), 0), q.top), yield)
+			telemetry.Loop(span, streams.Unwrapped(streams.All(ctx, fetches, o.concurrency, streams.ByValue(o.order), 0), q.top), yield)
 		}
 	}
-	return q.scan(ctx, op, ranges, 2*concurrency, o)
+	return q.scan(ctx, op, ranges, 2*o.concurrency, o)
 }
 
 // scan yields what q.read yields, and reports it to telemetry as one operation.
-func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
+func (q query) scan(ctx context.Context, op string, initial []rangescan.Range, buffer int, o parallel) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
 		ctx, span := q.src.begin(ctx, op)
 		telemetry.Loop(span, q.read(ctx, op, initial, buffer, o), yield)
 	}
@@ -132,13 +159,13 @@ func (q Query[T]) scan(ctx context.Context, op string, initial []rangescan.Range
 
 // read reads ranges of keys with several readers, and holds at most buffer pages; 0 means the default of package
 // rangescan.
-func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
+func (q query) read(ctx context.Context, op string, initial []rangescan.Range, buffer int, o parallel) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
 		planned, _ := q.plan() // the caller has checked that plan returns no error
 		expr, _ := q.expr()
-		began, report := time.Now(), Report{Resume: o.Resume}
+		began, report := time.Now(), Report{Resume: o.resume}
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
-		state, left, err := rangescan.ParseState(o.Resume, run, len(initial), q.top)
+		state, left, err := rangescan.ParseState(o.resume, run, len(initial), q.top)
 		if err != nil {
 			yield(nil, relabel(op, q.src.Table, Invalid(op, err)))
 			return
@@ -149,27 +176,26 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 			part.pageSize = min(cmp.Or(q.pageSize, MaxPageSize), q.top)
 		}
 		scan := rangescan.New(initial, state, rangescan.Options{
-			Readers: streams.Concurrency(o.Concurrency, defaultConcurrency), Ordered: !o.Unordered, Buffer: buffer,
+			Readers: o.concurrency, Ordered: !o.unordered, Buffer: buffer,
 			Together: odata.Comparisons(expr)+rangescan.MaxComparisons > MaxFilterComparisons,
-		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (streams.Mixed[*T], string, error) {
+		}, func(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (streams.Mixed[any], string, error) {
 			part, src := part, *q.src
 			src.Accept, part.src = func(k Key) bool { return accept(rangescan.Key(k)) }, &src
 			filter, err := leg.Filter()
 			if err != nil {
-				return streams.Mixed[*T]{}, "", Invalid(op, err)
+				return streams.Mixed[any]{}, "", Invalid(op, err)
 			}
 			if filter != "" {
-				part = part.Filter(filter)
+				part.filters = append(slices.Clip(part.filters), filter)
 			}
-			page, err := part.Page(ctx, token)
-			return streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}, page.Next, err
+			return part.mixed(ctx, token)
 		})
 		for page, err := range scan.Pages(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !page.Each(func(v *T, problem error) bool {
+			if !page.Each(func(v any, problem error) bool {
 				if !yield(v, problem) {
 					return false
 				}
@@ -182,13 +208,13 @@ func (q Query[T]) read(ctx context.Context, op string, initial []rangescan.Range
 			}) {
 				return
 			}
-			if o.Progress == nil {
+			if o.progress == nil {
 				continue
 			}
 			if report.Resume, report.Elapsed = "", time.Since(began); scan.More() {
 				report.Resume = scan.Rest().Token(run, max(left, 0))
 			}
-			o.Progress(report)
+			o.progress(report)
 		}
 	}
 }

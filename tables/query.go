@@ -20,9 +20,10 @@ import (
 //
 // Guide: "How your choice of PartitionKey and RowKey impacts query performance", "Server-side projection",
 // "Retrieving large numbers of entities from a query".
-type Query[T any] struct{ query }
+type Query[T any] struct{ q query }
 
-// query is a Query whose T is not known at compile time.
+// query is a Query whose T is not known at compile time: its values are pointers to T. All that a query does is done
+// here, since the compiler makes each method of Query anew for each type of entity.
 type query struct {
 	src        *RawSource
 	partition  *string
@@ -37,43 +38,43 @@ type query struct {
 }
 
 // Partition limits the query to one partition.
-func (q Query[T]) Partition(key string) Query[T] { q.partition = &key; return q }
+func (q Query[T]) Partition(key string) Query[T] { q.q.partition = &key; return q }
 
 // Row limits the query to one row key; with Partition it is a point query, the cheapest class.
-func (q Query[T]) Row(key string) Query[T] { q.row = &key; return q }
+func (q Query[T]) Row(key string) Query[T] { q.q.row = &key; return q }
 
 // Rows limits the query to a span of row keys; with Partition it is a range query. On an index it can only narrow the index's own
 // range.
-func (q Query[T]) Rows(span compoundkey.Span) Query[T] { q.span = &span; return q }
+func (q Query[T]) Rows(span compoundkey.Span) Query[T] { q.q.span = &span; return q }
 
 // Where adds conditions. Entities must match all conditions of the query.
 func (q Query[T]) Where(conditions ...Condition) Query[T] {
-	q.conditions = slices.Concat(q.conditions, conditions)
+	q.q.conditions = slices.Concat(q.q.conditions, conditions)
 	return q
 }
 
 // Filter adds a filter in the service's own language. It is parsed and classified like the conditions of Where.
 func (q Query[T]) Filter(expression string) Query[T] {
-	q.filters = append(slices.Clip(q.filters), expression)
+	q.q.filters = append(slices.Clip(q.q.filters), expression)
 	return q
 }
 
 // Select makes the query read only these properties; other fields keep their zero value. Replace refuses an entity that
 // was read in this way, and Merge refuses it if it is a struct; Delete accepts it.
 func (q Query[T]) Select(properties ...string) Query[T] {
-	q.selected = slices.Concat(q.selected, properties)
+	q.q.selected = slices.Concat(q.q.selected, properties)
 	return q
 }
 
 // Top ends the query after n entities (default 0: no limit).
-func (q Query[T]) Top(n int) Query[T] { q.top = n; return q }
+func (q Query[T]) Top(n int) Query[T] { q.q.top = n; return q }
 
 // PageSize asks for at most n entities a page, 1 to 1,000 (default 1,000); the service may send fewer.
-func (q Query[T]) PageSize(n int) Query[T] { q.pageSize = n; return q }
+func (q Query[T]) PageSize(n int) Query[T] { q.q.pageSize = n; return q }
 
 // AllowTableScan allows the query to read several partitions or the whole table. Without it, such a query returns
 // ErrTableScan.
-func (q Query[T]) AllowTableScan() Query[T] { q.allowScan = true; return q }
+func (q Query[T]) AllowTableScan() Query[T] { q.q.allowScan = true; return q }
 
 // QueryClass says how many rows the service reads for a query: see the constants.
 type QueryClass odata.Class
@@ -117,7 +118,7 @@ func ClassifyFilter(expression string) (Plan, error) {
 }
 
 // Plan returns the class, filter and projection of the query without sending it. Requests: 0.
-func (q Query[T]) Plan() (Plan, error) { return q.plan() }
+func (q Query[T]) Plan() (Plan, error) { return q.q.plan() }
 
 func (q *query) plan() (_ Plan, err error) {
 	if q.src != nil && q.src.Err != nil {
@@ -205,38 +206,53 @@ func (q *query) refuseScan(p Plan) error {
 // element. A response that was cut off is such an error: ErrGarbled without OfRow, or ErrUnavailable if HTTP shows the cut.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
-func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
+func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] { return typed[T](q.q.all(ctx)) }
+
+func (q query) all(ctx context.Context) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
 		ctx, span := q.src.begin(ctx, "All")
-		page, err := Page[T]{}, error(nil)
+		page, next, err := streams.Mixed[any]{}, "", error(nil)
 		defer func() { span.End(err) }()
 		for {
-			if page, err = q.Page(ctx, page.Next); err != nil {
+			if page, next, err = q.mixed(ctx, next); err != nil {
 				yield(nil, err)
 				return
 			}
 			span.Pause()
 			err = telemetry.ErrPanicked // the outcome if the loop's body panics
-			if !(streams.Mixed[*T]{Values: page.Items, Problems: page.Problems, At: page.at}).Each(yield) {
+			if !page.Each(yield) {
 				err = nil
 				return
 			}
 			err = nil
 			span.Resume()
-			if page.Next == "" {
+			if next == "" {
 				return
 			}
 		}
 	}
 }
 
+// typed yields the values of all as pointers to T.
+func typed[T any](all iter.Seq2[any, error]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		all(func(v any, err error) bool {
+			p, _ := v.(*T) // nil beside an error
+			return yield(p, err)
+		})
+	}
+}
+
 // First returns the first entity of the query, or ErrNotFound if there is none. Requests: 1, more if the service returns
 // empty pages.
-func (q Query[T]) First(ctx context.Context) (*T, error) {
+func (q Query[T]) First(ctx context.Context) (*T, error) { return as[T](q.q.first(ctx)) }
+
+func (q query) first(ctx context.Context) (any, error) {
 	ctx, span := q.src.begin(ctx, "First")
 	ended := telemetry.ErrPanicked // the outcome if a callback panics
 	defer func() { span.End(ended) }()
-	for v, err := range q.Top(1).All(ctx) {
+	q.top = 1
+	for v, err := range q.all(ctx) {
 		ended = err
 		return v, err
 	}

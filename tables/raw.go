@@ -1,9 +1,7 @@
 package tables
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -11,7 +9,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
-	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -30,6 +27,9 @@ type Internals struct {
 	// Get makes a point read of one value of a source. The value is a pointer to the type of the source's codec. Get
 	// returns ErrNotFound for a row that does not belong to the source. Requests: 1.
 	Get func(ctx context.Context, source *RawSource, op string, key Key) (any, error)
+	// Bulk calls plan for each entity, which is never nil, and writes the rows that plan returns, in the way of
+	// Rows.BulkNonAtomic. A transaction has at most maxRows rows.
+	Bulk func(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *BulkOptions, maxRows int, plan func(any) (RawUnit, error)) (Report, error)
 	// Condition returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
 	Condition func(c Condition, codec *RawCodec) (odata.Expr, error)
 	// State returns a pointer to the field in which a repository stores the RawState of a Meta; the field is nil until
@@ -70,6 +70,7 @@ var internals = Internals{
 	Get: func(ctx context.Context, source *RawSource, op string, key Key) (any, error) {
 		return source.get(ctx, op, key)
 	},
+	Bulk: runBulk,
 	Condition: func(c Condition, codec *RawCodec) (odata.Expr, error) {
 		if c.term == nil {
 			return nil, nil
@@ -162,14 +163,7 @@ func QueryOf[T any](_ rows.Pass, source *RawSource) Query[T] { return Query[T]{q
 
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *RawSource, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	concurrency := streams.Concurrency(cmp.Or(options, &ParallelOptions[T]{}).Concurrency, defaultConcurrency)
-	get := func(ctx context.Context, i int) (*T, error) { return as[T](source.get(ctx, "GetMany", keys[i])) }
-	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
-	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
-	return func(yield func(*T, error) bool) {
-		ctx, op := source.begin(ctx, "GetMany")
-		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
-	}
+	return typed[T](source.getMany(ctx, keys, options.untyped().concurrency))
 }
 
 // CodecOf returns the codec of T.

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -83,6 +85,17 @@ func (s *RawSource) get(ctx context.Context, op string, key Key) (_ any, err err
 		return nil, &Error{Op: op, Table: s.Table.name, Key: key, Kind: ErrNotFound}
 	}
 	return v, nil
+}
+
+// getMany reads values by key, and leaves out keys without a row.
+func (s *RawSource) getMany(ctx context.Context, keys []Key, concurrency int) iter.Seq2[any, error] {
+	get := func(ctx context.Context, i int) (any, error) { return s.get(ctx, "GetMany", keys[i]) }
+	absent := func(err error) bool { return errors.Is(err, ErrNotFound) }
+	garbled := func(err error) bool { return asError(err) != nil && asError(err).OfRow }
+	return func(yield func(any, error) bool) {
+		ctx, op := s.begin(ctx, "GetMany")
+		telemetry.Loop(op, streams.Window(ctx, len(keys), concurrency, get, absent, garbled), yield)
+	}
 }
 
 // write writes one value as one row.

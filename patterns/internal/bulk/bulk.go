@@ -8,40 +8,56 @@ package bulk
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Op is the operation that errors name.
-const Op = "BulkNonAtomic"
+// op is the operation that errors name.
+const op = "BulkNonAtomic"
 
-// Writer plans the changes of one bulk write.
-type Writer struct {
+// NonAtomic implements Repository.BulkNonAtomic.
+func NonAtomic(ctx context.Context, r *engine.Engine, entities iter.Seq2[any, error], options *tables.BulkOptions) (tables.Report, error) {
+	w, err := newWriter(r, options)
+	if err != nil {
+		return tables.Report{}, err
+	}
+	internals := tables.InternalsOf(rows.Open)
+	ctx, span := internals.Telemetry(r.Table.Account()).Begin(ctx, telemetry.Tables, op, r.Table.Name())
+	err = telemetry.ErrPanicked // until the callbacks have returned
+	defer func() { span.End(err) }()
+	report, err := internals.Bulk(ctx, r.Table, op, entities, options, r.BulkRows(), func(v any) (tables.RawUnit, error) { return w.unit(ctx, v) })
+	return report, err
+}
+
+// writer plans the changes of one bulk write.
+type writer struct {
 	engine     *engine.Engine
 	verb       tables.BulkVerb
 	properties []string
 }
 
-// New returns the Writer of a repository. It returns ErrWiring for a verb that repositories do not support.
-func New(r *engine.Engine, options *tables.BulkOptions) (*Writer, error) {
-	w := &Writer{engine: r}
+// newWriter returns ErrWiring for a verb that repositories do not support.
+func newWriter(r *engine.Engine, options *tables.BulkOptions) (*writer, error) {
+	w := &writer{engine: r}
 	if options != nil {
 		w.verb, w.properties = options.Verb, options.Properties
 	}
 	if w.verb == tables.BulkUpsertMerge {
-		return nil, tables.Wiringf(Op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
+		return nil, tables.Wiringf(op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
 	}
 	return w, nil
 }
 
-// Unit plans the change of one entity.
-func (b *Writer) Unit(ctx context.Context, v any) (tables.RawUnit, error) {
+// unit plans the change of one entity.
+func (b *writer) unit(ctx context.Context, v any) (tables.RawUnit, error) {
 	u := tables.RawUnit{Entity: v, Together: b.together, Single: b.streams(), Again: b.verb == tables.BulkUpsert}
 	rebases := b.verb != tables.BulkInsert && b.engine.Rebases(v, true)
 	if b.engine.InSets() || rebases || b.verb == tables.BulkUpsert || b.verb == tables.BulkMerge && len(b.engine.Patterns) > 0 {
@@ -64,19 +80,19 @@ func (b *Writer) Unit(ctx context.Context, v any) (tables.RawUnit, error) {
 
 // streams reports whether entities can hold content that can be read only once. Such an entity must be
 // written alone, since a refused change set cannot be divided and its content read again.
-func (b *Writer) streams() bool {
+func (b *writer) streams() bool {
 	return slices.ContainsFunc(b.engine.Transformers, func(t *engine.Pattern) bool { return t.Transform.Streams })
 }
 
 // estimated checks an entity, and counts the rows of its change that are known before the stored entity is
 // read.
-func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUnit, error) {
+func (b *writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUnit, error) {
 	r := b.engine
 	var w *engine.Work
 	var err error
 	switch b.verb {
 	case tables.BulkMerge, tables.BulkDelete:
-		meta, err := r.Known(Op, u.Entity)
+		meta, err := r.Known(op, u.Entity)
 		if err != nil {
 			return u, err
 		}
@@ -88,9 +104,9 @@ func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUni
 		u.Writes, u.More = []tables.RawWrite{{Verb: verb, Key: u.Key, IfMatch: azcore.ETagAny}}, len(r.Copies)
 		return u, nil
 	case tables.BulkReplace:
-		w, err = r.Replacing(Op, u.Entity)
+		w, err = r.Replacing(op, u.Entity)
 	default:
-		w, err = r.Inserting(Op, u.Entity)
+		w, err = r.Inserting(op, u.Entity)
 	}
 	if err != nil {
 		return u, err
@@ -102,7 +118,7 @@ func (b *Writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUni
 
 // together writes the entities of units as one change set. A single upsert goes through the repository's
 // Upsert.
-func (b *Writer) together(ctx context.Context, units []tables.RawUnit) error {
+func (b *writer) together(ctx context.Context, units []tables.RawUnit) error {
 	if len(units) == 1 && b.verb == tables.BulkUpsert {
 		return b.engine.Upsert(ctx, units[0].Entity)
 	}
@@ -122,7 +138,7 @@ func (b *Writer) together(ctx context.Context, units []tables.RawUnit) error {
 
 // fetch reads the entities' own rows that the changes of units need. It reads rows whose keys lie close
 // together by one query.
-func (b *Writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetched, error) {
+func (b *writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetched, error) {
 	var keys []tables.Key
 	for _, u := range units {
 		rebases := b.engine.Rebases(u.Entity, b.verb != tables.BulkReplace)
@@ -133,7 +149,7 @@ func (b *Writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetc
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	own, err := b.engine.FetchOwnAll(ctx, Op, keys)
+	own, err := b.engine.FetchOwnAll(ctx, op, keys)
 	fetched := engine.Fetched{}
 	for i, key := range keys {
 		fetched[key] = own[i]
@@ -142,22 +158,22 @@ func (b *Writer) fetch(ctx context.Context, units []tables.RawUnit) (engine.Fetc
 }
 
 // change prepares the change of one entity.
-func (b *Writer) change(ctx context.Context, v any, fetched engine.Fetched) (*engine.Work, error) {
+func (b *writer) change(ctx context.Context, v any, fetched engine.Fetched) (*engine.Work, error) {
 	r := b.engine
 	switch b.verb {
 	case tables.BulkReplace:
-		return r.Replacing(Op, v)
+		return r.Replacing(op, v)
 	case tables.BulkMerge:
-		return r.Merging(ctx, Op, v, b.properties, fetched)
+		return r.Merging(ctx, op, v, b.properties, fetched)
 	case tables.BulkDelete:
-		return r.Deleting(ctx, Op, v, fetched)
+		return r.Deleting(ctx, op, v, fetched)
 	case tables.BulkUpsert:
-		w, err := r.Inserting(Op, v)
+		w, err := r.Inserting(op, v)
 		if err != nil {
 			return nil, err
 		}
-		old, _, err := r.LoadOwn(ctx, Op, w.Change.Key, fetched[w.Change.Key])
-		return r.Overwriting(Op, w.Change.Key, v, old), err
+		old, _, err := r.LoadOwn(ctx, op, w.Change.Key, fetched[w.Change.Key])
+		return r.Overwriting(op, w.Change.Key, v, old), err
 	}
-	return r.Inserting(Op, v)
+	return r.Inserting(op, v)
 }

@@ -29,17 +29,11 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
-// Unattached is a pattern that is no longer attached.
-type Unattached struct {
-	*engine.Pattern
-	Tables []*tables.Table // tables that the pattern uses beside the repository's and Outside.Table
-}
-
 // Removal is one run.
 type Removal struct {
 	Engine      *engine.Engine
-	Patterns    []Unattached
-	Partitions  []string // the entities' partitions; nil for all
+	Patterns    []*engine.Pattern // those that are no longer attached
+	Partitions  []string          // the entities' partitions; nil for all
 	Concurrency int
 	DryRun      bool
 
@@ -76,7 +70,7 @@ func (r *Removal) Tables() []*tables.Table {
 
 // Elsewhere reports whether rows of entities of the given partitions may be in other partitions of the repository's table.
 func (r *Removal) Elsewhere() bool {
-	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
+	return r.Partitions != nil && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Outside != nil && p.Outside.Table.Same(r.Engine.Table) })
 }
 
 // Keep returns a function that reports whether a run examines a row of a table. If outside is set, the function
@@ -93,7 +87,7 @@ func (r *Removal) Keep(table *tables.Table, outside bool) func(*engine.StoredRow
 
 // lists reports whether an entity's own row lists copies of one of the patterns.
 func (r *Removal) lists(row *engine.StoredRow) bool {
-	return slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return engine.NamesCopies(row.Copies, p.Name) })
+	return slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return engine.NamesCopies(row.Copies, p.Name) })
 }
 
 // findingOf returns a row as found if, by the row's own content, it may belong to one of the patterns, and nil
@@ -104,11 +98,11 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	case row.Shared && strings.HasPrefix(row.Key.Row, engine.ClaimPrefix):
 		return nil // a mark of a move or the lock of an outbox: its owner is no pattern, but may have the name of one
 	case row.Shared:
-		at := slices.IndexFunc(r.Patterns, func(p Unattached) bool { return p.Name == sharedBy(row) })
+		at := slices.IndexFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Name == sharedBy(row) })
 		if at < 0 || r.Partitions != nil && (!table.Same(r.Engine.Table) || !slices.Contains(r.Partitions, row.Key.Partition)) {
 			return nil
 		}
-		f.pattern = r.Patterns[at].Pattern
+		f.pattern = r.Patterns[at]
 		return f
 	case row.Outside.Is:
 		f.owner = tables.Key{Partition: row.Outside.Partition, Row: row.Primary}
@@ -116,8 +110,8 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 			return nil
 		}
 		for _, p := range r.Patterns {
-			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p.Pattern, copiedKey(row)) {
-				f.pattern = p.Pattern
+			if p.Outside != nil && p.Outside.Table.Same(table) && owns(p, copiedKey(row)) {
+				f.pattern = p
 				return f
 			}
 		}
@@ -129,12 +123,12 @@ func (r *Removal) findingOf(table *tables.Table, row *engine.StoredRow) *found {
 	}
 	for _, p := range r.Patterns {
 		if p.Copies != nil && named(p.Name, row.Key.Row) {
-			f.pattern = p.Pattern
+			f.pattern = p
 			return f
 		}
 	}
 	attached := slices.ContainsFunc(r.Engine.Copies, func(p *engine.Pattern) bool { return named(p.Name, row.Key.Row) })
-	if !attached && slices.ContainsFunc(r.Patterns, func(p Unattached) bool { return p.Copies != nil }) {
+	if !attached && slices.ContainsFunc(r.Patterns, func(p *engine.Pattern) bool { return p.Copies != nil }) {
 		return f
 	}
 	return nil
@@ -374,8 +368,8 @@ func (r *Removal) ours(f *found, v any) (bool, error) {
 	}
 	for _, p := range r.Patterns {
 		if f.pattern == nil && p.Copies != nil {
-			if required, err := requires(p.Pattern); err == nil && required {
-				f.pattern = p.Pattern
+			if required, err := requires(p); err == nil && required {
+				f.pattern = p
 			}
 		}
 	}
