@@ -5,10 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/encryption"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
+	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/largeentities"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
@@ -49,6 +52,46 @@ func TestSpilledIsRefused(t *testing.T) {
 	refused("a tag", nil, "Essay", false)
 	refused("a tag, and a sealer", nil, "Essay", true)
 	refused("a resolver", all, "Photo", false)
+}
+
+// TestStaleCopyOfASpilledValue: a stale copy whose blob is gone leads to the entity, also if copies are authenticated, and only while the
+// entity still has the index key.
+func TestStaleCopyOfASpilledValue(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	for _, project := range [][]string{nil, {"ID", "Photo"}} {
+		w := worldOn(t, s)
+		table, photos := w.account.Table(s.TableName(t)), w.account.Container(s.ContainerName(t))
+		queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(w.account, s.QueueName(t), nil))
+		_, err := photos.Create(ctx, nil)
+		harness.Check(t, err, table.Create(ctx), queue.Create(ctx))
+		photo := largeentities.NewProperty[person]("Photo", photos, &largeentities.Options{Threshold: 64})
+		byID := interpartition.NewIndex("id", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 4) }, &interpartition.Options[person]{Project: project})
+		people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, queue),
+			patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", 1) }, Rows: compoundkey.Starting("empid")},
+			photo, encryption.New[person]("encryption", w.registry, nil), patterns.Async(byID)))
+		p := &person{ID: 7, Essay: "secret", Photo: []byte(strings.Repeat("a", 100))}
+		harness.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))
+		s.Wait(2 * time.Minute)
+		harness.Check(t, harness.DrainNow(ctx, queue))
+		p.Photo = []byte(strings.Repeat("b", 100))
+		harness.Check(t, people.Replace(ctx, p)) // the old blob is deleted, and the copy not written yet
+		if _, err := byID.Get(ctx, compoundkey.Int(7, 4)); err != nil {
+			t.Fatalf("projection %v: %v", project, err)
+		}
+		found := 0
+		for v, err := range byID.Range(ctx, compoundkey.All()) {
+			if found++; err != nil || string(v.Photo) != string(p.Photo) || project == nil && v.Essay != "secret" {
+				t.Errorf("projection %v: %+v, %v", project, v, err)
+			}
+		}
+		if found != 1 {
+			t.Errorf("projection %v: %d entities", project, found)
+		}
+		p.ID = 8
+		harness.Check(t, people.Replace(ctx, p))
+		_, err = byID.Get(ctx, compoundkey.Int(7, 4))
+		harness.WantKind(t, err, tables.ErrNotFound)
+	}
 }
 
 // TestUsesInPackedRows: a value that is packed in texts is counted once, wherever the texts are cut.

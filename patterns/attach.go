@@ -99,7 +99,11 @@ func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pat
 	}
 	if p.Rows != nil {
 		e.Rows = func(ctx context.Context, changes []*engine.Change) ([]driver.RowOperation, error) {
-			return p.Rows(ctx, changesOf[T](p.Name, changes))
+			typed := make([]*driver.Change[T], len(changes))
+			for i, c := range changes {
+				typed[i] = changeOf[T](p.Name, c)
+			}
+			return p.Rows(ctx, typed)
 		}
 	}
 	if p.Companions != nil {
@@ -164,23 +168,11 @@ func changeOf[T any](pattern string, c *engine.Change) *driver.Change[T] {
 	})
 }
 
-// changesOf converts changes of the engine to the Changes that a pattern gets.
-func changesOf[T any](pattern string, changes []*engine.Change) []*driver.Change[T] {
-	typed := make([]*driver.Change[T], len(changes))
-	for i, c := range changes {
-		typed[i] = changeOf[T](pattern, c)
-	}
-	return typed
-}
-
 // as converts an entity of the engine to *T. It returns nil for nil.
 func as[T any](v any) *T {
 	typed, _ := v.(*T)
 	return typed
 }
-
-// entityOf converts the entity that a read has returned to *T, and passes on the error.
-func entityOf[T any](v any, err error) (*T, error) { return as[T](v), err }
 
 // Async returns a pattern that leaves its effects outside of the partition to the workers (see Store.Run): a
 // write does not wait for the effects, and rows of the pattern are stale until a worker has applied them.
@@ -218,28 +210,26 @@ func HostOf[T any](r *Repository[T]) driver.Host[T] {
 // make all methods of Repository a second time.
 type host[T any] Repository[T]
 
-func (h *host[T]) repository() *Repository[T] { return (*Repository[T])(h) }
-
 func (h *host[T]) Table() *tables.Table { return h.engine.Table }
 
-func (h *host[T]) KeyOf(v *T) tables.Key { return h.repository().KeyOf(v) }
+func (h *host[T]) KeyOf(v *T) tables.Key { return (*Repository[T])(h).KeyOf(v) }
 
 func (h *host[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
-	return h.repository().Get(ctx, key)
+	return (*Repository[T])(h).Get(ctx, key)
 }
 
 func (h *host[T]) GetMany(ctx context.Context, keys []tables.Key, options *tables.ParallelOptions[T]) iter.Seq2[*T, error] {
-	return h.repository().GetMany(ctx, keys, options)
+	return (*Repository[T])(h).GetMany(ctx, keys, options)
 }
 
-func (h *host[T]) Query() tables.Query[T] { return h.repository().Query() }
+func (h *host[T]) Query() tables.Query[T] { return (*Repository[T])(h).Query() }
 
 func (h *host[T]) Merge(ctx context.Context, v *T, properties ...string) error {
-	return h.repository().Merge(ctx, v, properties...)
+	return (*Repository[T])(h).Merge(ctx, v, properties...)
 }
 
 func (h *host[T]) Update(ctx context.Context, key tables.Key, change func(*T) error) (*T, error) {
-	return h.repository().Update(ctx, key, change)
+	return (*Repository[T])(h).Update(ctx, key, change)
 }
 
 func (h *host[T]) PropertyNames() []string { return h.engine.Names }
@@ -275,7 +265,7 @@ func (h *host[T]) Copies(span compoundkey.Span, keep []string) tables.Query[T] {
 }
 
 func (h *host[T]) GetCopy(ctx context.Context, key tables.Key, keep []string) (*T, error) {
-	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key))
+	return typed[T](tables.InternalsOf(pass).Get(ctx, h.engine.CopiesSource(compoundkey.All(), keep), "Get", key))
 }
 
 func (h *host[T]) GetPrimary(ctx context.Context, copied tables.Key) (*T, error) {
@@ -287,7 +277,7 @@ func (h *host[T]) OutsideCopies(table *tables.Table, span compoundkey.Span, keep
 }
 
 func (h *host[T]) GetOutsideCopy(ctx context.Context, table *tables.Table, key tables.Key, keep []string) (*T, error) {
-	return entityOf[T](tables.InternalsOf(pass).Get(ctx, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key))
+	return typed[T](tables.InternalsOf(pass).Get(ctx, h.engine.OutsideSource(h.tableOr(table), compoundkey.All(), keep), "Get", key))
 }
 
 // tableOr returns the given table of copies, or the repository's own for nil.

@@ -268,7 +268,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 		}
 		unattached := erased(&x, r.engine.Table)
 		if err == nil {
-			err = refuseUnattached(r.engine, unattached, all)
+			err = removing.Refuse(r.engine, unattached, all)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w", nameOf(x.Name, i, p), err)
@@ -279,24 +279,6 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 		return nil, errors.New("no pattern is given; give those whose rows are to be removed, as they were declared")
 	}
 	return all, nil
-}
-
-// refuseUnattached returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
-func refuseUnattached(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
-	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
-	switch {
-	case slices.ContainsFunc(r.Patterns, same):
-		return errors.New("a pattern of this name is attached to the repository; detach it first")
-	case slices.ContainsFunc(others, same):
-		return errors.New("the name is given twice; give each pattern once")
-	case p.Transform != nil || p.Layout != nil:
-		return errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
-	case len(p.Containers) > 0:
-		return errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
-	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Audit == nil:
-		return errors.New("the pattern stores no rows; leave it out")
-	}
-	return nil
 }
 
 // removeUnattached implements Repository.RemoveUnattached.

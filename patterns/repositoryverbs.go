@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
@@ -99,17 +100,7 @@ func (r *Repository[T]) Merge(ctx context.Context, v *T, properties ...string) e
 // keys lie close together, else 1 for each entity. A refused entity adds the requests of its transaction once
 // more.
 func (r *Repository[T]) BulkNonAtomic(ctx context.Context, entities iter.Seq2[*T, error], options *tables.BulkOptions) (tables.Report, error) {
-	return bulk.NonAtomic(ctx, r.engine, erasedAll(entities), options)
-}
-
-// erasedAll yields the entities for the engine. For nil it returns nil.
-func erasedAll[T any](entities iter.Seq2[*T, error]) iter.Seq2[any, error] {
-	if entities == nil {
-		return nil
-	}
-	return func(yield func(any, error) bool) {
-		entities(func(v *T, err error) bool { return yield(untyped(v), err) })
-	}
+	return bulk.NonAtomic(ctx, r.engine, streams.Untyped(entities), options)
 }
 
 // StageInsert adds the insert of an entity, with all its rows and effects, to a transaction on the repository's table. All

@@ -326,30 +326,13 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 		}
 		for _, p := range r.Patterns {
 			for _, q := range other.Patterns {
-				if p.Name == q.Name && mix(p, q, other.Table.Same(r.Table)) {
+				if p.Name == q.Name && p.Mixes(q, other.Table.Same(r.Table)) {
 					return fmt.Errorf("repository %s of %s also has a pattern %q, which stores its rows or lists at the same places, so they could not be distinguished; give one of the two patterns another name", other.Name(), other.Codec.Type(), p.Name)
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// mix reports whether two patterns of one name, in different repositories, store rows or lists under that name in the
-// same table or container. sameTable is true if the repositories have the same table.
-func mix(p, q *engine.Pattern, sameTable bool) bool {
-	switch {
-	case sameTable && (p.Copies != nil || p.Rows != nil) && (q.Copies != nil || q.Rows != nil):
-		return true
-	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
-		return true
-	case p.Audit == nil || q.Audit == nil: // no lists
-		return false
-	}
-	return slices.ContainsFunc(p.Tables, func(t *tables.Table) bool { return slices.ContainsFunc(q.Tables, t.Same) }) ||
-		slices.ContainsFunc(p.Containers, func(c *container.Client) bool {
-			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return c.URL() == d.URL() })
-		})
 }
 
 // knowAll registers the resources of the repository and its patterns.

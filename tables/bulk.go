@@ -18,6 +18,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -171,25 +172,13 @@ func (r Report) String() string {
 // Requests: at least 1 for each 100 rows of a partition, and at least 1 more for each refused row.
 func (r *Rows[T]) BulkNonAtomic(ctx context.Context, values iter.Seq2[*T, error], options *BulkOptions) (Report, error) {
 	o := *cmp.Or(options, &BulkOptions{})
-	return runBulk(ctx, r.src.Table, "BulkNonAtomic", untyped(values), options, MaxTransactionOperations, r.src.bulkUnit(&o))
+	return runBulk(ctx, r.src.Table, "BulkNonAtomic", streams.Untyped(values), options, MaxTransactionOperations, r.src.bulkUnit(&o))
 }
 
-// untyped yields the values without their type, and nil for a nil pointer. For nil it returns nil.
-func untyped[T any](values iter.Seq2[*T, error]) iter.Seq2[any, error] {
-	if values == nil {
-		return nil
-	}
-	return func(yield func(any, error) bool) {
-		values(func(v *T, err error) bool {
-			if v == nil {
-				return yield(nil, err)
-			}
-			return yield(v, err)
-		})
-	}
-}
-
-// bulkUnit returns the function that plans the write of one value as one row.
+// bulkUnit returns the function that plans the write of one value as one row. It is not inlined, so that the function is compiled
+// once for all types.
+//
+//go:noinline
 func (s *RawSource) bulkUnit(o *BulkOptions) func(any) (RawUnit, error) {
 	return func(v any) (RawUnit, error) {
 		verb := [...]wire.Verb{wire.VerbInsert, wire.VerbReplace, wire.VerbMerge, wire.VerbReplace, wire.VerbMerge, wire.VerbDelete}[o.Verb]

@@ -34,93 +34,70 @@ type Page[T any] struct {
 //
 // Requests: 1; 0 if the conditions contradict each other, so that no row can match.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
-	var page Page[T]
-	next, err := q.q.page(ctx, token, func(v any, problem error) int {
-		if problem != nil {
-			page.Problems = append(page.Problems, problem)
-		} else {
-			page.Items = append(page.Items, v.(*T))
-		}
-		return len(page.Items)
-	})
+	page, next, err := q.q.page(ctx, token)
 	if err != nil {
 		return Page[T]{}, err
 	}
-	page.Next = next
-	return page, nil
-}
-
-// mixed reads one page, with the problems of rows between its values.
-func (q *query) mixed(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
-	next, err = q.page(ctx, token, func(v any, problem error) int {
-		if problem != nil {
-			page.Problems, page.At = append(page.Problems, problem), append(page.At, len(page.Values))
-		} else {
-			page.Values = append(page.Values, v)
-		}
-		return len(page.Values)
-	})
-	if err != nil {
-		return streams.Mixed[any]{}, "", err
+	p := Page[T]{Problems: page.Problems, Next: next}
+	if len(page.Values) > 0 {
+		p.Items = make([]*T, len(page.Values))
 	}
-	return page, next, nil
+	for i, v := range page.Values {
+		p.Items[i] = v.(*T)
+	}
+	return p, nil
 }
 
-// page fetches one page and passes each value, or the problem of a row, to add. add returns how many values it has
-// received.
-func (q *query) page(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
+// page reads one page, with the problems of rows between its values.
+func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
 	ctx, span := q.src.begin(ctx, "Page")
-	ended := telemetry.ErrPanicked // the outcome if a callback panics
-	defer func() { span.End(ended) }()
-	next, ended = q.pageAt(ctx, token, add)
-	return next, ended
-}
-
-func (q *query) pageAt(ctx context.Context, token string, add func(v any, problem error) int) (next string, err error) {
+	err = telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(err) }()
 	p, err := q.plan()
 	if err != nil {
-		return "", err
+		return page, "", err
 	}
 	if err := q.refuseScan(p); err != nil {
-		return "", err
+		return page, "", err
 	}
 	c := continuation.Position{Query: continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, p.Filter, p.asked, q.top), Left: q.top}
 	if token != "" {
 		if c, err = continuation.Parse(token, c.Query, q.top); err != nil {
-			return "", relabel("Page", q.src.Table, Invalid("Page", err))
+			return page, "", relabel("Page", q.src.Table, Invalid("Page", err))
 		}
 	}
 	if p.empty {
-		return "", nil
+		return page, "", nil
 	}
 	if p.point != nil && len(p.Select) == 0 && token == "" && (q.src.Accept == nil || q.src.Accept(*p.point)) {
 		v, err := q.src.get(ctx, "Query", *p.point)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return "", nil
+			return page, "", nil
 		case err == nil, asError(err) != nil && asError(err).OfRow:
-			add(v, err)
-			return "", nil
+			page.Add(v, err)
+			return page, "", nil
 		}
-		return "", err
+		return page, "", err
 	}
-	return q.fetch(ctx, p, c, add)
+	return q.fetch(ctx, p, c)
 }
 
-func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add func(v any, problem error) int) (token string, err error) {
+// fetch requests one page.
+func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position) (page streams.Mixed[any], token string, err error) {
 	size := cmp.Or(q.pageSize, MaxPageSize)
 	if q.top > 0 && !q.src.Skips { // a source that skips rows could need very many small pages
 		size = min(size, c.Left)
 	}
 	if err := pace.Rows(ctx, 1); err != nil {
-		return "", failure("Query", q.src.Table.name, Key{}, err)
+		return page, "", failure("Query", q.src.Table.name, Key{}, err)
 	}
 	answer, header, err := q.src.Table.list(ctx, p, size, c)
 	if err != nil {
-		return "", err
+		return page, "", err
 	}
 	var last Key
-	read, items := 0, 0
+	read := 0
 	row := new(RawRow)
 	reader := rowreader.New(answer, q.src.Known, accessProperty)
 	if q.src.Plain {
@@ -130,7 +107,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		row.set(stored)
 		last = row.Key
 		read++
-		if q.top > 0 && items == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
+		if q.top > 0 && len(page.Values) == c.Left || q.src.Accept != nil && !q.src.Accept(last) {
 			return nil
 		}
 		v, err := any(nil), error(&Error{Kind: ErrGarbled, Err: row.Problem})
@@ -144,7 +121,7 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 			}
 		}
 		if v != nil || err != nil {
-			items = add(v, err)
+			page.Add(v, err)
 		}
 		return nil
 	})
@@ -152,19 +129,19 @@ func (q *query) fetch(ctx context.Context, p Plan, c continuation.Position, add 
 		if asError(err) == nil {
 			err = failure("Query", q.src.Table.name, Key{}, err)
 		}
-		return "", err
+		return streams.Mixed[any]{}, "", err
 	}
 	pace.Took(ctx, read-1)
-	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, read, items)
+	q.src.Table.account.telemetry.Rows(ctx, q.src.Table.name, read, len(page.Values))
 	next, err := q.src.Table.next(header, last, read)
 	if err != nil {
-		return "", err
+		return streams.Mixed[any]{}, "", err
 	}
-	next.Query, next.Left = c.Query, max(0, c.Left-items)
+	next.Query, next.Left = c.Query, max(0, c.Left-len(page.Values))
 	if !next.More() || q.top > 0 && next.Left == 0 {
-		return "", nil
+		return page, "", nil
 	}
-	return next.Token(), nil
+	return page, next.Token(), nil
 }
 
 // next returns where a query continues after a page whose last row has the key last. If the next row's partition key is

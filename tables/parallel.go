@@ -73,7 +73,7 @@ func (o *ParallelOptions[T]) untyped() parallel {
 // over. AllParallel stops guessing after more than 8 bad guesses for each reader plus a quarter of the pages. It holds
 // about 8 pages in memory for each reader, 2 with Unordered.
 func (q Query[T]) AllParallel(ctx context.Context, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return typed[T](q.q.allParallel(ctx, options.untyped()))
+	return streams.Typed[T](q.q.allParallel(ctx, options.untyped()))
 }
 
 func (q query) allParallel(ctx context.Context, o parallel) iter.Seq2[any, error] {
@@ -110,7 +110,7 @@ func (q query) allParallel(ctx context.Context, o parallel) iter.Seq2[any, error
 // Requests: those of one query for each partition, and those of AllParallel for the parts of a large one. At most 2 pages for each request
 // in flight are read ahead of the caller; with Order, 2 pages of each partition.
 func (q Query[T]) AllPartitions(ctx context.Context, partitions []string, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return typed[T](q.q.allPartitions(ctx, partitions, options.untyped()))
+	return streams.Typed[T](q.q.allPartitions(ctx, partitions, options.untyped()))
 }
 
 func (q query) allPartitions(ctx context.Context, partitions []string, o parallel) iter.Seq2[any, error] {
@@ -133,7 +133,7 @@ func (q query) allPartitions(ctx context.Context, partitions []string, o paralle
 		}
 		ranges[i] = rangescan.Partition(key)
 		fetches[i] = func(ctx context.Context, token string) ([]streams.Result[any], string, error) {
-			page, next, err := inPartition.mixed(ctx, token)
+			page, next, err := inPartition.page(ctx, token)
 			return page.Results(), next, err
 		}
 	}
@@ -188,7 +188,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 			if filter != "" {
 				part.filters = append(slices.Clip(part.filters), filter)
 			}
-			return part.mixed(ctx, token)
+			return part.page(ctx, token)
 		})
 		for page, err := range scan.Pages(ctx) {
 			if err != nil {

@@ -206,15 +206,20 @@ func (q *query) refuseScan(p Plan) error {
 // element. A response that was cut off is such an error: ErrGarbled without OfRow, or ErrUnavailable if HTTP shows the cut.
 //
 // Requests: 1 for a point query, otherwise 1 for each page of at most 1,000.
-func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] { return typed[T](q.q.all(ctx)) }
+func (q Query[T]) All(ctx context.Context) iter.Seq2[*T, error] {
+	return streams.Typed[T](q.q.all(ctx))
+}
 
+// all is not inlined: its loop would be compiled for each type again.
+//
+//go:noinline
 func (q query) all(ctx context.Context) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		ctx, span := q.src.begin(ctx, "All")
 		page, next, err := streams.Mixed[any]{}, "", error(nil)
 		defer func() { span.End(err) }()
 		for {
-			if page, next, err = q.mixed(ctx, next); err != nil {
+			if page, next, err = q.page(ctx, next); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -230,16 +235,6 @@ func (q query) all(ctx context.Context) iter.Seq2[any, error] {
 				return
 			}
 		}
-	}
-}
-
-// typed yields the values of all as pointers to T.
-func typed[T any](all iter.Seq2[any, error]) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		all(func(v any, err error) bool {
-			p, _ := v.(*T) // nil beside an error
-			return yield(p, err)
-		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
+	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 )
 
@@ -163,7 +164,7 @@ func QueryOf[T any](_ rows.Pass, source *RawSource) Query[T] { return Query[T]{q
 
 // GetManyOf reads values of a source by key. Requests: 1 for each key.
 func GetManyOf[T any](ctx context.Context, _ rows.Pass, source *RawSource, keys []Key, options *ParallelOptions[T]) iter.Seq2[*T, error] {
-	return typed[T](source.getMany(ctx, keys, options.untyped().concurrency))
+	return streams.Typed[T](source.getMany(ctx, keys, options.untyped().concurrency))
 }
 
 // CodecOf returns the codec of T.

@@ -187,6 +187,31 @@ func limited[V any](all iter.Seq2[V, error], n int) iter.Seq2[V, error] {
 	}
 }
 
+// Typed yields the values of all, which are pointers to T or nil.
+func Typed[T any](all iter.Seq2[any, error]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		all(func(v any, err error) bool {
+			p, _ := v.(*T) // nil beside an error
+			return yield(p, err)
+		})
+	}
+}
+
+// Untyped yields the values of all, with a nil pointer as nil. For nil it returns nil.
+func Untyped[T any](all iter.Seq2[*T, error]) iter.Seq2[any, error] {
+	if all == nil {
+		return nil
+	}
+	return func(yield func(any, error) bool) {
+		all(func(v *T, err error) bool {
+			if v == nil {
+				return yield(nil, err)
+			}
+			return yield(v, err)
+		})
+	}
+}
+
 // Failed returns a sequence that yields one error.
 func Failed[V any](err error) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
@@ -208,6 +233,15 @@ type Mixed[V any] struct {
 	Values   []V
 	Problems []error
 	At       []int // ascending, at most len(Values)
+}
+
+// Add appends a value or, if it is not nil, a problem.
+func (m *Mixed[V]) Add(v V, problem error) {
+	if problem != nil {
+		m.Problems, m.At = append(m.Problems, problem), append(m.At, len(m.Values))
+		return
+	}
+	m.Values = append(m.Values, v)
 }
 
 // Each yields values and problems in their order. It returns false if yield has returned false.

@@ -214,6 +214,23 @@ type Pattern struct {
 	Containers  []*container.Client // without nil elements
 }
 
+// Mixes reports whether p and a pattern q of the same name, in another repository, store rows or lists under that name in the
+// same table or container. sameTable is true if the repositories have the same table.
+func (p *Pattern) Mixes(q *Pattern, sameTable bool) bool {
+	switch {
+	case sameTable && (p.Copies != nil || p.Rows != nil) && (q.Copies != nil || q.Rows != nil):
+		return true
+	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
+		return true
+	case p.Audit == nil || q.Audit == nil: // no lists
+		return false
+	}
+	return slices.ContainsFunc(p.Tables, func(t *tables.Table) bool { return slices.ContainsFunc(q.Tables, t.Same) }) ||
+		slices.ContainsFunc(p.Containers, func(c *container.Client) bool {
+			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return c.URL() == d.URL() })
+		})
+}
+
 // Outside is a driver.Outside without the type parameter.
 type Outside struct {
 	Table           *tables.Table

@@ -324,8 +324,8 @@ func edited[C any](copiesOf func(any) ([]C, error), edit func(*C)) func(any) ([]
 // returns nil.
 func (r *Engine) loadCopy(ctx context.Context, table *tables.Table, row *StoredRow, selected, kept []string) (any, error) {
 	v, read, err := r.LoadStored(ctx, table, row, selected, kept)
-	if v == nil || err != nil || r.seals == nil {
-		return v, err
+	if v == nil || err != nil || r.seals == nil || !read.IsCopy {
+		return v, err // !read.IsCopy: loadOwner has read the entity in place of the copy, and checked that it has the copy's key
 	}
 	s := r.State(v)
 	if !s.Partial {

@@ -29,6 +29,24 @@ import (
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
+// Refuse returns an error if the rows of p cannot be removed. others are the patterns that were given before p.
+func Refuse(r *engine.Engine, p *engine.Pattern, others []*engine.Pattern) error {
+	same := func(o *engine.Pattern) bool { return o.Name == p.Name }
+	switch {
+	case slices.ContainsFunc(r.Patterns, same):
+		return errors.New("a pattern of this name is attached to the repository; detach it first")
+	case slices.ContainsFunc(others, same):
+		return errors.New("the name is given twice; give each pattern once")
+	case p.Transform != nil || p.Layout != nil:
+		return errors.New("the pattern has changed what entities store, which is not removed with its rows; write the entities without it first")
+	case len(p.Containers) > 0:
+		return errors.New("the pattern stores blobs, which are not rows; delete its container, or the blobs under its name")
+	case p.Copies == nil && p.Outside == nil && p.Rows == nil && p.Audit == nil:
+		return errors.New("the pattern stores no rows; leave it out")
+	}
+	return nil
+}
+
 // Removal is one run.
 type Removal struct {
 	Engine      *engine.Engine
