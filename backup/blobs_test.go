@@ -2,11 +2,17 @@ package backup_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/backup"
@@ -118,4 +124,66 @@ func TestBlobs(t *testing.T) {
 		t.Fatal(result, err)
 	}
 	harness.Check(t, harness.Clean(t.Context(), store.Verify, nil))
+}
+
+// TestBlobThatCannotBeRead: a Restore that cannot read a blob of the destination to its end says so, and does not take it for another blob.
+func TestBlobThatCannotBeRead(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	broken := false
+	account := harness.AccountWith(t, func(o *azcore.ClientOptions) {
+		o.Transport = cutting{o.Transport, func(req *http.Request) bool {
+			return broken && req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/staff/photos/")
+		}, cancel}
+	})
+	s := storagetest.Open(t)
+	_, from, c := openPictured(t, account, s.TableName(t), s.ContainerName(t), "staff/photos")
+	e := &pictured{Name: "a", Photo: bytes.Repeat([]byte("photo"), 40_000)}
+	harness.Check(t, from.Insert(t.Context(), e))
+	v := opened(t)
+	sets := []backup.BlobSet{{Name: "photos", Container: c, Prefix: "staff/photos", Table: from.Table()}}
+	targets := []backup.Target{{Name: from.Table().Name(), To: from.Table()}}
+	if _, err := v.Backup(t.Context(), "full", []*tables.Table{from.Table()}, &backup.Options{Blobs: sets}); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := v.Restore(t.Context(), "full", targets, &backup.Options{Blobs: sets}); err != nil || result.Blobs != 0 || result.Unchanged != 1 {
+		t.Fatal(result, err)
+	}
+	broken = true
+	found := 0
+	_, err := v.Restore(ctx, "full", targets, &backup.Options{Blobs: sets, Existing: backup.SkipExisting, Found: func(backup.Difference) error { found++; return nil }})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrExists) || found != 0 {
+		t.Errorf("%v, %d differences", err, found)
+	}
+}
+
+// cutting is a transport that, in the middle of the responses that cuts chooses, calls cancel.
+type cutting struct {
+	policy.Transporter
+	cuts   func(*http.Request) bool
+	cancel func()
+}
+
+func (c cutting) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.Transporter.Do(req)
+	if err == nil && c.cuts(req) {
+		resp.Body = &cutBody{resp.Body, c.cancel}
+	}
+	return resp, err
+}
+
+// cutBody returns one piece of a body, and then the error of a context that has ended.
+type cutBody struct {
+	io.ReadCloser
+	cancel func()
+}
+
+func (b *cutBody) Read(into []byte) (int, error) {
+	if b.cancel == nil {
+		return 0, context.Canceled
+	}
+	n, err := b.ReadCloser.Read(into[:min(len(into), 1000)])
+	b.cancel()
+	b.cancel = nil
+	return n, err
 }

@@ -308,3 +308,34 @@ func TestPanicOfACopy(t *testing.T) {
 	}()
 	_ = harness.ReconcileOne(ctx, source.Reconcile, &driver.Reconciliation[office]{Key: officeKey("L"), Entity: &office{Code: "L"}, Keys: []string{"members\t" + memberKey(0).Row}})
 }
+
+// TestHoldersNamedTwice: a holder that its source names several times counts once, for the source's writers and for the holder's.
+func TestHoldersNamedTwice(t *testing.T) {
+	ctx, s := t.Context(), storagetest.Open(t)
+	account, queue, err := connect(s, s.QueueName(t))
+	harness.Check(t, err, queue.Create(ctx))
+	table := harness.In(account.Table(s.TableName(t)), queue)
+	harness.Check(t, table.Create(ctx))
+	link := cityLink()
+	link.Find, link.Holders = nil, func(o *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(1), memberKey(2)} }
+	link.Properties, link.Copy = []string{"Office", "OfficeCity"}, func(o *office, m *member) {
+		if o == nil {
+			o = &office{}
+		}
+		m.Office, m.OfficeCity = o.Code, o.City
+	}
+	copies := denormalization.New("city", link, &denormalization.Options{Limit: 2})
+	members := harness.Must[*patterns.Repository[member]](t)(patterns.NewRepository(table, memberSchema(), copies.Holder()))
+	all := harness.Must[*patterns.Repository[office]](t)(patterns.NewRepository(table,
+		patterns.Schema[office]{Name: "offices", Rows: compoundkey.Starting("office"), Key: func(o *office) tables.Key { return officeKey(o.Code) }}, copies.Source()))
+	for id := range 3 {
+		harness.Check(t, members.Insert(ctx, &member{ID: id}))
+	}
+	harness.Check(t, all.Insert(ctx, &office{Code: "L", City: "London"}))
+	for id, want := range []string{"", "London", "London"} {
+		written := harness.Must[*member](t)(members.Update(ctx, memberKey(id), func(m *member) error { m.OfficeCity = "elsewhere"; return nil }))
+		if stored := harness.Must[*member](t)(members.Get(ctx, memberKey(id))); written.OfficeCity != want || stored.OfficeCity != want {
+			t.Errorf("member %d has %q, and in the table %q, want %q", id, written.OfficeCity, stored.OfficeCity, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,10 +16,13 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/largeentities"
+	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -268,4 +272,42 @@ func rawOf(e *tables.Entity) map[string]any {
 		raw[property], _ = v.Text()
 	}
 	return raw
+}
+
+// TestBlobThatIsNoLongerOurs: a blob that has lost its metadata is not deleted with its entity. The intent of the delete is carried out
+// all the same, so that the handler of the outbox is called, and a line of the log names what was kept.
+func TestBlobThatIsNoLongerOurs(t *testing.T) {
+	ctx, s := context.Background(), storagetest.Open(t)
+	w := (&world{}).open(t, s)
+	var lines bytes.Buffer
+	account := harness.Must[*tables.Account](t)(tables.NewAccountFromConnectionString(s.ConnectionString,
+		&tables.AccountOptions{ClientOptions: s.ClientOptions, Logger: slog.New(slog.NewTextHandler(&lines, nil))}))
+	queue := harness.Must[*eventual.Queue](t)(eventual.NewQueue(account, w.queue, &eventual.QueueOptions{VisibilityTimeout: visibility}))
+	blobs := account.Container(w.container)
+	deleted := 0
+	outbox := eventual.OnCommit("published", func(_ context.Context, c eventual.Commit[employee]) error {
+		if c.Entity == nil {
+			deleted++
+		}
+		return nil
+	}, &eventual.OutboxOptions{Deletes: true})
+	repo := harness.Must[*patterns.Repository[employee]](t)(patterns.NewRepository(harness.In(account.Table(w.table), queue),
+		patterns.Schema[employee]{Name: "Employees", Key: keyOf, Rows: compoundkey.Starting("empid")},
+		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold}), outbox))
+	e := with(1)
+	e.Video = largeentities.NewStreamBytes(large("v"), nil)
+	ok(t, repo.Insert(ctx, e), harness.Drain(ctx, s, visibility, func(*storagetest.Service) (*eventual.Queue, error) { return queue, nil }))
+	page := harness.Must[container.ListBlobsFlatResponse](t)(blobs.NewListBlobsFlatPager(nil).NextPage(ctx))
+	name := *page.Segment.BlobItems[0].Name
+	_, err := blobs.NewBlobClient(name).SetMetadata(ctx, nil, nil)
+	ok(t, err, repo.Delete(ctx, e), harness.Drain(ctx, s, visibility, func(*storagetest.Service) (*eventual.Queue, error) { return queue, nil }))
+	if poison := harness.Must[[]eventual.PoisonMessage](t)(queue.Poison().Peek(ctx, 32)); len(poison) != 0 || deleted != 1 {
+		t.Errorf("%d calls of the handler, poison %v", deleted, poison)
+	}
+	if _, err := blobs.NewBlobClient(name).GetProperties(ctx, nil); err != nil {
+		t.Errorf("the blob: %v", err)
+	}
+	if !strings.Contains(lines.String(), "event=blob_kept") {
+		t.Errorf("the log has no line:\n%s", lines.String())
+	}
 }

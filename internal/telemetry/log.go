@@ -210,7 +210,7 @@ var lines = [...]LineInfo{
 		"Logged once for each queue."},
 	LineUnmatched: {"rows_unmatched", slog.LevelWarn, "the table has rows, and none is an entity of the repository; check Rows, Mine and Where of its schema",
 		"Store.Ready found that every query of the repository is empty. Harmless before the first entity is written beside entities of other types."},
-	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row named a blob whose metadata do not name the entity; the blob is not deleted",
+	LineBlobKept: {"blob_kept", slog.LevelWarn, "a row or message named a blob whose metadata do not name the entity; the blob is not deleted",
 		"Somebody changed the row, or the blob was copied or restored without its metadata. Sweep counts such a blob as Foreign."},
 }
 
