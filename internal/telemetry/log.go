@@ -168,7 +168,7 @@ var lines = [...]LineInfo{
 		"A request found no table, queue or container of the name in `resource`. Often an index was attached and Store.Create was not called again."},
 	LineEffectFailed: {"effect_failed", slog.LevelWarn, "a change is made, and its effect outside of the entity's partition failed; a worker of the queue applies the effect",
 		"The writer returned nil, and an index, a copy or a list in another partition is stale until a worker has handled the intent. `error` says why, and `action` says what to do."},
-	LineEffectNotFreed: {"reservation_not_freed", slog.LevelWarn, "a change was refused, and its reservation outside of the entity's partition could not be freed; a worker of the queue frees that",
+	LineEffectNotFreed: {"reservation_not_freed", slog.LevelWarn, "a change was refused, and its reservation outside of the entity's partition could not be freed; a worker of the queue frees the reservation",
 		"A unique key stays reserved until a worker has handled the intent."},
 	LineIntentNotDeleted: {"intent_not_deleted", slog.LevelInfo, "an intent is carried out and its message not deleted; a worker carries the intent out once more, which changes nothing",
 		"Harmless. Frequent lines mean that the queue service is slow or refuses deletes."},

@@ -52,7 +52,7 @@ func inForm() []difference {
 			{"transactions that fail/*", "part 0 header Content-ID", "?"}}},
 		{"DataServiceVersion of a part", "Azure sends 1.0 for changes and deletes, and 3.0 for inserts. Azurite sends 3.0 for changes and inserts.", both(), []place{
 			{"a transaction of all operations/*", "part ? header DataServiceVersion", "3.0;"}}},
-		{"echo of an insert in a transaction", "Azure's part contains the entity unless the insert has the preference return-no-content. Azurite responds with 201 and no entity.", both(), []place{
+		{"echo of an insert in a transaction", "Azure's part for the insert contains the entity unless the insert has the preference return-no-content. Azurite responds with 201 and no entity.", both(), []place{
 			{"a transaction of all operations/all", "part 0 json *", "-"}, {"a transaction of all operations/all", "part 0 header Content-Type", "-"}}},
 		{"selected properties that are not there", "Azure returns such properties as null. Azurite omits them.", both(), []place{
 			{"query answers/a property that is not there", "json value[?].Nothing", "-"}, {"get and project/a property that is not there", "json Nothing", "-"}}},
@@ -78,7 +78,7 @@ func inForm() []difference {
 func inMeaning() []difference {
 	return []difference{
 		{"an empty change set", "Azure answers 202 without parts. Azurite answers 500, and clients repeat the request.", both(), outcomes("invalid batches", "no operations", "500")},
-		{"no rows at all", "Azurite returns a continuation after each page of $top=0, without end. Azure returns no rows. Whether Azure returns a continuation is not known.", both(), []place{
+		{"no rows at all", "Azurite ends each page of $top=0 with a continuation, so a query never ends. Azure returns no rows. Whether Azure returns a continuation is not known.", both(), []place{
 			{"query answers/$top of 0", "header x-ms-continuation-Next*Key", "?*"}}},
 		{"text in large bodies", "Azurite decodes a request to the table service in pieces of up to 64 KiB. A character whose bytes are in two pieces becomes two or three replacement characters. Text in a transaction, and text written as \\u00e9 and the like, is not affected.", both(), outcomes("values: large text", "as it was written", "false")},
 		{"milliseconds in filters", "Azurite compares dates with a precision of 1 ms. Azure's precision is 100 ns.", both(), outcomes("filters",
