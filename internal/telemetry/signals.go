@@ -78,8 +78,8 @@ const (
 // Spans returns all spans.
 func Spans() []Span {
 	return []Span{
-		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with the work of patterns. An operation that another table operation of the account calls has no span of its own."},
-		{"{verb} {container}", "client", "Upload or Download of a value in a blob. The span of a Download ends when the reader is closed or has returned all."},
+		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with the work of patterns. If a table operation calls another table operation of the account, only the outer one has a span."},
+		{"{verb} {container}", "client", "Upload or Download of a value in a blob. The span of a Download ends when the reader is closed or has returned all data."},
 		{"send {queue}", "producer", "Queue.Send."},
 		{"receive {queue}", "client", "A worker's poll of a storage queue."},
 		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the sender's span if that is known."},
@@ -117,25 +117,25 @@ const (
 
 // metrics declares the metrics.
 var metrics = [...]MetricInfo{
-	OperationDuration: {"db.client.operation.duration", Histogram, "s", "Duration of operations on tables, without the time that a loop's body takes", []string{AttrSystem, AttrTable, AttrVerb, AttrOutcome, AttrError}},
+	OperationDuration: {"db.client.operation.duration", Histogram, "s", "Duration of operations on tables, without the time that the body of the caller's loop takes", []string{AttrSystem, AttrTable, AttrVerb, AttrOutcome, AttrError}},
 	QueueDuration:     {"messaging.client.operation.duration", Histogram, "s", "Duration of sends to queues and of polls", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrQueueType, AttrOutcome, AttrError}},
 	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery. The outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
 	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
-	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. No status means no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
-	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts of a request after its first", []string{AttrService}},
+	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. An attempt without a status got no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
+	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts after the first attempt of a request", []string{AttrService}},
 	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts whose response had status 429 or 503", []string{AttrService}},
 	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear response, cancelled attempts included. The service may have applied these writes", []string{AttrService}},
 	Conflicts:         {"tablepatterns.conflicts", Counter, "{write}", "Writes refused because the row exists or has changed, including plain inserts of an existing key", []string{AttrTable, AttrOutcome}},
 	RowsRead:          {"tablepatterns.rows.read", Counter, "{row}", "Rows that responses contained", []string{AttrTable}},
 	RowsReturned:      {"tablepatterns.rows.returned", Counter, "{row}", "Rows that became values for the caller", []string{AttrTable}},
 	EffectsFailed:     {"tablepatterns.effects.failed", Counter, "{effect}", "Committed changes whose effect outside of the entity's partition failed in the writer, so that a worker applies the effect", []string{AttrRepository, AttrPattern, AttrTable, AttrOutcome}},
-	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that does not exist, unless the library expects that", []string{AttrService, AttrResource}},
+	MissingResources:  {"tablepatterns.resources.missing", Counter, "{operation}", "Requests to a table, queue or container that unexpectedly does not exist", []string{AttrService, AttrResource}},
 	InFlight:          {"tablepatterns.worker.in_flight", UpDownCounter, "{message}", "Deliveries under way", []string{AttrQueue}},
-	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities that the service refused and the library divided", []string{AttrTable}},
+	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities, refused by the service and then divided by the library", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
-	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling. For intents, this is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
-	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, including hidden ones, as the service estimates", []string{AttrQueue}},
+	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
+	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
 	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message, or 0 without a visible message", []string{AttrQueue}},
 	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
 }

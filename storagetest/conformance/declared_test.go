@@ -19,31 +19,31 @@ var differences = append(inForm(), inMeaning()...)
 // inForm are differences in the form of answers: a client that reads what it needs does not notice most of them.
 func inForm() []difference {
 	return []difference{
-		{"versions", "Azurite's response names the newest protocol version that Azurite knows, not the request's, or no version.", both(), []place{
+		{"versions", "Azure returns the request's protocol version. Azurite returns the newest version that Azurite knows, or none.", both(), []place{
 			{"*", "header x-ms-version", "2025-11-05"}, {"*", "header x-ms-version", "-"}}},
 		{"headers of the table service", "Azure's responses, and the parts of responses to transactions, have headers that forbid caching and sniffing. Azurite's table service omits these headers in every refusal and in many successful responses.", both(), []place{
 			{"*", "header Cache-Control", "-"}, {"*", "header X-Content-Type-Options", "-"}, {"*", "part * header Cache-Control", "-"}, {"*", "part * header X-Content-Type-Options", "-"}}},
-		{"content type of JSON", "Azure appends streaming=true;charset=utf-8 to the level of metadata. Azurite does not, and also sends a content type with responses that have no body.", both(), []place{
+		{"content type of JSON", "Azure appends streaming=true;charset=utf-8 to the level of metadata. Azurite appends nothing, and also sends a content type with responses that have no body.", both(), []place{
 			{"*", "header Content-Type", "application/json;odata=*metadata"}, {"*", "part * header Content-Type", "application/json;odata=minimalmetadata;charset=utf-8"}}},
 		{"error code in a header", "Azure's table service sends the code only in the body. Azurite also sends the code in x-ms-error-code. A client that reads only the header works on Azurite and fails on Azure.", both(), []place{
 			{"*", "header x-ms-error-code", "?*"}}},
-		{"Location and DataServiceId", "Azure names what was made. Azurite does so in transactions only, does not double quotes in the keys, escapes nothing, and sends a DataServiceId unasked.", both(), []place{
+		{"Location and DataServiceId", "Azure sends the address of an inserted row or created table. Azurite sends the address in transactions only, does not double quotes in the keys, escapes nothing, and sends a DataServiceId unasked.", both(), []place{
 			{"*", "header Location", "-"}, {"*", "header DataServiceId", "-"},
 			{"a transaction of all operations/keys with quotes", "part 1 header Location", "*'O'B'*"}, {"a transaction of all operations/keys with quotes", "part 1 header DataServiceId", "*'O'B'*"},
 			{"a transaction of all operations/all", "part 0 header DataServiceId", "?*"}}},
-		{"Preference-Applied", "Azure repeats the preference of an insert, refused or not. Azurite omits the header in refusals and transactions, and sends the header for inserts without a preference.", both(), []place{
+		{"Preference-Applied", "Azure repeats the preference of an insert, also in a refusal. Azurite omits the header in refusals and transactions, and sends the header for inserts without a preference.", both(), []place{
 			{"a table's life/create", "header Preference-Applied", "return-content"}, {"a table's life/create again, no content wanted", "header Preference-Applied", "-"},
 			{"insert/plain", "header Preference-Applied", "return-content"}, {"insert/echo with*", "header Preference-Applied", "return-content"},
 			{"insert/again, no content wanted", "header Preference-Applied", "-"}, {"*", "part * header Preference-Applied", "-"}}},
-		{"odata.metadata of a query", "Azure names the table and the selected properties. Azurite always sends Tables/@Element, also for an entity with empty keys.", both(), []place{
+		{"odata.metadata of a query", "Azure names the table and the selected properties. Azurite always sends Tables/@Element, also for a read of an entity with empty keys.", both(), []place{
 			{"*", "json odata.metadata", "{endpoint}/$metadata#Tables/@Element"}, {"keys of all kinds/empty: get with full metadata", "json odata.type", "{account}.Tables"}}},
 		{"odata.metadata of one entity", "Azure names the selected properties. Azurite does not.", both(), []place{
 			{"get and project/*", "json odata.metadata", "{endpoint}/$metadata#{table}/@Element"}}},
-		{"text beyond ASCII", "Azure writes such text as \\uXXXX, in names and in values. Azurite does not escape it. A reader of JSON sees no difference.", both(), outcomes("forms of answers",
+		{"text beyond ASCII", "Azure writes such text as \\uXXXX, in names and in values. Azurite does not escape such text. A reader of JSON sees no difference.", both(), outcomes("forms of answers",
 			"a value beyond ASCII is escaped", "false", "a name beyond ASCII is escaped", "false")},
 		{"order of properties", "Azure sorts the properties of an upserted row, and selected properties, by name. Azurite returns properties in the order in which they were sent or stored.", both(), outcomes("forms of answers",
 			"properties of an upsert", "b _c a B", "selected properties", "b a")},
-		{"addresses in full metadata", "Azure doubles quotes and escapes characters that a path cannot contain. Azurite does not change the keys.", both(), []place{
+		{"addresses in full metadata", "In keys, Azure doubles quotes and escapes characters that a path cannot contain. Azurite does not change the keys.", both(), []place{
 			{"keys of all kinds/*: get with full metadata", "json odata.id", "?*"}, {"keys of all kinds/*: get with full metadata", "json odata.editLink", "?*"}}},
 		{"one table by its name", "Azurite responds to GET of Tables('x') with an empty list if table x exists, and otherwise with TableNotFound.", both(), []place{
 			{"a table's life/get", "json TableName", "-"}, {"a table's life/get", "json value[]", "0"}, {"a table's life/get before", "outcome", "404 TableNotFound"}}},
@@ -52,7 +52,7 @@ func inForm() []difference {
 			{"transactions that fail/*", "part 0 header Content-ID", "?"}}},
 		{"DataServiceVersion of a part", "Azure sends 1.0 for changes and deletes, and 3.0 for inserts. Azurite sends 3.0 for changes and inserts.", both(), []place{
 			{"a transaction of all operations/*", "part ? header DataServiceVersion", "3.0;"}}},
-		{"echo of an insert in a transaction", "Azure's part contains the entity unless the insert has the preference return-no-content. Azurite responds with 201 and no entity.", both(), []place{
+		{"echo of an insert in a transaction", "Azure's part for the insert contains the entity unless the insert has the preference return-no-content. Azurite responds with 201 and no entity.", both(), []place{
 			{"a transaction of all operations/all", "part 0 json *", "-"}, {"a transaction of all operations/all", "part 0 header Content-Type", "-"}}},
 		{"selected properties that are not there", "Azure returns such properties as null. Azurite omits them.", both(), []place{
 			{"query answers/a property that is not there", "json value[?].Nothing", "-"}, {"get and project/a property that is not there", "json Nothing", "-"}}},
@@ -67,9 +67,9 @@ func inForm() []difference {
 		{"hashes of blobs", "Azurite computes the hash of committed or appended content, and also sends x-ms-blob-content-md5 for a whole blob. Azure has a hash only of blobs that one request stored, and sends x-ms-blob-content-md5 for a range.", both(), []place{
 			{"blocks/commit*", "header Content-MD5", "?*"}, {"blocks/there", "header Content-MD5", "?*"}, {"blocks/changed", "header Content-MD5", "?*"}, {"an append blob/read", "header Content-MD5", "?*"},
 			{"conditions of a blob/get if*", "header x-ms-blob-content-md5", "?*"}, {"a blob's life/get*", "header x-ms-blob-content-md5", "?*"}, {"metadata of a blob/*", "header x-ms-blob-content-md5", "?*"}}},
-		{"answers without a body", "Azurite sends the content of a blob whose metadata was requested, and a content type with 304.", both(), []place{
+		{"answers without a body", "If a request asks for a blob's metadata, Azurite sends the content. With 304, Azurite sends a content type.", both(), []place{
 			{"metadata of a blob/read alone", "body", "x"}, {"conditions of a blob/get if changed, and it is not", "header Content-Type", "application/xml"}}},
-		{"request ids", "Azurite's queue service gives a request that it refuses early the id DefaultID.", both(), []place{
+		{"request ids", "In some refusals of Azurite's queue service, the request id is DefaultID.", both(), []place{
 			{"a queue's life/put after", "header x-ms-request-id", "DefaultID"}}},
 	}
 }
@@ -78,10 +78,10 @@ func inForm() []difference {
 func inMeaning() []difference {
 	return []difference{
 		{"an empty change set", "Azure answers 202 without parts. Azurite answers 500, and clients repeat the request.", both(), outcomes("invalid batches", "no operations", "500")},
-		{"no rows at all", "Azurite returns a continuation after each page of $top=0, without end. Azure returns no rows. Whether Azure returns a continuation is not known.", both(), []place{
+		{"no rows at all", "Azurite ends each page of $top=0 with a continuation, so a query never ends. Azure returns no rows. Whether Azure returns a continuation is not known.", both(), []place{
 			{"query answers/$top of 0", "header x-ms-continuation-Next*Key", "?*"}}},
 		{"text in large bodies", "Azurite decodes a request to the table service in pieces of up to 64 KiB. A character whose bytes are in two pieces becomes two or three replacement characters. Text in a transaction, and text written as \\u00e9 and the like, is not affected.", both(), outcomes("values: large text", "as it was written", "false")},
-		{"milliseconds in filters", "Azurite compares dates to the millisecond. Azure compares to 100 ns.", both(), outcomes("filters",
+		{"milliseconds in filters", "Azurite compares dates with a precision of 1 ms. Azure's precision is 100 ns.", both(), outcomes("filters",
 			"T eq datetime'2026-01-01T00:00:00Z'", "1 2", "T gt datetime'2026-01-01T00:00:00Z'", "-", "T le datetime'2026-01-01T00:00:00Z'", "1 2 3", "T ne datetime'2026-01-01T00:00:00Z'", "3")},
 		{"numbers of two widths", "Azurite finds no Int64 by a literal without L, and answers 500 if a literal with L is compared with an Int32. Write the literal of the property's own type.", both(), outcomes("filters",
 			"L eq 1", "-", "I eq 1L", "error 500")},
@@ -90,9 +90,9 @@ func inMeaning() []difference {
 		{"keys in another order", "Azurite finds nothing if RowKey precedes PartitionKey in an address.", both(), outcomes("get and project", "keys the other way round", "404 ResourceNotFound")},
 		{"nulls that have a type", "Azurite refuses a null with an annotation. Azure drops such a null like any other.", both(), outcomes("names and nulls",
 			"a null that has a type", "400 InvalidInput", "a null that has a type: stored", "404 ResourceNotFound")},
-		{"index of a lone operation", "If a transaction has one operation, Azure puts no index before the message. Azurite puts 0.", both(), outcomes("one operation alone",
+		{"index of a lone operation", "If a transaction has one operation, Azure puts no index before the message of a refusal. Azurite puts the index 0.", both(), outcomes("one operation alone",
 			"insert again", "202 [409 EntityAlreadyExists at 0]", "another ETag", "202 [412 UpdateConditionNotSatisfied at 0]", "a row that is not there", "202 [404 ResourceNotFound at 0]", "no table", "202 [404 TableNotFound at 0]")},
-		{"a query in a batch", "Azurite nests the part in one more multipart body, whose boundary begins with two dashes.", both(), outcomes("a query in a batch", "one entity", "202 []")},
+		{"a query in a batch", "Azurite nests the response to the query in one more multipart body, whose boundary begins with two dashes.", both(), outcomes("a query in a batch", "one entity", "202 []")},
 		{"stale receipts", "Azurite answers 400 PopReceiptMismatch. Azure answers 404 MessageNotFound or 400: a program has to handle 404 and 400.", both(), append(outcomes("receipts",
 			"delete by the receipt before", "400 PopReceiptMismatch", "update by the receipt before", "400 PopReceiptMismatch", "an invalid receipt", "400 PopReceiptMismatch"),
 			outcomes("messages to come and to go", "delete by the receipt of the first get", "400 PopReceiptMismatch")...)},
@@ -107,7 +107,7 @@ func inMeaning() []difference {
 		{"codes of refusals, queues and blobs", "Azurite refuses some requests without a code or with another code.", both(), append(outcomes("a blob's life",
 			"another hash", "400 InvalidOperation", "no type", "400", "no such type", "400"), append(outcomes("bad requests for messages",
 			"no XML", "400", "none wanted", "400", "no number", "400", "method", "400"), outcomes("receipts", "no receipt", "400", "no visibility", "400")...)...)},
-		{"answers that are no JSON", "Azurite refuses a request for such an answer with another code.", both(), outcomes("bad requests for tables", "answer that is no JSON", "415 AtomFormatNotSupported")},
+		{"answers that are no JSON", "If a request accepts no JSON, Azurite's refusal has another code than Azure's.", both(), outcomes("bad requests for tables", "answer that is no JSON", "415 AtomFormatNotSupported")},
 		{"codes of refusals, tables", "Azurite refuses some requests without a code, with another code, or with 500. After 500, clients repeat the request.", bare(), append(outcomes("bad requests for tables",
 			"no name", "400 TableNameEmpty", "no JSON", "400", "keys cut off", "500", "one key", "500", "another key", "500", "method", "400", "body that is no JSON", "400 PropertiesNeedValue"),
 			append(outcomes("insert", "a number as RowKey", "500", "no object", "400 PropertiesNeedValue", "cut off", "400", "no such type", "500"), append(outcomes("invalid batches",
@@ -115,13 +115,13 @@ func inMeaning() []difference {
 				outcomes("query answers", "$top that is no number", "400")...)...)...)...)...)},
 		{"entity groups", "Azurite carries out transactions over two partitions or two tables, and stores values that do not match their type.", bare(), outcomes("transactions that are no group",
 			"two partitions", "202 [204]", "two tables", "202 [204]", "an invalid value", "202 [204, 201]", "nothing stored", "1 2 2 and 2")},
-		{"a hundred operations", "Azurite refuses 101 operations in a part whose first line is the boundary instead of the status. No client can parse that.", bare(), outcomes("a hundred operations", "101", "202 []")},
+		{"a hundred operations", "Azurite's refusal of 101 operations begins with the boundary instead of the status, so no client can parse it.", bare(), outcomes("a hundred operations", "101", "202 []")},
 		{"batches by their content type", "Azurite ignores the content type, and takes the boundary from the body.", bare(), outcomes("invalid batches", "another type", "202", "nothing stored", "r")},
-		{"conditions and keys of an update", "Azurite ignores If-None-Match, and keys in the body that differ from those in the address.", bare(), append(outcomes("merge",
+		{"conditions and keys of an update", "Azurite ignores If-None-Match, and ignores keys in the body that differ from the address.", bare(), append(outcomes("merge",
 			"If-None-Match", "204", "other keys in the body", "204"), outcomes("replace", "If-None-Match", "204", "other keys in the body", "204")...)},
 		{"invalid filters", "Azurite accepts strings without an end, and invalid dates and GUIDs.", bare(), outcomes("invalid filters",
 			"A eq 'x", "200", "A eq datetime'never'", "200", "A eq guid'x'", "200")},
-		{"what is not implemented", "Azure answers 501 to functions and arithmetic in filters, and to options such as $orderby. Azurite refuses such filters as invalid and ignores such options.", bare(), append(outcomes("invalid filters",
+		{"what is not implemented", "Azure answers 501 to functions and arithmetic in filters, and to options such as $orderby. Azurite refuses such filters with 400, and ignores such options.", bare(), append(outcomes("invalid filters",
 			"startswith(A,'x')", "400 InvalidInput", "A add 1 eq 2", "400 InvalidInput"), outcomes("query answers", "$orderby", "200")...)},
 		{"invalid bodies", "Azurite accepts a property that occurs twice, and an Int32 with a fraction.", bare(), append(outcomes("names and nulls",
 			"a name twice", "201"), outcomes("values: refused", `"A":1.5,"A@odata.type":"Edm.Int32"`, "201")...)},

@@ -87,7 +87,7 @@ func valueRules() []rule {
 			typed("8 digits of a second", "400 InvalidInput", "DateTime", `"2026-01-01T00:00:00.12345678Z"`), typed("text that is no date", "400 InvalidInput", "DateTime", `"not a date"`),
 			typed("without an offset, which means UTC", "204", "DateTime", `"2026-01-01T00:00:00"`)}},
 		{"values match their type", "", []try{
-			typed("the largest Int32", "204", "Int32", "2147483647"), typed("the largest Int32 plus 1", "400 InvalidInput", "Int32", "2147483648"), insert("the same number without a type", "400 InvalidInput", `"V":2147483648`),
+			typed("the largest Int32", "204", "Int32", "2147483647"), typed("the largest Int32 plus 1", "400 InvalidInput", "Int32", "2147483648"), insert("the largest Int32 plus 1, without a type", "400 InvalidInput", `"V":2147483648`),
 			typed("the smallest Int32", "204", "Int32", "-2147483648"), typed("the smallest Int32 minus 1", "400 InvalidInput", "Int32", "-2147483649"), typed("1.5 as Int32", "400 InvalidInput", "Int32", "1.5"),
 			typed("the largest Int64", "204", "Int64", `"9223372036854775807"`), typed("the largest Int64 plus 1", "400 InvalidInput", "Int64", `"9223372036854775808"`), typed("letters as Int64", "400 InvalidInput", "Int64", `"abc"`),
 			typed("Int64 without quotes", "400 InvalidInput", "Int64", "5"), typed("letters as Double", "400 InvalidInput", "Double", `"abc"`), typed("NaN as Double", "204", "Double", `"NaN"`),
@@ -144,7 +144,7 @@ func requestRules() []rule {
 		{"options of a query", "$filter, $select, $top", []try{query("$orderby", "501 NotImplemented", "$orderby=A"), query("$skip", "501 NotImplemented", "$skip=1"),
 			query("$inlinecount", "501 NotImplemented", "$inlinecount=allpages")}},
 		{"$top", "0 to 1,000", []try{query("1", "200", "$top=1"), query("1000", "200", "$top=1000"), {what: "0", want: "0 entities", narrow: true, do: noPage}, query("1001", "400 InvalidInput", "$top=1001")}},
-		{"page of a query", "1,000 entities, 5 s, or the end of a partition", []try{
+		{"page of a query", "ends after 1,000 entities or 5 s, or with a partition", []try{
 			{what: "1,001 entities", want: "1000 entities, a continuation", do: func(w *world) string {
 				table := w.newTable()
 				w.fill(table, 1001)
@@ -161,7 +161,7 @@ func requestRules() []rule {
 				w.fill(table, 2000)
 				return w.outcome(w.quiet(tables, "POST", "/"+table, `{"PartitionKey":"p","RowKey":"more"}`, "Prefer", "return-no-content"))
 			}},
-			{what: "2,000 entities, 1 s later 1 more", want: "204", timed: true, may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
+			{what: "2,000 entities, and 1 more 1 s later", want: "204", timed: true, may: &storagetest.Chaos{PartitionLimit: true}, do: func(w *world) string {
 				table := w.newTable()
 				w.fill(table, 2000)
 				w.Wait(time.Second)
@@ -242,11 +242,11 @@ func tableRules() []rule {
 		{"name of a dropped table", "taken for 40 s or more", []try{
 			{what: "create at once", want: "409 TableBeingDeleted", do: again(0, same)}, {what: "create at once, in capitals", want: "409 TableBeingDeleted", do: again(0, strings.ToUpper)},
 			{what: "create after 39 s", want: "409 TableBeingDeleted", timed: true, do: again(39*time.Second, same)}, {what: "create after 40 s", want: "201", timed: true, do: again(40*time.Second, same)}}},
-		{"key range of a signature", "first key spk, srk to last key epk, erk", []try{
-			signed("get of the first key", "200", "GET", "b", "2"), signed("get of the key before", "403 AuthorizationFailure", "GET", "b", "1"), signed("get of the last key", "200", "GET", "c", "2"),
-			signed("get of the key after", "403 AuthorizationFailure", "GET", "c", "3"), signed("delete of the last key", "204", "DELETE", "c", "2"), signed("delete of the key after", "403 AuthorizationFailure", "DELETE", "c", "3"),
-			signed("upsert of a key after", "403 AuthorizationFailure", "PATCH", "d", "1"),
-			{what: "query of the table", want: "b2 b3 c1 c2", do: func(w *world) string {
+		{"key range of a signature", "from key (spk, srk) to key (epk, erk)", []try{
+			signed("get of the first key", "200", "GET", "b", "2"), signed("get of the key before the first", "403 AuthorizationFailure", "GET", "b", "1"), signed("get of the last key", "200", "GET", "c", "2"),
+			signed("get of the key after the last", "403 AuthorizationFailure", "GET", "c", "3"), signed("delete of the last key", "204", "DELETE", "c", "2"), signed("delete of the key after the last", "403 AuthorizationFailure", "DELETE", "c", "3"),
+			signed("upsert of a later key", "403 AuthorizationFailure", "PATCH", "d", "1"),
+			{what: "keys that a query of the table returns", want: "b2 b3 c1 c2", do: func(w *world) string {
 				table, sas := w.withRange()
 				r := w.signedBy(sas, "GET", "/"+table+"()?$select=PartitionKey,RowKey", "")
 				var keys []string
@@ -347,11 +347,11 @@ func queueRules() []rule {
 		{"time to live", "1 s or more, or -1 for ever", []try{
 			put("1 s", "201", "?messagettl=1", 1), put("-1", "201", "?messagettl=-1", 1), put("0", invalid, "?messagettl=0", 1), put("-2", invalid, "?messagettl=-2", 1), put("a hundred years", "201", "?messagettl=3153600000", 1)}},
 		{"messages of one get", "1 to 32", []try{get("32", "200", "?numofmessages=32"), get("33", outOfRange, "?numofmessages=33"), get("0", outOfRange, "?numofmessages=0")}},
-		{"receipts", "each message has its own, and the newest counts", []try{
-			held("the newest", "204", func(w *world, at, path, _, second string) string {
+		{"receipts", "each message has its own receipt, and its newest receipt is valid", []try{
+			held("delete by the newest receipt", "204", func(w *world, at, path, _, second string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+second, ""))
 			}),
-			held("an older receipt (Azure may answer 400 PopReceiptMismatch, too)", "404 MessageNotFound", func(w *world, at, path, first, _ string) string {
+			held("delete by an older receipt (Azure may answer 400 PopReceiptMismatch, too)", "404 MessageNotFound", func(w *world, at, path, first, _ string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+first, ""))
 			}),
 			{what: "number of receipts of 3 messages of one get", want: "3", queue: true, do: func(w *world) string {

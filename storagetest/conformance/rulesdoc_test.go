@@ -61,7 +61,7 @@ func firstChange(was, is string) string {
 // rulesTable is a row for each try; Strict's column is empty where it answers as Azure does.
 func rulesTable(rules []rule, got results) string {
 	var b strings.Builder
-	b.WriteString("| rule | limit | case | Azure, simulator | Strict | Azurite alone |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| rule | limit or behaviour | case | Azure, simulator | Strict | Azurite alone |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range rules {
 		name, limit := r.name, r.limit
 		for i := range r.tries {
