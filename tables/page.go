@@ -34,8 +34,11 @@ type Page[T any] struct {
 //
 // Requests: 1; 0 if the conditions contradict each other, so that no row can match.
 func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
-	page, next, err := q.q.page(ctx, token)
-	if err != nil {
+	ctx, span := q.q.src.begin(ctx, "Page")
+	err := telemetry.ErrPanicked // the outcome if a callback panics
+	defer func() { span.End(err) }()
+	page, next, failed := q.q.page(ctx, token)
+	if err = failed; err != nil {
 		return Page[T]{}, err
 	}
 	p := Page[T]{Problems: page.Problems, Next: next}
@@ -50,9 +53,6 @@ func (q Query[T]) Page(ctx context.Context, token string) (Page[T], error) {
 
 // page reads one page, with the problems of rows between its values.
 func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any], next string, err error) {
-	ctx, span := q.src.begin(ctx, "Page")
-	err = telemetry.ErrPanicked // the outcome if a callback panics
-	defer func() { span.End(err) }()
 	p, err := q.plan()
 	if err != nil {
 		return page, "", err
