@@ -144,7 +144,11 @@ func TestWalkThreeChanges(t *testing.T) {
 
 // TestWalkHandOver: two entities have a key one after another.
 func TestWalkHandOver(t *testing.T) {
-	walkConverges(t, middle, []walkScene{sceneHandOver}, plain, unique, async, both)
+	size := small
+	if harness.Thorough() {
+		size = middle
+	}
+	walkConverges(t, size, []walkScene{sceneHandOver}, plain, unique, async, both)
 }
 
 // TestWalkUnique: of two that want a key at most one has it, and no reservation is left.
@@ -183,7 +187,7 @@ func TestWalkWithoutARule(t *testing.T) {
 		"others' keys":           {lease.OwnKeys, sceneTwice, plain, calm},
 		"others' keys, unique":   {lease.OwnKeys, sceneTwice, unique, calm},
 	} {
-		if race.Enabled && c.kind != plain {
+		if !harness.Thorough() && c.kind != plain {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -281,7 +281,7 @@ func TestSealedFaults(t *testing.T) {
 	k := newKeys(t)
 	for name, c := range sweeps(world{options: k.options(t)}) {
 		if name == "Insert" && !race.Enabled || name == "Replace" && !testing.Short() {
-			c.Floor = floors()[name]
+			c.Floor, c.Every = floors()[name], harness.SweepEvery()
 			t.Run(name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
 	}

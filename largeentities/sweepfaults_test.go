@@ -165,7 +165,7 @@ func TestFaults(t *testing.T) {
 			if !chosen {
 				continue
 			}
-			if w.name == "plain" {
+			if c.Every = harness.SweepEvery(); w.name == "plain" {
 				c.Floor = floors()[name]
 			}
 			t.Run(w.name+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })

@@ -34,23 +34,23 @@ func Seeds(seeds int) int {
 	return max(1, seeds/20)
 }
 
-// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in seven,
-// and fewer if Shortened. The numbers have no common divisor with the number of points of a call, so that
-// each fault and each kind of caller occurs in some of many calls.
+// SweepEvery is for storagetest.SweepCase.Every: all points if the test is thorough, otherwise one in eleven,
+// and fewer if Shortened. The numbers have no common divisor with the number of points of a call (28 or 32, and 52 or
+// 56 for a transaction), so that each fault and each kind of caller occurs in some of many calls.
 func SweepEvery() int {
 	switch {
 	case race.Enabled:
 		return 29
 	case testing.Short():
-		return 11
+		return 17
 	case Thorough():
 		return 1
 	}
-	return 7
+	return 11
 }
 
 // WideSweepEvery is the counterpart of SweepEvery for sweeps of thousands of expensive points: all if the
-// test is thorough, otherwise one in thirteen.
+// test is thorough, otherwise one in twenty-three.
 func WideSweepEvery() int {
 	switch {
 	case race.Enabled:
@@ -58,7 +58,7 @@ func WideSweepEvery() int {
 	case Shortened() || Thorough():
 		return SweepEvery()
 	}
-	return 13
+	return 23
 }
 
 // Contender is one side of a comparison of processor time.
