@@ -31,12 +31,12 @@ const (
 // The seeds are independent and run side by side. Their schedules are made here and not by explore.Schedules, which
 // has one subtest for each seed, one at a time.
 func TestLinearizable(t *testing.T) {
-	seeds := linearizableSeeds / 20
+	seeds := linearizableSeeds / 30
 	switch {
 	case race.Enabled: // a seed takes ten times as long
-		seeds = linearizableSeeds / 50
+		seeds = linearizableSeeds / 100
 	case testing.Short():
-		seeds = linearizableSeeds / 40
+		seeds = linearizableSeeds / 60
 	case harness.Thorough():
 		seeds = linearizableSeeds
 	}

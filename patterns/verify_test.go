@@ -14,7 +14,6 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
-	"github.com/tablepatterns/tablepatterns/internal/race"
 	"github.com/tablepatterns/tablepatterns/interpartition"
 	"github.com/tablepatterns/tablepatterns/intrapartition"
 	"github.com/tablepatterns/tablepatterns/patterns"
@@ -107,12 +106,12 @@ const patience = 500 * time.Millisecond
 // TestVerifyFindsAll: of every kind of damage to a table in use all is found and nothing else is, and Repair leaves none of it.
 func TestVerifyFindsAll(t *testing.T) {
 	const departments, busy = 40, 100
-	n, times := 1000, 2
+	n, times := 500, 1
+	if harness.Shortened() {
+		n = 200
+	}
 	if harness.Thorough() {
 		n, times = 10_000, 8
-	}
-	if race.Enabled {
-		n, times = 500, 1
 	}
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, n+busy, departments)
@@ -174,10 +173,12 @@ func (d *desk) repair(t testing.TB, o patterns.JobOptions, ok func(patterns.Find
 // TestVerifyGoesOn: from each token that a run gives, another run finds the rest; what was found before is not lost.
 func TestVerifyGoesOn(t *testing.T) {
 	const departments = 10
-	n, step := 1500, 24
-	rows, candidates := int64(2000), int64(700)
-	if harness.Shortened() {
-		n, step, rows, candidates = 500, 29, 700, 250
+	n, step, rows, candidates := 500, 17, int64(700), int64(250)
+	switch {
+	case harness.Shortened():
+		step = 29
+	case harness.Thorough():
+		n, step, rows, candidates = 1500, 24, 2000, 700
 	}
 	d := newOffice(t, storagetest.Simulator(t, nil)).open(t)
 	d.fill(t, n, departments)
