@@ -141,7 +141,7 @@ func stopping(ctx context.Context, after int) (context.Context, func(tables.Repo
 
 // TestResume: jobs that are cancelled again and again, and resumed, do their work once.
 func TestResume(t *testing.T) {
-	const n = 2100
+	const n = 1200 // more than a page
 	account := harness.Account(t)
 	table := newTable(t, account)
 	fill(t, table, n)

@@ -12,7 +12,7 @@ import (
 
 // TestCopy: a copy has all rows with all properties, and a second one writes nothing.
 func TestCopy(t *testing.T) {
-	const n = 2500
+	const n = 1200 // more than a page
 	account := harness.Account(t)
 	from, to := newTable(t, account), newTable(t, account)
 	fill(t, from, n)

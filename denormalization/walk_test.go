@@ -202,7 +202,7 @@ func TestWalk(t *testing.T) {
 			if n.pauses > 0 && (name == "both at once" || name == "there and back") || n.crashes+n.pauses > 0 && harness.Shortened() {
 				continue
 			}
-			if n.pauses > 0 && !harness.Thorough() {
+			if (n.pauses > 0 || n.crashes > 0 && len(w.pending) > 0 && name != "new one first") && !harness.Thorough() {
 				continue // up to a hundred thousand states each
 			}
 			w.walk(t, name, n.crashes, n.pauses).MustConverge(t)

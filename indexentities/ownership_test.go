@@ -36,6 +36,7 @@ func TestForgedPlaces(t *testing.T) {
 		outside: {"other_Sales\tJones", "Sales\tempid_000001", "lastname", "", "lastnames_Sales\tJones"},
 	} {
 		t.Run(string(o), func(t *testing.T) {
+			t.Parallel() // on Azurite it waits until messages appear again
 			ctx, s := context.Background(), storagetest.Open(t)
 			w := (&world{option: o}).open(t, s)
 			p := harness.Must[*process](t)(w.start(s))

@@ -91,7 +91,7 @@ func TestSweep(t *testing.T) {
 			if (f == members || f == async) && (name != "Insert" && testing.Short() || race.Enabled) {
 				continue // the longest ones; a whole run has them
 			}
-			c.Floor = floors[f][name]
+			c.Floor, c.Every = floors[f][name], harness.SweepEvery()
 			t.Run(string(f)+"/"+name, func(t *testing.T) { storagetest.Sweep(t, c) })
 		}
 	}
@@ -101,7 +101,7 @@ func TestSweep(t *testing.T) {
 func TestSweepRecount(t *testing.T) {
 	for _, f := range []form{ownRow, summed, inParent} {
 		t.Run(string(f), func(t *testing.T) {
-			storagetest.Sweep(t, storagetest.SweepCase{Floor: 92, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
+			storagetest.Sweep(t, storagetest.SweepCase{Floor: 92, Every: harness.SweepEvery(), World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				w := newWorld(t, s, f)
 				p := harness.Must[*process](t)(w.start(s))
 				harness.Check(t, p.employees.Insert(t.Context(), jones()))

@@ -26,12 +26,12 @@ func TestEverythingFaults(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			every := 29
+			every := 59
 			switch {
 			case harness.Thorough():
 				every = 13
 			case harness.Shortened():
-				every *= 5
+				every *= 3
 			}
 			storagetest.Sweep(t, storagetest.SweepCase{Floor: c.floor, Every: every, World: func(t testing.TB, s *storagetest.Service) storagetest.World {
 				return sweptOffice(t, s, c.before, c.after)

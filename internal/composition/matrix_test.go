@@ -117,7 +117,7 @@ func TestMatrixCanFail(t *testing.T) {
 	}
 }
 
-// TestMatrix makes a repository of each two patterns, in both orders.
+// TestMatrix makes a repository of each two patterns, in both orders if the test is thorough, and otherwise in one of them, by turns.
 func TestMatrix(t *testing.T) {
 	all, registry := parts(), newRegistry(t)
 	x := readMatrix(t, "Patterns with patterns", partNames())
@@ -125,6 +125,9 @@ func TestMatrix(t *testing.T) {
 		for j, b := range all {
 			if x.cells[[2]int{i, j}] != x.cells[[2]int{j, i}] {
 				t.Fatalf("the page is of two minds on %s and %s", a.name, b.name)
+			}
+			if i != j && (i < j) == ((i+j)%2 == 0) && x.cells[[2]int{i, j}] && !harness.Thorough() {
+				continue // a refusal costs nothing
 			}
 			t.Run(a.name+"+"+b.name, func(t *testing.T) {
 				t.Parallel()
