@@ -356,35 +356,24 @@ func (x *restoring) sameBlob(ctx context.Context, s BlobSet, name string, e *blo
 			labels++
 		}
 	}
-	if labels != len(meta) || len(answer.Metadata) != len(meta) {
+	size := int64(0)
+	for _, p := range e.Parts {
+		size += p.Bytes
+	}
+	if labels != len(meta) || len(answer.Metadata) != len(meta) || answer.ContentLength == nil || *answer.ContentLength != size {
 		return true, false, nil
 	}
 	for _, p := range e.Parts {
 		content := make([]byte, p.Bytes)
-		_, err := io.ReadFull(body, content)
-		switch {
-		case err == nil && sum(content) == p.Sum:
-			continue
-		case err == nil || err == io.EOF || err == io.ErrUnexpectedEOF: // another content, or a shorter one
+		if _, err := io.ReadFull(body, content); err != nil { // not the end of the blob, whose length is known
+			if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrExists) {
+				return true, false, nil // the blob was deleted or overwritten meanwhile
+			}
+			return true, false, x.vault.failed(x.op, s.Name, err)
+		}
+		if sum(content) != p.Sum {
 			return true, false, nil
 		}
-		return x.unread(s, err)
 	}
-	switch _, err := io.ReadFull(body, make([]byte, 1)); err {
-	case nil: // a longer content
-		return true, false, nil
-	case io.EOF:
-		return true, true, nil
-	default:
-		return x.unread(s, err)
-	}
-}
-
-// unread returns what sameBlob returns after an error of the blob's content. If the blob was deleted or overwritten meanwhile, its content
-// is another one; no other error says anything about the content.
-func (x *restoring) unread(s BlobSet, err error) (there, same bool, _ error) {
-	if err = ofBlob(err); errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrExists) {
-		return true, false, nil
-	}
-	return true, false, x.vault.failed(x.op, s.Name, err)
+	return true, true, nil
 }

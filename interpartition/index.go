@@ -195,16 +195,16 @@ func (v Verified[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) 
 		return nil, err
 	}
 	at := tables.Key{Partition: partition, Row: compoundkey.Join("", key)}
-	if has, err := x.has(host, found, at); err != nil || !has {
+	if has, err := x.has(host, found, func(k tables.Key) bool { return k == at }); err != nil || !has {
 		return nil, &tables.Error{Op: "Get", Table: cmp.Or(x.table, host.Table()).Name(), Key: at, Pattern: x.index.Name, Kind: tables.ErrNotFound, Err: err}
 	}
 	return found, nil
 }
 
-// has reports whether an entity has a copy under a key.
-func (x *declaration[T]) has(host driver.Host[T], v *T, key tables.Key) (bool, error) {
+// has reports whether an entity has a copy under a key that is looked for.
+func (x *declaration[T]) has(host driver.Host[T], v *T, looked func(tables.Key) bool) (bool, error) {
 	copies, err := x.copies(v, host.KeyOf)
-	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return c.Key == key }), err
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return looked(c.Key) }), err
 }
 
 // verifiedAtOnce is the number of copies whose entities Range reads together.
@@ -228,18 +228,18 @@ func (v Verified[T]) Range(ctx context.Context, span compoundkey.Span) iter.Seq2
 			if err == nil && len(batch) < verifiedAtOnce {
 				continue
 			}
-			if !v.follow(ctx, host, partition, batch, yield) || err != nil && !yield(nil, err) {
+			if !v.follow(ctx, host, partition, span, batch, yield) || err != nil && !yield(nil, err) {
 				return
 			}
 			batch = batch[:0]
 		}
-		v.follow(ctx, host, partition, batch, yield)
+		v.follow(ctx, host, partition, span, batch, yield)
 	}
 }
 
 // follow yields the entities of the copies, and omits entities that no longer have the index key. It returns
 // false after an error that is not of one row, or if the caller stopped the iteration.
-func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition string, copies []*T, yield func(*T, error) bool) bool {
+func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition string, span compoundkey.Span, copies []*T, yield func(*T, error) bool) bool {
 	x := v.index
 	keys := make([]tables.Key, len(copies))
 	for i, copied := range copies {
@@ -261,7 +261,11 @@ func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition 
 		if e == nil {
 			continue
 		}
-		if has, err := x.has(host, e, tables.Key{Partition: partition, Row: host.MetaOf(copied).ReadRow()}); err != nil || !has {
+		read := host.MetaOf(copied).ReadRow()
+		if has, err := x.has(host, e, func(k tables.Key) bool {
+			// In place of a stale copy whose blob is gone, the read has returned the entity's own row.
+			return k.Partition == partition && (k.Row == read || read == keys[i].Row && span.Contains(k.Row))
+		}); err != nil || !has {
 			continue // an entity that the key function refuses has no copies
 		}
 		if !yield(e, nil) {

@@ -80,8 +80,13 @@ func (r *Repository[T]) release(n int) {
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
 	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last,
-		Tables:     slices.DeleteFunc(slices.Clone(p.Tables), func(t *tables.Table) bool { return t == nil }),
+		Tables:     slices.Clone(p.Tables),
 		Containers: slices.DeleteFunc(slices.Clone(p.Containers), func(c *container.Client) bool { return c == nil })}
+	for i, t := range e.Tables {
+		if t == nil { // the pattern keeps its rows in the entities' own table
+			e.Tables[i] = table
+		}
+	}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}

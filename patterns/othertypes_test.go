@@ -162,44 +162,66 @@ func TestOverlapWithPatterns(t *testing.T) {
 }
 
 // TestNamesOfPatterns: a pattern that stores rows or lists under its name needs a name of its own wherever two repositories of a store
-// share the place, also if their row keys are separate.
+// share the place. Only copies in the entities' partitions can be told apart if the row keys of the entities are separate.
 func TestNamesOfPatterns(t *testing.T) {
 	text := func(o *acmeOrder) compoundkey.Part { return compoundkey.String(o.Customer) }
 	account := storeAccount(t, storagetest.Simulator(t, nil))
-	for name, c := range map[string]struct {
-		pattern       func(*patterns.Store) patterns.Pattern[acmeOrder]
-		onSeparateToo bool // refused if the repositories have separate tables
-	}{
-		"rows in the partition": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
-			return intrapartition.NewIndex("customer", text, nil)
-		}, false},
-		"rows outside": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
-			return interpartition.NewIndex("customer", text, nil)
-		}, false},
-		"rows in a table": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
-			return interpartition.NewIndex("customer", text, &interpartition.Options[acmeOrder]{Table: s.Table("Copies")})
-		}, true},
-		"lists in the partition": {func(*patterns.Store) patterns.Pattern[acmeOrder] {
-			return indexentities.NewInPartition("customer", text)
-		}, false},
-		"lists in a table": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
-			return indexentities.NewInTable("customer", text, s.Table("Lists"), nil)
-		}, true},
-		"lists in blobs": {func(s *patterns.Store) patterns.Pattern[acmeOrder] {
-			return indexentities.NewInBlobs("customer", text, s.Container("lists"), nil)
-		}, true},
-	} {
-		open := func(store *patterns.Store, table, rows string) error {
-			_, err := patterns.NewRepository(store.Table(table), patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, c.pattern(store))
-			return err
-		}
-		for _, second := range []string{"Company", "Another"} {
-			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
-			harness.Check(t, open(store, "Company", "order"))
-			err := open(store, second, "offer")
-			if refused := second == "Company" || c.onSeparateToo; refused != errors.Is(err, tables.ErrWiring) || refused != strings.Contains(fmt.Sprint(err), `a pattern "customer"`) {
-				t.Errorf("%s, tables Company and %s: %v", name, second, err)
+	type opened = func(*patterns.Store) patterns.Pattern[acmeOrder]
+	outside := func(table string) opened {
+		return func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+			o := &interpartition.Options[acmeOrder]{}
+			if table != "" {
+				o.Table = s.Table(table)
 			}
+			return interpartition.NewIndex("customer", text, o)
+		}
+	}
+	lists := func(table string) opened {
+		return func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+			if table == "" {
+				return indexentities.NewInTable("customer", text, nil, nil)
+			}
+			return indexentities.NewInTable("customer", text, s.Table(table), nil)
+		}
+	}
+	near := func(*patterns.Store) patterns.Pattern[acmeOrder] {
+		return intrapartition.NewIndex("customer", text, nil)
+	}
+	nearLists := func(*patterns.Store) patterns.Pattern[acmeOrder] {
+		return indexentities.NewInPartition("customer", text)
+	}
+	blobs := func(s *patterns.Store) patterns.Pattern[acmeOrder] {
+		return indexentities.NewInBlobs("customer", text, s.Container("lists"), nil)
+	}
+	for _, c := range []struct {
+		name            string
+		first, second   opened
+		refused, beside bool // on one table, and on separate tables
+	}{
+		{"rows in the partition", near, near, false, false},
+		{"lists in the partition", nearLists, nearLists, true, false},
+		{"rows outside", outside(""), outside(""), true, false},
+		{"rows in a table", outside("Copies"), outside("Copies"), true, true},
+		{"rows in two tables", outside("Copies"), outside("Others"), false, false},
+		{"rows in the other's table", outside(""), outside("Company"), true, true},
+		{"lists outside", lists(""), lists(""), true, false},
+		{"lists in a table", lists("Lists"), lists("Lists"), true, true},
+		{"lists in the other's table", lists(""), lists("Company"), true, true},
+		{"lists in blobs", blobs, blobs, true, true},
+		{"rows and lists", near, nearLists, true, false},
+	} {
+		for second, refused := range map[string]bool{"Company": c.refused, "Another": c.beside} {
+			store := harness.Must[*patterns.Store](t)(patterns.NewStore(account, "names", nil))
+			open := func(table *tables.Table, rows string, pattern opened) error {
+				_, err := patterns.NewRepository(table, patterns.Schema[acmeOrder]{Name: rows, Rows: compoundkey.Starting(rows)}, pattern(store))
+				return err
+			}
+			harness.Check(t, open(store.Table("Company"), "order", c.first))
+			err := open(store.Table(second), "offer", c.second)
+			if refused != errors.Is(err, tables.ErrWiring) || refused != strings.Contains(fmt.Sprint(err), `a pattern "customer"`) {
+				t.Errorf("%s, tables Company and %s: %v", c.name, second, err)
+			}
+			harness.Check(t, open(store.RunTimeTable(account.Table(second)), "more", c.second))
 		}
 	}
 }

@@ -310,8 +310,8 @@ func runnerOf(table *tables.Table) intents.Runner {
 // refuseOverlap returns an error if another repository of the store could treat the entities, index rows and lists of
 // this repository as its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
-	if s == nil {
-		return nil
+	if _, passes := (*tables.InternalsOf(pass).Owner(r.Table)).(runTime); s == nil || passes {
+		return nil // the repositories of a RunTimeTable are not known to the store, so their order would decide
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,12 +321,13 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 			continue // the program has made the same repository twice
 		}
 		o := &other.Schema.Own
-		if other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
+		sameTable, apart := other.Table.Same(r.Table), !own.Span.Overlaps(o.Span)
+		if sameTable && !apart && !(own.Chosen() && o.Chosen()) {
 			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
 		}
 		for _, p := range r.Patterns {
 			for _, q := range other.Patterns {
-				if p.Name == q.Name && p.Mixes(q, other.Table.Same(r.Table)) {
+				if p.Name == q.Name && p.Mixes(q, sameTable, apart) {
 					return fmt.Errorf("repository %s of %s also has a pattern %q, which stores its rows or lists at the same places, so they could not be distinguished; give one of the two patterns another name", other.Name(), other.Codec.Type(), p.Name)
 				}
 			}
@@ -412,11 +413,23 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 func (s *Store) enginesByName() map[string]*engine.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, made := make(map[string]*engine.Engine, len(s.engines)), map[string]int{}
+	identity := func(r *engine.Engine) string {
+		return fmt.Sprintf("%s\t%s\t%s", r.Name(), r.Table.Name(), &r.Schema.Own)
+	}
+	equal := map[string]int{}
 	for _, r := range s.engines {
-		name := fmt.Sprintf("%s\t%s\t%s", r.Name(), r.Table.Name(), r.Codec.Type())
-		all[fmt.Sprintf("%s\t%d", name, made[name])] = r
-		made[name]++
+		equal[identity(r)]++
+	}
+	all := make(map[string]*engine.Engine, len(s.engines))
+	for _, r := range s.engines {
+		name := identity(r)
+		if equal[name] > 1 { // only then, so that a token survives a type's new name
+			name += "\t" + r.Codec.Type().String()
+		}
+		for all[name] != nil { // the program has made the same repository twice
+			name += "\tagain"
+		}
+		all[name] = r
 	}
 	return all
 }

@@ -219,12 +219,14 @@ func (q query) all(ctx context.Context) iter.Seq2[any, error] {
 		page, next, err := streams.Mixed[any]{}, "", error(nil)
 		defer func() { span.End(err) }()
 		for {
-			if page, next, err = q.page(ctx, next); err != nil {
+			err = telemetry.ErrPanicked // the outcome if a callback or the loop's body panics
+			var failed error
+			if page, next, failed = q.page(ctx, next); failed != nil {
+				err = failed
 				yield(nil, err)
 				return
 			}
 			span.Pause()
-			err = telemetry.ErrPanicked // the outcome if the loop's body panics
 			if !page.Each(yield) {
 				err = nil
 				return

@@ -108,6 +108,12 @@ func TestPanicEndsSpans(t *testing.T) {
 				panic("by order")
 			}
 		}},
+		{"All " + table, func() {
+			p.armed.Store(true)
+			for range repo.Query().Partition("p").All(ctx) {
+				break
+			}
+		}},
 		{"AllPartitions " + table, func() {
 			for range rows.Query().AllPartitions(ctx, []string{"p"}, nil) {
 				panic("by order")

@@ -210,24 +210,30 @@ type Pattern struct {
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
-	Tables      []*tables.Table     // without nil elements
+	Tables      []*tables.Table     // the repository's own in place of nil
 	Containers  []*container.Client // without nil elements
 }
 
-// Mixes reports whether p and a pattern q of the same name, in another repository, store rows or lists under that name in the
-// same table or container. sameTable is true if the repositories have the same table.
-func (p *Pattern) Mixes(q *Pattern, sameTable bool) bool {
+// Mixes reports whether p and a pattern q of the same name, in another repository, store rows or lists under that name
+// in the same table or container. sameTable is true if the repositories have the same table, and apart if the row keys
+// of their entities are separate: then copies in the entities' own partitions can be told apart by their entity.
+func (p *Pattern) Mixes(q *Pattern, sameTable, apart bool) bool {
+	near := func(p *Pattern) bool { return p.Copies != nil || p.Rows != nil }
 	switch {
-	case sameTable && (p.Copies != nil || p.Rows != nil) && (q.Copies != nil || q.Rows != nil):
+	case sameTable && near(p) && near(q) && !(apart && p.Rows == nil && q.Rows == nil):
 		return true
 	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
 		return true
 	case p.Audit == nil || q.Audit == nil: // no lists
 		return false
 	}
+	address := func(c *container.Client) string {
+		url, _, _ := strings.Cut(c.URL(), "?") // without a signature
+		return url
+	}
 	return slices.ContainsFunc(p.Tables, func(t *tables.Table) bool { return slices.ContainsFunc(q.Tables, t.Same) }) ||
 		slices.ContainsFunc(p.Containers, func(c *container.Client) bool {
-			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return c.URL() == d.URL() })
+			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return address(c) == address(d) })
 		})
 }
 

@@ -78,6 +78,15 @@ func (r *Rows) Equal(o *Rows) bool {
 	return r.Span == o.Span && (r.Mine == nil) == (o.Mine == nil) && reflect.DeepEqual(r.where, o.where)
 }
 
+// String identifies the rows that the schema selects. It cannot tell functions Mine apart.
+func (r *Rows) String() string {
+	var where []byte
+	if r.where != nil {
+		where, _ = odata.Append(nil, r.where) // Compile has checked it
+	}
+	return fmt.Sprintf("%q %q %t %s", r.Span.From(), r.Span.To(), r.Mine != nil, where)
+}
+
 // Keeps reports whether an entity of the repository can have a key, by Span and Mine.
 func (r *Rows) Keeps(key tables.Key) bool {
 	return r.Span.Contains(key.Row) && (r.Mine == nil || r.Mine(key))
