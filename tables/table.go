@@ -46,7 +46,7 @@ func (t *Table) Account() *Account { return t.account }
 // Client returns the SDK's client for the table.
 func (t *Table) Client() *aztables.Client { return t.client }
 
-// Create creates the table. It returns ErrExists if the table exists. For about 40 s after a drop it returns ErrBeingDeleted, or
+// Create creates the table. It returns ErrExists if the table exists. For 40 s or more after a drop it returns ErrBeingDeleted, or
 // ErrUnknownOutcome if an earlier attempt had no response and may still create the table. If a response is lost and the repeated request
 // finds the table, Create returns nil, whoever created it.
 //
