@@ -84,7 +84,7 @@ Insert with an OnCommit, with patterns.Async |  | eventual.TestOnCommitRequests 
 Insert with an OnCommit, with Ordered |  | eventual.TestOnCommitRequests | {name: "an ordered outbox", want: «7»,
 Insert with an outside index, with or without an OnCommit |  | eventual.TestOnCommitRequests | {name: "an index", want: «5»,
 Insert with an outside index, with or without an OnCommit |  | eventual.TestOnCommitRequests | {name: "an index and an outbox", want: «5»,
-Delete with an OnCommit without Deletes, and nothing else outside |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
+Delete with only an OnCommit outside, whose Deletes is false |  | eventual.TestOnCommitRequests | !c.byEmail && n != «1»
 Queue.Send, Mover.Move, a worker for a message with a short handler, without the polls |  | eventual/archive.TestMoverMoves | if n := counter.Reset(); n != «1» {
 a worker for a move to a repository or a container |  | eventual/archive.TestMoverMoves | n != «7»+emptyPolls
 # Lists, and copies of other entities' properties
@@ -142,7 +142,7 @@ Replace of a []byte or string by another large value | blob=1 | largeentities.Te
 Insert with Async | blob=1 | largeentities.TestRequestCounts | "async": {world{async: true}, «4», 1, 4, 5, 3, 5},
 Merge of a Stream whose blob is replaced |  | largeentities.TestRequestCounts | "sync": {world{}, 5, 1, 6, 7, 5, «8»},
 Merge of a Stream whose blob is replaced, with Async |  | largeentities.TestRequestCounts | "async": {world{async: true}, 4, 1, 4, 5, 3, «5»},
-Merge of a large []byte | without=7, c.merge=7 | largeentities.TestRequestCounts | {"Merge, another value", «c.merge + 1»,
+Merge of a []byte whose blob is replaced | c.merge=7 | largeentities.TestRequestCounts | {"Merge, another value", «c.merge + 1»,
 a worker that deletes a blob which only a message names |  | largeentities.TestRequestsOfWorkers | n := asked + deleted; asked != 1 || n != «2»
 Replace with an unchanged value, Insert of small values, Get with a Stream, Stream.Open |  | largeentities.TestRequestCounts | {"Replace, same value", «1»,
 Replace with an unchanged value, Insert of small values, Get with a Stream, Stream.Open |  | largeentities.TestRequestCounts | "sync": {world{}, 5, «1», 6, 7, 5, 8},
@@ -177,7 +177,7 @@ Update, Upsert, DeleteUnconditional below the known horizon, Resize |  | scatter
 Update, Upsert, DeleteUnconditional below the known horizon, Resize |  | scatter.TestRequestCounts | cost(«2», "DeleteUnconditional",
 GetMany with keys above the known horizon | key below the stored horizon=2 | scatter.TestRequestCounts | cost(«1+2», "GetMany of some rows above the horizon"
 the first insert above the stored horizon, or the first inserts of many goroutines together | without=1 | scatter.TestRequestCounts | cost(«3», "the Insert that moves the horizon",
-in another program, the first insert above the horizon that this program knows | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
+the first insert above the horizon that a program knows, if another program has moved the horizon | without=1 | scatter.TestRequestCounts | cost(«2», "the first Insert of another program",
 the first insert above the stored horizon, or the first inserts of many goroutines together | without=16 | scatter.TestOneAsksForAll | got != «16+2» {
 Range | page of each partition=6 | scatter.TestRequestCounts | cost(«1+6», "Range of everything",
 Range below the known horizon | page of each partition=4 | scatter.TestRequestCounts | cost(«4», "Range below the last change of n",
@@ -217,8 +217,8 @@ Modify, Merge of a typed repository, Replace or Delete of an entity read by a re
 Modify, Merge of a typed repository, Replace or Delete of an entity read by a registry |  | heterogeneous.TestRequestCounts | cost(«2», "Delete of what the registry has read",
 Modify, Merge of a typed repository, Replace or Delete of an entity read by a registry |  | heterogeneous.TestRequestCounts | cost(«2», "Modify, known",
 Modify, Merge of a typed repository, Replace or Delete of an entity read by a registry |  | heterogeneous.TestRequestCounts | cost(«2», "Modify, unknown",
-Modify with patterns, or of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, an older version",
-Modify with patterns, or of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, with copies",
+Modify of an entity with patterns, or of an entity of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, an older version",
+Modify of an entity with patterns, or of an entity of an older version |  | heterogeneous.TestRequestCounts | cost(«4», "Modify, with copies",
 Upgrade | page of older rows=1, change set of older entities in a partition=1 | heterogeneous.TestRequestCounts | cost(«1+1», "Upgrade of one", err)
 Upgrade of 1,000 entities of a partition |  | heterogeneous.TestUpgradeRequests | {1000, «1 + 10», nil}
 Modify, Merge of a typed repository, Replace or Delete of an entity read by a registry |  | heterogeneous.TestRequestCounts | cost(«2», "Merge",
