@@ -78,11 +78,11 @@ const (
 // Spans returns all spans.
 func Spans() []Span {
 	return []Span{
-		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with the work of patterns. If a table operation calls another table operation of the account, only the outer one has a span."},
+		{"{verb} {table}", "client", "An operation of the library on a table, such as Insert, Get, All, Commit or Rebuild, with the work of patterns. If a table operation calls another table operation of the account, only the outer operation has a span."},
 		{"{verb} {container}", "client", "Upload or Download of a value in a blob. The span of a Download ends when the reader is closed or has returned all data."},
 		{"send {queue}", "producer", "Queue.Send."},
 		{"receive {queue}", "client", "A worker's poll of a storage queue."},
-		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the sender's span if that is known."},
+		{"process {queue}", "consumer", "A worker's handling of one delivery: the root of a trace, linked to the sender's span if the message names that span."},
 		{"{method} {resource}", "client", "An attempt of a request to a table, a queue or a container. The resource is $batch for a transaction, whose table is in db.collection.name."},
 	}
 }
@@ -121,7 +121,7 @@ var metrics = [...]MetricInfo{
 	QueueDuration:     {"messaging.client.operation.duration", Histogram, "s", "Duration of sends to queues and of polls", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrQueueType, AttrOutcome, AttrError}},
 	ProcessDuration:   {"messaging.process.duration", Histogram, "s", "Time from the get of a message to the end of its delivery. The outcome is handled, failed, poisoned, released, left, lost or undeleted", []string{AttrMessaging, AttrQueue, AttrQueueVerb, AttrMessageType, AttrOutcome}},
 	BlobDuration:      {"tablepatterns.blob.operation.duration", Histogram, "s", "Duration of uploads and downloads of values in blobs", []string{AttrContainer, AttrBlobVerb, AttrOutcome, AttrError}},
-	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. An attempt without a status got no response", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
+	RequestDuration:   {"tablepatterns.request.duration", Histogram, "s", "Duration of attempts of requests. Only an attempt with a response has a status", []string{AttrService, AttrMethod, AttrStatus, AttrError}},
 	RequestRetries:    {"tablepatterns.request.retries", Counter, "{attempt}", "Attempts after the first attempt of a request", []string{AttrService}},
 	RequestThrottled:  {"tablepatterns.request.throttled", Counter, "{attempt}", "Attempts whose response had status 429 or 503", []string{AttrService}},
 	RequestUnknown:    {"tablepatterns.request.unknown_outcomes", Counter, "{attempt}", "Attempts of writes that ended without a clear response, cancelled attempts included. The service may have applied these writes", []string{AttrService}},
@@ -134,9 +134,9 @@ var metrics = [...]MetricInfo{
 	RefusedTogether:   {"tablepatterns.refused_together", Counter, "{transaction}", "Transactions with copies of several entities, refused by the service and then divided by the library", []string{AttrTable}},
 	LeasesLost:        {"tablepatterns.worker.leases_lost", Counter, "{message}", "Deliveries whose lease was lost, so that another process may have the message", []string{AttrQueue}},
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
-	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of its successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
+	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
-	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message, or 0 without a visible message", []string{AttrQueue}},
+	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message, or 0 if no message is visible", []string{AttrQueue}},
 	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
 }
 

@@ -19,15 +19,15 @@ var differences = append(inForm(), inMeaning()...)
 // inForm are differences in the form of answers: a client that reads what it needs does not notice most of them.
 func inForm() []difference {
 	return []difference{
-		{"versions", "Azure returns the request's protocol version. Azurite returns the newest version that Azurite knows, or none.", both(), []place{
+		{"versions", "Azure returns the request's protocol version. Azurite returns the newest version that Azurite knows, or no version.", both(), []place{
 			{"*", "header x-ms-version", "2025-11-05"}, {"*", "header x-ms-version", "-"}}},
 		{"headers of the table service", "Azure's responses, and the parts of responses to transactions, have headers that forbid caching and sniffing. Azurite's table service omits these headers in every refusal and in many successful responses.", both(), []place{
 			{"*", "header Cache-Control", "-"}, {"*", "header X-Content-Type-Options", "-"}, {"*", "part * header Cache-Control", "-"}, {"*", "part * header X-Content-Type-Options", "-"}}},
-		{"content type of JSON", "Azure appends streaming=true;charset=utf-8 to the level of metadata. Azurite appends nothing, and also sends a content type with responses that have no body.", both(), []place{
+		{"content type of JSON", "Azure appends streaming=true;charset=utf-8 to the level of metadata. Azurite appends nothing, and sends a content type even with empty responses.", both(), []place{
 			{"*", "header Content-Type", "application/json;odata=*metadata"}, {"*", "part * header Content-Type", "application/json;odata=minimalmetadata;charset=utf-8"}}},
 		{"error code in a header", "Azure's table service sends the code only in the body. Azurite also sends the code in x-ms-error-code. A client that reads only the header works on Azurite and fails on Azure.", both(), []place{
 			{"*", "header x-ms-error-code", "?*"}}},
-		{"Location and DataServiceId", "Azure sends the address of an inserted row or created table. Azurite sends the address in transactions only, does not double quotes in the keys, escapes nothing, and sends a DataServiceId unasked.", both(), []place{
+		{"Location and DataServiceId", "Azure sends the address of an inserted row or created table. Azurite sends the address only in transactions, leaves quotes and other characters of the keys as they are, and sends a DataServiceId unasked.", both(), []place{
 			{"*", "header Location", "-"}, {"*", "header DataServiceId", "-"},
 			{"a transaction of all operations/keys with quotes", "part 1 header Location", "*'O'B'*"}, {"a transaction of all operations/keys with quotes", "part 1 header DataServiceId", "*'O'B'*"},
 			{"a transaction of all operations/all", "part 0 header DataServiceId", "?*"}}},
@@ -37,24 +37,24 @@ func inForm() []difference {
 			{"insert/again, no content wanted", "header Preference-Applied", "-"}, {"*", "part * header Preference-Applied", "-"}}},
 		{"odata.metadata of a query", "Azure names the table and the selected properties. Azurite always sends Tables/@Element, also for a read of an entity with empty keys.", both(), []place{
 			{"*", "json odata.metadata", "{endpoint}/$metadata#Tables/@Element"}, {"keys of all kinds/empty: get with full metadata", "json odata.type", "{account}.Tables"}}},
-		{"odata.metadata of one entity", "Azure names the selected properties. Azurite does not.", both(), []place{
+		{"odata.metadata of one entity", "Azure names the selected properties. Azurite names no properties.", both(), []place{
 			{"get and project/*", "json odata.metadata", "{endpoint}/$metadata#{table}/@Element"}}},
-		{"text beyond ASCII", "Azure writes such text as \\uXXXX, in names and in values. Azurite does not escape such text. A reader of JSON sees no difference.", both(), outcomes("forms of answers",
+		{"text beyond ASCII", "Azure escapes such text as \\uXXXX, in names and in values. Azurite leaves such text as it is. A reader of JSON sees no difference.", both(), outcomes("forms of answers",
 			"a value beyond ASCII is escaped", "false", "a name beyond ASCII is escaped", "false")},
 		{"order of properties", "Azure sorts the properties of an upserted row, and selected properties, by name. Azurite returns properties in the order in which they were sent or stored.", both(), outcomes("forms of answers",
 			"properties of an upsert", "b _c a B", "selected properties", "b a")},
-		{"addresses in full metadata", "In keys, Azure doubles quotes and escapes characters that a path cannot contain. Azurite does not change the keys.", both(), []place{
+		{"addresses in full metadata", "In keys, Azure writes each quote twice, and escapes characters that a path cannot contain. Azurite leaves the keys unchanged.", both(), []place{
 			{"keys of all kinds/*: get with full metadata", "json odata.id", "?*"}, {"keys of all kinds/*: get with full metadata", "json odata.editLink", "?*"}}},
 		{"one table by its name", "Azurite responds to GET of Tables('x') with an empty list if table x exists, and otherwise with TableNotFound.", both(), []place{
 			{"a table's life/get", "json TableName", "-"}, {"a table's life/get", "json value[]", "0"}, {"a table's life/get before", "outcome", "404 TableNotFound"}}},
-		{"content ids in a transaction", "Azure repeats the Content-ID of each operation that has one. Azurite omits the Content-ID of operations that succeed, and sends its own number for an operation that fails.", both(), []place{
+		{"content ids in a transaction", "Azure repeats the Content-ID of each operation. Azurite omits the Content-ID of operations that succeed, and sends another number for an operation that fails.", both(), []place{
 			{"a transaction of all operations/all", "part ? header Content-ID", "-"}, {"one operation alone/*", "part 0 header Content-ID", "-"},
 			{"transactions that fail/*", "part 0 header Content-ID", "?"}}},
 		{"DataServiceVersion of a part", "Azure sends 1.0 for changes and deletes, and 3.0 for inserts. Azurite sends 3.0 for changes and inserts.", both(), []place{
 			{"a transaction of all operations/*", "part ? header DataServiceVersion", "3.0;"}}},
-		{"echo of an insert in a transaction", "Azure's part for the insert contains the entity unless the insert has the preference return-no-content. Azurite responds with 201 and no entity.", both(), []place{
+		{"echo of an insert in a transaction", "By default, Azure's part for the insert contains the entity. Azurite's part has status 201 and no entity.", both(), []place{
 			{"a transaction of all operations/all", "part 0 json *", "-"}, {"a transaction of all operations/all", "part 0 header Content-Type", "-"}}},
-		{"selected properties that are not there", "Azure returns such properties as null. Azurite omits them.", both(), []place{
+		{"selected properties that are not there", "If a row lacks a selected property, Azure returns the property as null. Azurite omits the property.", both(), []place{
 			{"query answers/a property that is not there", "json value[?].Nothing", "-"}, {"get and project/a property that is not there", "json Nothing", "-"}}},
 		{"values as they were written", "Azurite returns the text of a value as sent. Azure returns the value in a standard form: GUIDs in lower case, dates without trailing zeros.", both(), []place{
 			{"values: guid/read *C9DA*", "json Vb", "C9DA*"}, {"values: datetime/read *05.1000000Z*", "json Vd", "*05.1000000Z"}, {"values: datetime/read *05.0000000Z*", "json Ve", "*05.0000000Z"}}},
@@ -67,7 +67,7 @@ func inForm() []difference {
 		{"hashes of blobs", "Azurite computes the hash of committed or appended content, and also sends x-ms-blob-content-md5 for a whole blob. Azure has a hash only of blobs that one request stored, and sends x-ms-blob-content-md5 for a range.", both(), []place{
 			{"blocks/commit*", "header Content-MD5", "?*"}, {"blocks/there", "header Content-MD5", "?*"}, {"blocks/changed", "header Content-MD5", "?*"}, {"an append blob/read", "header Content-MD5", "?*"},
 			{"conditions of a blob/get if*", "header x-ms-blob-content-md5", "?*"}, {"a blob's life/get*", "header x-ms-blob-content-md5", "?*"}, {"metadata of a blob/*", "header x-ms-blob-content-md5", "?*"}}},
-		{"answers without a body", "If a request asks for a blob's metadata, Azurite sends the content. With 304, Azurite sends a content type.", both(), []place{
+		{"answers without a body", "If a request asks for a blob's metadata, Azurite sends the content. With status 304, Azurite sends a content type.", both(), []place{
 			{"metadata of a blob/read alone", "body", "x"}, {"conditions of a blob/get if changed, and it is not", "header Content-Type", "application/xml"}}},
 		{"request ids", "In some refusals of Azurite's queue service, the request id is DefaultID.", both(), []place{
 			{"a queue's life/put after", "header x-ms-request-id", "DefaultID"}}},
@@ -78,17 +78,17 @@ func inForm() []difference {
 func inMeaning() []difference {
 	return []difference{
 		{"an empty change set", "Azure answers 202 without parts. Azurite answers 500, and clients repeat the request.", both(), outcomes("invalid batches", "no operations", "500")},
-		{"no rows at all", "Azurite ends each page of $top=0 with a continuation, so a query never ends. Azure returns no rows. Whether Azure returns a continuation is not known.", both(), []place{
+		{"no rows at all", "Azurite ends each page of $top=0 with a continuation, so a query with $top=0 never ends. Whether Azure returns a continuation is not known.", both(), []place{
 			{"query answers/$top of 0", "header x-ms-continuation-Next*Key", "?*"}}},
 		{"text in large bodies", "Azurite decodes a request to the table service in pieces of up to 64 KiB. A character whose bytes are in two pieces becomes two or three replacement characters. Text in a transaction, and text written as \\u00e9 and the like, is not affected.", both(), outcomes("values: large text", "as it was written", "false")},
 		{"milliseconds in filters", "Azurite compares dates with a precision of 1 ms. Azure's precision is 100 ns.", both(), outcomes("filters",
 			"T eq datetime'2026-01-01T00:00:00Z'", "1 2", "T gt datetime'2026-01-01T00:00:00Z'", "-", "T le datetime'2026-01-01T00:00:00Z'", "1 2 3", "T ne datetime'2026-01-01T00:00:00Z'", "3")},
-		{"numbers of two widths", "Azurite finds no Int64 by a literal without L, and answers 500 if a literal with L is compared with an Int32. Write the literal of the property's own type.", both(), outcomes("filters",
+		{"numbers of two widths", "Azurite finds an Int64 only by a literal with L, and answers 500 if a literal with L is compared with an Int32. Write the literal in the property's type.", both(), outcomes("filters",
 			"L eq 1", "-", "I eq 1L", "error 500")},
 		{"ne and another type", "On Azurite, ne with a number finds rows whose property is text. On the simulator, ne finds no such rows. Azure's behaviour is not documented.", both(), outcomes("filters", "M ne 7", "4")},
 		{"invalid continuations", "Azurite accepts any text as a continuation.", both(), outcomes("query answers", "an invalid continuation", "200")},
 		{"keys in another order", "Azurite finds nothing if RowKey precedes PartitionKey in an address.", both(), outcomes("get and project", "keys the other way round", "404 ResourceNotFound")},
-		{"nulls that have a type", "Azurite refuses a null with an annotation. Azure drops such a null like any other.", both(), outcomes("names and nulls",
+		{"nulls that have a type", "Azurite refuses a null with an annotation. Azure drops such a null like any other null.", both(), outcomes("names and nulls",
 			"a null that has a type", "400 InvalidInput", "a null that has a type: stored", "404 ResourceNotFound")},
 		{"index of a lone operation", "If a transaction has one operation, Azure puts no index before the message of a refusal. Azurite puts the index 0.", both(), outcomes("one operation alone",
 			"insert again", "202 [409 EntityAlreadyExists at 0]", "another ETag", "202 [412 UpdateConditionNotSatisfied at 0]", "a row that is not there", "202 [404 ResourceNotFound at 0]", "no table", "202 [404 TableNotFound at 0]")},
@@ -101,7 +101,7 @@ func inMeaning() []difference {
 			outcomes("an append blob", "a range behind the end", "206")...)},
 		{"type of a blob", "Azurite lets an append blob overwrite a block blob. On Azure a blob keeps its type until it is deleted.", both(), outcomes("a blob's life", "another type", "201")},
 		{"conditional delete of a blob that is not there", "Azurite answers 412. The simulator answers 404. Treat 404 and 412 as a blob that does not exist.", both(), outcomes("conditions of a blob", "delete of none if this", "412 ConditionNotMet")},
-		{"requests without permission", "Azurite never answers 401. Some of its 403 responses have other codes than Azure's.", both(), outcomes("requests without the right to",
+		{"requests without permission", "Azurite never answers 401. Some of Azurite's 403 responses have other codes than Azure's.", both(), outcomes("requests without the right to",
 			"table without a signature", "403 AuthorizationFailure", "table with another signature", "403 AuthorizationFailure", "queue without a signature", "403 AuthenticationFailed",
 			"blob without a signature", "403 AuthorizationFailure", "blob with another signature", "403 AuthorizationFailure")},
 		{"codes of refusals, queues and blobs", "Azurite refuses some requests without a code or with another code.", both(), append(outcomes("a blob's life",
@@ -115,7 +115,7 @@ func inMeaning() []difference {
 				outcomes("query answers", "$top that is no number", "400")...)...)...)...)...)},
 		{"entity groups", "Azurite carries out transactions over two partitions or two tables, and stores values that do not match their type.", bare(), outcomes("transactions that are no group",
 			"two partitions", "202 [204]", "two tables", "202 [204]", "an invalid value", "202 [204, 201]", "nothing stored", "1 2 2 and 2")},
-		{"a hundred operations", "Azurite's refusal of 101 operations begins with the boundary instead of the status, so no client can parse it.", bare(), outcomes("a hundred operations", "101", "202 []")},
+		{"a hundred operations", "Azurite's refusal of 101 operations begins with the boundary instead of the status, so no client can parse the refusal.", bare(), outcomes("a hundred operations", "101", "202 []")},
 		{"batches by their content type", "Azurite ignores the content type, and takes the boundary from the body.", bare(), outcomes("invalid batches", "another type", "202", "nothing stored", "r")},
 		{"conditions and keys of an update", "Azurite ignores If-None-Match, and ignores keys in the body that differ from the address.", bare(), append(outcomes("merge",
 			"If-None-Match", "204", "other keys in the body", "204"), outcomes("replace", "If-None-Match", "204", "other keys in the body", "204")...)},

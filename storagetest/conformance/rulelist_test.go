@@ -141,7 +141,7 @@ func requestRules() []rule {
 			transaction("4 MiB", "202 [204]", sized(4<<20)), transaction("4 MiB and a byte", "413 RequestBodyTooLarge", sized(4<<20+1))}},
 		{"filter", "15 comparisons", []try{query("15 comparisons", "200", comparisons(15)), query("16 comparisons", "400 InvalidInput", comparisons(16)),
 			query("a function", "501 NotImplemented", "$filter="+url.QueryEscape("startswith(A,'x')")), query("arithmetic", "501 NotImplemented", "$filter="+url.QueryEscape("A add 1 eq 2"))}},
-		{"options of a query", "$filter, $select, $top", []try{query("$orderby", "501 NotImplemented", "$orderby=A"), query("$skip", "501 NotImplemented", "$skip=1"),
+		{"options of a query", "only $filter, $select and $top", []try{query("$orderby", "501 NotImplemented", "$orderby=A"), query("$skip", "501 NotImplemented", "$skip=1"),
 			query("$inlinecount", "501 NotImplemented", "$inlinecount=allpages")}},
 		{"$top", "0 to 1,000", []try{query("1", "200", "$top=1"), query("1000", "200", "$top=1000"), {what: "0", want: "0 entities", narrow: true, do: noPage}, query("1001", "400 InvalidInput", "$top=1001")}},
 		{"page of a query", "ends after 1,000 entities or 5 s, or with a partition", []try{
@@ -347,7 +347,7 @@ func queueRules() []rule {
 		{"time to live", "1 s or more, or -1 for ever", []try{
 			put("1 s", "201", "?messagettl=1", 1), put("-1", "201", "?messagettl=-1", 1), put("0", invalid, "?messagettl=0", 1), put("-2", invalid, "?messagettl=-2", 1), put("a hundred years", "201", "?messagettl=3153600000", 1)}},
 		{"messages of one get", "1 to 32", []try{get("32", "200", "?numofmessages=32"), get("33", outOfRange, "?numofmessages=33"), get("0", outOfRange, "?numofmessages=0")}},
-		{"receipts", "each message has its own receipt, and its newest receipt is valid", []try{
+		{"receipts", "each message has its own receipt, and the message's newest receipt is valid", []try{
 			held("delete by the newest receipt", "204", func(w *world, at, path, _, second string) string {
 				return w.outcome(w.quiet(queues, "DELETE", at+path+second, ""))
 			}),
@@ -365,7 +365,7 @@ func queueRules() []rule {
 				}
 				return fmt.Sprint(len(distinct))
 			}}}},
-		{"order of messages", "none promised", []try{{what: "20 messages", want: "in no order", queue: true, may: &storagetest.Chaos{QueueOutOfOrder: 1}, do: func(w *world) string {
+		{"order of messages", "Azure promises no order", []try{{what: "20 messages", want: "in no order", queue: true, may: &storagetest.Chaos{QueueOutOfOrder: 1}, do: func(w *world) string {
 			at := "/" + w.newQueue() + "/messages"
 			for i := range 20 {
 				w.must(queues, "POST", at, message1(fmt.Sprintf("%02d", i)))
