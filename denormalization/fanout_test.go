@@ -317,7 +317,7 @@ func TestHoldersNamedTwice(t *testing.T) {
 	table := harness.In(account.Table(s.TableName(t)), queue)
 	harness.Check(t, table.Create(ctx))
 	link := cityLink()
-	link.Find, link.Holders = nil, func(o *office) []tables.Key { return []tables.Key{memberKey(1), memberKey(1), memberKey(2)} }
+	link.Find, link.Holders = nil, func(*office) []tables.Key { return []tables.Key{memberKey(1), memberKey(1), memberKey(2)} }
 	link.Properties, link.Copy = []string{"Office", "OfficeCity"}, func(o *office, m *member) {
 		if o == nil {
 			o = &office{}

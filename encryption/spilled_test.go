@@ -68,7 +68,7 @@ func TestStaleCopyOfASpilledValue(t *testing.T) {
 		photo := largeentities.NewProperty[person]("Photo", photos, &largeentities.Options{Threshold: 64})
 		byID := interpartition.NewIndex("id", func(p *person) compoundkey.Part { return compoundkey.Int(p.ID, 4) }, &interpartition.Options[person]{Project: project})
 		people := harness.Must[*patterns.Repository[person]](t)(patterns.NewRepository(harness.In(table, queue),
-			patterns.Schema[person]{Key: func(p *person) tables.Key { return employeeKey("Sales", 1) }, Rows: compoundkey.Starting("empid")},
+			patterns.Schema[person]{Key: func(*person) tables.Key { return employeeKey("Sales", 1) }, Rows: compoundkey.Starting("empid")},
 			photo, encryption.New[person]("encryption", w.registry, nil), patterns.Async(byID)))
 		p := &person{ID: 7, Essay: "secret", Photo: []byte(strings.Repeat("a", 100))}
 		harness.Check(t, people.Insert(ctx, p), harness.DrainNow(ctx, queue))

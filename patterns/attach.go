@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -79,14 +77,7 @@ func (r *Repository[T]) release(n int) {
 
 // erased adapts an implementation to the engine, which does not know T.
 func erased[T any](p *driver.Implementation[T], table *tables.Table) *engine.Pattern {
-	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last,
-		Tables:     slices.Clone(p.Tables),
-		Containers: slices.DeleteFunc(slices.Clone(p.Containers), func(c *container.Client) bool { return c == nil })}
-	for i, t := range e.Tables {
-		if t == nil { // the pattern keeps its rows in the entities' own table
-			e.Tables[i] = table
-		}
-	}
+	e := &engine.Pattern{Name: p.Name, Layout: p.Layout, Async: p.Async, Last: p.Last, Tables: p.Tables, Containers: p.Containers}
 	if p.Copies != nil {
 		e.Copies = func(v any) ([]driver.Copy, error) { return p.Copies(v.(*T)) }
 	}

@@ -321,13 +321,12 @@ func (s *Store) refuseOverlap(r *engine.Engine) error {
 			continue // the program has made the same repository twice
 		}
 		o := &other.Schema.Own
-		sameTable, apart := other.Table.Same(r.Table), !own.Span.Overlaps(o.Span)
-		if sameTable && !apart && !(own.Chosen() && o.Chosen()) {
+		if other.Table.Same(r.Table) && own.Span.Overlaps(o.Span) && !(own.Chosen() && o.Chosen()) {
 			return fmt.Errorf("repository %s on the same table can have the same row keys; give both a Schema.Rows of their own, or both Where or Mine", other.Name())
 		}
 		for _, p := range r.Patterns {
 			for _, q := range other.Patterns {
-				if p.Name == q.Name && p.Mixes(q, sameTable, apart) {
+				if p.Name == q.Name && r.Mixes(p, other, q) {
 					return fmt.Errorf("repository %s of %s also has a pattern %q, which stores its rows or lists at the same places, so they could not be distinguished; give one of the two patterns another name", other.Name(), other.Codec.Type(), p.Name)
 				}
 			}

@@ -1,4 +1,4 @@
-// Package widentities stores entities that are too large for one row: more than 252 properties, texts over
+// Package widentities stores entities that are too large for one row: more than 250 properties, texts over
 // 32,768 UTF-16 units, binary values over 64 KiB, or more than 1 MiB. It is the guide's "Wide entities pattern".
 //
 //	wide := widentities.New[Profile](&widentities.Options{FirstRow: []string{"Email"}})

@@ -210,31 +210,35 @@ type Pattern struct {
 	Transform   *Transform
 	Layout      *driver.Layout
 	Audit       *Audit
-	Tables      []*tables.Table     // the repository's own in place of nil
-	Containers  []*container.Client // without nil elements
+	Tables      []*tables.Table // a nil element is the repository's own table
+	Containers  []*container.Client
 }
 
-// Mixes reports whether p and a pattern q of the same name, in another repository, store rows or lists under that name
-// in the same table or container. sameTable is true if the repositories have the same table, and apart if the row keys
-// of their entities are separate: then copies in the entities' own partitions can be told apart by their entity.
-func (p *Pattern) Mixes(q *Pattern, sameTable, apart bool) bool {
+// Mixes reports whether a pattern of the engine and one of the same name in another engine store rows or lists under
+// that name in the same table or container.
+func (r *Engine) Mixes(p *Pattern, other *Engine, q *Pattern) bool {
 	near := func(p *Pattern) bool { return p.Copies != nil || p.Rows != nil }
+	// If the row keys of the entities are separate, copies in the entities' partitions can be told apart by their entity.
+	apart := !r.Schema.Own.Span.Overlaps(other.Schema.Own.Span) && p.Rows == nil && q.Rows == nil
 	switch {
-	case sameTable && near(p) && near(q) && !(apart && p.Rows == nil && q.Rows == nil):
+	case near(p) && near(q) && r.Table.Same(other.Table) && !apart:
 		return true
 	case p.Outside != nil && q.Outside != nil && p.Outside.Table.Same(q.Outside.Table):
 		return true
 	case p.Audit == nil || q.Audit == nil: // no lists
 		return false
 	}
+	sameTable := func(t *tables.Table) bool {
+		return slices.ContainsFunc(q.Tables, func(u *tables.Table) bool { return cmp.Or(t, r.Table).Same(cmp.Or(u, other.Table)) })
+	}
 	address := func(c *container.Client) string {
 		url, _, _ := strings.Cut(c.URL(), "?") // without a signature
 		return url
 	}
-	return slices.ContainsFunc(p.Tables, func(t *tables.Table) bool { return slices.ContainsFunc(q.Tables, t.Same) }) ||
-		slices.ContainsFunc(p.Containers, func(c *container.Client) bool {
-			return slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return address(c) == address(d) })
-		})
+	sameContainer := func(c *container.Client) bool {
+		return c != nil && slices.ContainsFunc(q.Containers, func(d *container.Client) bool { return d != nil && address(c) == address(d) })
+	}
+	return slices.ContainsFunc(p.Tables, sameTable) || slices.ContainsFunc(p.Containers, sameContainer)
 }
 
 // Outside is a driver.Outside without the type parameter.
