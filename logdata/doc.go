@@ -68,7 +68,7 @@
 //	a blob's end, or Close               1 for each blob
 //	an append whose response was lost    2 more: the same append again, and a read of what the blob has there, 1 for each MiB
 //	Blobs                                1 for each hour of the range, or whole day, month or year in it; 1 more for each 5,000 blobs
-//	Query                                those of Blobs, and at most 1 for each MiB of the blobs that can hold a record of the range
+//	Query                                those of Blobs, and at most 1 for each started MiB of each blob that can hold a record of the range
 //
 // # Limits
 //

@@ -39,7 +39,7 @@ type QueryOptions struct {
 // It skips a blob that is deleted meanwhile. An error is yielded once, as the last element. If the loop ends
 // early, all requests stop.
 //
-// Requests: those of Blobs, and at most 1 for each MiB of the blobs that Blobs yields.
+// Requests: those of Blobs, and at most 1 for each started MiB of each blob that Blobs yields.
 func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		from, to, err := checkRange("Query", from, to)

@@ -51,7 +51,7 @@ var (
 	ErrTableScan = kinds.ErrTableScan
 	// ErrMissingResource: the table, queue or container does not exist; Create or CreateIfMissing creates it.
 	ErrMissingResource = kinds.ErrMissingResource
-	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for about 40 seconds, or longer.
+	// ErrBeingDeleted: a table, queue or container of this name was dropped; the name cannot be used for 40 s or more.
 	ErrBeingDeleted = kinds.ErrBeingDeleted
 	// ErrDenied: the credential does not allow the operation, has expired, or gave no token.
 	ErrDenied = kinds.ErrDenied

@@ -134,7 +134,11 @@ func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err erro
 	if x.set != nil {
 		return x.set.Commit(ctx)
 	}
-	return x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
+	etags, err = x.table.commit(ctx, "Commit", x.writes, rowwriter.NewWriteID())
+	if len(x.writes) == 1 { // sent as a single request, which counts no changes
+		err = amend(err, func(e *Error) { e.Change = 1 })
+	}
+	return etags, err
 }
 
 // usable returns why the operations cannot be committed, or nil.

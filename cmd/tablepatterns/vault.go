@@ -227,7 +227,7 @@ func (p *program) verifyCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if p.partitions != nil || p.rowsPerSecond != 0 || p.concurrency != 0 {
-				return errors.New("verify reads the whole backup, one file at a time; leave out --partition, --rows-per-second and --concurrency")
+				return errors.New("verify reads the whole backup as fast as it can; leave out --partition, --rows-per-second and --concurrency")
 			}
 			vault, err := p.open(v)
 			if err != nil {
