@@ -136,7 +136,7 @@ var metrics = [...]MetricInfo{
 	PollFailures:      {"tablepatterns.worker.poll_failures", Counter, "{poll}", "Polls that failed after all attempts", []string{AttrQueue, AttrOutcome}},
 	DeliveryLag:       {"tablepatterns.delivery.lag", Histogram, "s", "Time from the send of a message to the end of the message's successful handling. For intents, the lag is how stale indexes and copies outside of the partition were", []string{AttrQueue, AttrMessageType}},
 	QueueMessages:     {"tablepatterns.queue.messages", Gauge, "{message}", "Messages on the queue, hidden messages included, as the service estimates", []string{AttrQueue}},
-	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest visible message, or 0 if no message is visible", []string{AttrQueue}},
+	QueueOldest:       {"tablepatterns.queue.oldest_age", Gauge, "s", "Age of the oldest message at the front of a storage queue, or 0 if no message is visible", []string{AttrQueue}},
 	QueuePoisoned:     {"tablepatterns.queue.poisoned", Gauge, "{message}", "Messages on the poison queue, as the service estimates", []string{AttrQueue}},
 }
 
