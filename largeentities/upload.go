@@ -38,7 +38,7 @@ type upload struct {
 	sent int64
 }
 
-// run sends all of r. Requests: 1; for more than one block, 1 for each block and 1 to commit them.
+// run sends all of r. Requests: 1 for less than a block, otherwise 1 for each block and 1 to commit them.
 func (u *upload) run(ctx context.Context, r io.Reader) (_ *stored, err error) {
 	ctx, span := u.blobs.begin(ctx, "Upload")
 	defer func() { span.End(err) }()
