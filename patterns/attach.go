@@ -208,7 +208,7 @@ type host[T any] Repository[T]
 
 func (h *host[T]) Table() *tables.Table { return h.engine.Table }
 
-func (h *host[T]) KeyOf(v *T) tables.Key { return (*Repository[T])(h).KeyOf(v) }
+func (h *host[T]) KeyOf(v *T) tables.Key { return h.engine.Schema.Key(v) }
 
 func (h *host[T]) Get(ctx context.Context, key tables.Key) (*T, error) {
 	return (*Repository[T])(h).Get(ctx, key)
