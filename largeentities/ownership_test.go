@@ -300,11 +300,11 @@ func TestBlobThatIsNoLongerOurs(t *testing.T) {
 		largeentities.NewStream("Video", func(e *employee) *largeentities.Stream { return &e.Video }, blobs, &largeentities.Options{Threshold: threshold}), outbox))
 	e := with(1)
 	e.Video = largeentities.NewStreamBytes(large("v"), nil)
-	ok(t, repo.Insert(ctx, e), harness.Drain(ctx, s, visibility, func(*storagetest.Service) (*eventual.Queue, error) { return queue, nil }))
+	ok(t, repo.Insert(ctx, e), harness.DrainNow(ctx, queue))
 	page := harness.Must[container.ListBlobsFlatResponse](t)(blobs.NewListBlobsFlatPager(nil).NextPage(ctx))
 	name := *page.Segment.BlobItems[0].Name
 	_, err := blobs.NewBlobClient(name).SetMetadata(ctx, nil, nil)
-	ok(t, err, repo.Delete(ctx, e), harness.Drain(ctx, s, visibility, func(*storagetest.Service) (*eventual.Queue, error) { return queue, nil }))
+	ok(t, err, repo.Delete(ctx, e), harness.DrainNow(ctx, queue))
 	if poison := harness.Must[[]eventual.PoisonMessage](t)(queue.Poison().Peek(ctx, 32)); len(poison) != 0 || deleted != 1 {
 		t.Errorf("%d calls of the handler, poison %v", deleted, poison)
 	}

@@ -218,14 +218,18 @@ func (x *spill[T]) sweepPage(ctx context.Context, o SweepOptions, items []*conta
 	return nil
 }
 
-// ofOther reports whether the table has a row under a key under which the repository finds no entity: then another
-// repository of the table may have stored the blob. Requests: 1.
+// ofOther reports whether the table has an entity under a key under which the repository finds none: then another
+// repository of the table may have stored the blob. A row that the library has added to an entity is none. Requests: 1.
 func (x *spill[T]) ofOther(ctx context.Context, key tables.Key) (bool, error) {
-	_, err := tables.InternalsOf(rows.Open).Raw(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
-	if errors.Is(err, tables.ErrNotFound) {
+	row, err := tables.InternalsOf(rows.Open).Raw(x.host.Table()).Get(ctx, "Sweep", key, map[string]int{})
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
 		return false, nil
+	case err != nil:
+		return false, err
 	}
-	return err == nil, err
+	added := func(p tables.Property) bool { return p.Name == rows.Primary || p.Name == rows.Shared }
+	return !slices.ContainsFunc(row.System, added), nil
 }
 
 // candidateOf returns a listed blob as a candidate. ok is false if it does not belong to the property.

@@ -49,7 +49,7 @@ func TestFirstRowTooLarge(t *testing.T) {
 	s, n := counted(storagetest.Simulator(t, nil))
 	profiles, _ := program(t, s, "Profiles", []string{"Team", "Text"}, nil)
 	err := profiles.Insert(t.Context(), withText(1, 40_000))
-	if !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "the largest is Text") || n.Count() != 0 {
+	if !errors.Is(err, tables.ErrTooLarge) || !strings.Contains(err.Error(), "the largest of them Text") || n.Count() != 0 {
 		t.Errorf("%v after %d requests", err, n.Count())
 	}
 }
