@@ -69,7 +69,7 @@ type adoptedOrder struct {
 }
 
 // TestAdopt: a repository is put over the table of another program, with bad rows in it. It reads, changes, and builds indexes of three
-// kinds while that program goes on writing; Repair then mends what that program has done meanwhile.
+// kinds. The program goes on writing during Rebuild, and Repair then mends what it has done meanwhile.
 func TestAdopt(t *testing.T) {
 	for name, s := range foreignServices(t) {
 		t.Run(name, func(t *testing.T) { adopt(t, s) })
