@@ -197,7 +197,7 @@ var lines = [...]LineInfo{
 	LineMessageNotDeleted: {"message_not_deleted", slog.LevelWarn, "message was handled and not deleted, so the message will come again",
 		"A handler must tolerate the duplicate."},
 	LineMessageHidden: {"message_hidden", slog.LevelWarn, "message stays hidden until its visibility timeout is over",
-		"A message could not be released, and is delivered later."},
+		"A worker could not make a message visible again. The message is delivered after the timeout."},
 	LinePostponed: {"intent_postponed", slog.LevelWarn, "intent names what only a newer build knows; workers of that build handle the intent",
 		"Expected during a deployment. After a deployment, the line means that no worker of the newer build runs."},
 	LinePoisoned: {"message_poisoned", slog.LevelError, "message poisoned",
