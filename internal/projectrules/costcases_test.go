@@ -249,7 +249,7 @@ CreateDataKey of the next data key, Rewrap of keys that already have the newest 
 Reencrypt, if all entities have the current data key | page=1 | encryption.TestRequestCounts | cost(«1+1», 0, "Reencrypt of none",
 Reencrypt with a data key that is new to the program | page=1, change set of a partition=1 | encryption.TestRequestCounts | cost(«1+1+1+1+1», 1, "Reencrypt of one entity, with the new data key",
 # Shared access signatures
-an operation that a token's client refuses |  | access.TestClientsAskOnlyForWhatTheyMay | if counter.Count() != «0» || !errors.Is(err, want)
+a request that a token's client refuses |  | access.TestClientsAskOnlyForWhatTheyMay | if counter.Count() != «0» || !errors.Is(err, want)
 Policies.List |  | access.TestPoliciesCost | GetTableACL) != «1»+2+2
 Policies.Create, or Revoke |  | access.TestPoliciesCost | GetTableACL) != 1+«2»+2 … SetTableACL) != «2»+2 {
 `
