@@ -59,8 +59,9 @@ func (c *Counter[V]) Add(ctx context.Context, key tables.Key, slot int, delta V)
 //
 // In the transaction that writes the sum, AddOnce also inserts a marker with the ID. SweepMarkers removes old
 // markers; an operation repeated after that counts again. An ID has 1 to 512 UTF-16 units. Each series has its
-// own IDs: for an ID of another slot or delta, AddOnce returns tables.ErrExists with the cause ErrOtherAddition. A call ends
-// within 50 minutes. After tables.ErrUnknownOutcome, or any other error, repeat the call with the same ID.
+// own IDs: if the series has counted the ID with another slot or delta, AddOnce returns tables.ErrExists with the
+// cause ErrOtherAddition. A call ends within 50 minutes. After tables.ErrUnknownOutcome, or any other error, repeat the
+// call with the same ID.
 //
 // Requests: 2, and 2 for each conflict; 3 for an operation that was counted before. In a blob 2, or 1 if it was
 // counted before.

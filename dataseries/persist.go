@@ -76,7 +76,7 @@ var ErrOverflow = errors.New("the sum overflows the type of the slots; the slot 
 
 // ErrOtherAddition is the cause of an error of kind tables.ErrExists: the operation's ID was counted before
 // with another slot or delta. This call has counted nothing.
-var ErrOtherAddition = errors.New("the operation's ID was counted before with another slot or delta; use an ID for one addition of a series only")
+var ErrOtherAddition = errors.New("the operation's ID was counted before with another slot or delta; give each addition to a series an ID of its own")
 
 func garbled(key tables.Key, err error) error {
 	return &tables.Error{Key: key, Kind: tables.ErrGarbled, Err: err}

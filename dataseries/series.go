@@ -147,9 +147,9 @@ func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values m
 }
 
 // Delete removes a series with all its slots. In rows, its markers stay until SweepMarkers removes them; in a blob, they
-// are removed with it. It returns tables.ErrNotFound if the series does not exist. In one row or a blob it does not check whether a
-// concurrent writer has changed the series. Values that a concurrent writer sets may remain. Requests: 1;
-// with several rows 2, and 2 for each conflict.
+// are removed with it. Delete returns tables.ErrNotFound if the series does not exist. In one row or a blob it does
+// not check whether a concurrent writer has changed the series. Values that a concurrent writer sets may remain.
+// Requests: 1; with several rows 2, and 2 for each conflict.
 func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 	if err := s.checkKey(key); err != nil {
 		return s.failed("Delete", key, err)

@@ -172,20 +172,14 @@ func (r *linked[S, H]) holdersOf(source *S) ([]tables.Key, error) {
 	if r.link.Holders == nil || source == nil {
 		return nil, nil
 	}
-	named := r.link.Holders(source)
-	keys, seen := make([]tables.Key, 0, len(named)), make(map[tables.Key]bool, len(named))
-	for _, key := range named {
-		if seen[key] {
-			continue
-		}
+	keys := distinct(r.link.Holders(source))
+	for _, key := range keys {
 		if err := checkKey(key); err != nil {
 			return nil, fmt.Errorf("Link.Holders returned an invalid key: %w", err)
 		}
 		if err := r.checkSelf(r.sources.KeyOf(source), key); err != nil {
 			return nil, err
 		}
-		seen[key] = true
-		keys = append(keys, key)
 	}
 	if len(keys) > r.options.Limit {
 		return nil, r.tooMany(r.sources.KeyOf(source))
@@ -210,15 +204,20 @@ func (r *relation[S, H]) names(source *S, holder tables.Key) bool {
 	case r.link.Find != nil:
 		return true
 	}
-	keys := r.link.Holders(source)
-	if !slices.Contains(keys, holder) {
-		return false
+	keys := distinct(r.link.Holders(source))
+	return len(keys) <= r.options.Limit && slices.Contains(keys, holder)
+}
+
+// distinct returns the keys in their order, each once: Link.Holders may name a holder several times.
+func distinct(named []tables.Key) []tables.Key {
+	keys, seen := make([]tables.Key, 0, len(named)), make(map[tables.Key]bool, len(named))
+	for _, key := range named {
+		if !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
 	}
-	distinct := map[tables.Key]bool{}
-	for _, key := range keys {
-		distinct[key] = true
-	}
-	return len(distinct) <= r.options.Limit
+	return keys
 }
 
 func checkKey(key tables.Key) error {

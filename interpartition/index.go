@@ -201,10 +201,10 @@ func (v Verified[T]) Get(ctx context.Context, key compoundkey.Part) (*T, error) 
 	return found, nil
 }
 
-// has reports whether an entity has a copy under a key that is looked for.
-func (x *declaration[T]) has(host driver.Host[T], v *T, looked func(tables.Key) bool) (bool, error) {
+// has reports whether an entity has a copy for whose key the function matches returns true.
+func (x *declaration[T]) has(host driver.Host[T], v *T, matches func(tables.Key) bool) (bool, error) {
 	copies, err := x.copies(v, host.KeyOf)
-	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return looked(c.Key) }), err
+	return slices.ContainsFunc(copies, func(c driver.OutsideCopy) bool { return matches(c.Key) }), err
 }
 
 // verifiedAtOnce is the number of copies whose entities Range reads together.
@@ -263,7 +263,7 @@ func (v Verified[T]) follow(ctx context.Context, host driver.Host[T], partition 
 		}
 		read := host.MetaOf(copied).ReadRow()
 		if has, err := x.has(host, e, func(k tables.Key) bool {
-			// In place of a stale copy whose blob is gone, the read has returned the entity's own row.
+			// If the blob of a stale copy is gone, the read has returned the entity's own row: then any key in the span will do.
 			return k.Partition == partition && (k.Row == read || read == keys[i].Row && span.Contains(k.Row))
 		}); err != nil || !has {
 			continue // an entity that the key function refuses has no copies

@@ -126,9 +126,9 @@ func (b *blobs) check(ctx context.Context, op string, key tables.Key, name strin
 }
 
 // removeUnread deletes a blob that no response has shown to be the entity's: only a message or a row has named it,
-// and whoever can write messages or rows can choose the name. There is nothing to delete if the blob is missing, or if
-// its metadata do not name the entity; for the latter removeUnread writes a line to the log. It must not fail, since
-// the intent would end on the poison queue and never be carried out. Requests: 2.
+// and whoever can write messages or rows can choose the name. A missing blob is not an error. If the blob's metadata do
+// not name the entity, removeUnread keeps the blob and writes a line to the log. An error would put the intent on the
+// poison queue, and the intent could never be carried out. Requests: 2.
 func (b *blobs) removeUnread(ctx context.Context, op string, key tables.Key, name string) error {
 	etag, err := b.check(ctx, op, key, name)
 	switch {

@@ -68,7 +68,7 @@
 //	Discard                            1, 1 for each []byte and string in a blob (2 if the blob is lost); a Replace if one was lost
 //	a worker, or a Discard, that deletes a blob   1 more, for the blob's metadata
 //	SignedURL                          2; with a token credential 3
-//	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob, 1 for each blob deleted
+//	Sweep                              1 for each 5,000 blobs, 1 for each entity with an old blob (2 if the entity does not exist), 1 for each blob deleted
 //
 // # When not to use it
 //

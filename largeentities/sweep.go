@@ -46,7 +46,7 @@ type SweepReport struct {
 	Held       int   // only a copy in another partition points at them, because the intent that updates the copy waits for a worker or is on the poison queue
 	Deleted    int   // blobs that Sweep has deleted or, with DryRun, would delete
 	Bytes      int64 // total size of the blobs that Deleted counts
-	Foreign    int   // of no entity of the repository: not written by this package for this table, or for a row that is not the repository's; not deleted
+	Foreign    int   // stored by another program, for another table, or for a row of this table that is no entity of the repository; not deleted
 	Undated    int   // stored by an earlier version, without a Deadline; not deleted, because their writers may still be running
 	Failed     int   // their entity or one of its copies could not be read, or the delete failed; LastFailure is the last error
 	// LastFailure is the error of the blob that failed last.

@@ -90,10 +90,11 @@ func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 // not exist, has another length or hash than the pointer says, or does not belong to the entity; a sealed value only
 // if its blob does not exist. If the service does not respond or refuses the request, or if a response is cut off,
 // Discard removes nothing. It removes a Stream only if the row names a blob that cannot be the entity's: any other lost
-// Stream does not prevent reading its entity. It deletes the damaged blobs whose metadata name the entity. If the keys of an index depend on a lost value, only
-// Repository.Repair finds the old rows of that index. tables.ErrConflict means that the entity was changed meanwhile.
-// Check the entity before you call Discard: if the property is configured with the wrong container, every value looks
-// lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those of a Replace if a value was lost.
+// Stream does not prevent reading its entity. Discard deletes the damaged blobs whose metadata name the entity. If the
+// keys of an index depend on a lost value, only Repository.Repair finds the old rows of that index. tables.ErrConflict
+// means that the entity was changed meanwhile. Check the entity before you call Discard: if the property is configured
+// with the wrong container, every value looks lost. Requests: 1, 1 or 2 for each []byte and string in a blob, and those
+// of a Replace if a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
 		return nil, tables.Wiringf("Discard", "", "the repository is nil; give one")

@@ -311,7 +311,7 @@ func runnerOf(table *tables.Table) intents.Runner {
 // this repository as its own.
 func (s *Store) refuseOverlap(r *engine.Engine) error {
 	if _, passes := (*tables.InternalsOf(pass).Owner(r.Table)).(runTime); s == nil || passes {
-		return nil // the repositories of a RunTimeTable are not known to the store, so their order would decide
+		return nil // the store does not know repositories on a RunTimeTable, so only one order of construction would be an error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -407,8 +407,8 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 }
 
 // enginesByName returns the store's repositories under names that are distinct, so that a resumed job continues in the
-// repository that it has left. A repository's own name is not: it is the table's name by default, and without intents
-// two repositories can have the same.
+// repository in which it has stopped. The repositories' own names can be equal: the default is the table's name, and
+// only repositories with intents must have different names.
 func (s *Store) enginesByName() map[string]*engine.Engine {
 	s.mu.Lock()
 	defer s.mu.Unlock()

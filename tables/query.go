@@ -22,8 +22,8 @@ import (
 // "Retrieving large numbers of entities from a query".
 type Query[T any] struct{ q query }
 
-// query is a Query whose T is not known at compile time: its values are pointers to T. All that a query does is done
-// here, since the compiler makes each method of Query anew for each type of entity.
+// query is a Query whose T is not known at compile time; its values are pointers to T. The methods of Query only call
+// those of query, since the compiler compiles a method of Query again for each type of entity.
 type query struct {
 	src        *RawSource
 	partition  *string

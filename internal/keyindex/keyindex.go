@@ -107,8 +107,8 @@ func (x *Index[T]) Partition(group string) string {
 	return compoundkey.Join(x.Name, compoundkey.String(group))
 }
 
-// InGroups returns the condition that a row is in the partition of some group. It has four comparisons: a range, so that the service
-// does not read the whole table, without the names that follow the index's own, such as "email2".
+// InGroups returns the condition that a row is in a partition of the index, whatever the group. Two of its four comparisons are a range,
+// so that the service does not read the whole table. The other two leave out indexes whose names begin with this one's, such as "email2".
 func (x *Index[T]) InGroups() tables.Condition {
 	none, groups := x.Partition(""), compoundkey.All().Under(x.Name)
 	return tables.And(tables.Ge("PartitionKey", none), tables.Lt("PartitionKey", groups.To()),

@@ -191,8 +191,10 @@ func limited[V any](all iter.Seq2[V, error], n int) iter.Seq2[V, error] {
 func Typed[T any](all iter.Seq2[any, error]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		all(func(v any, err error) bool {
-			p, _ := v.(*T) // nil beside an error
-			return yield(p, err)
+			if v == nil {
+				return yield(nil, err)
+			}
+			return yield(v.(*T), err)
 		})
 	}
 }
