@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -32,14 +33,14 @@ type Client struct {
 func Open(token Token, options *tables.AccountOptions) (*Client, error) {
 	const op = "Open"
 	if token.IsZero() {
-		return nil, tables.Wiringf(op, "", "the token is the zero Token; make it with Parse or Signer.Sign")
+		return nil, errs.Wiringf(op, "", "the token is the zero Token; make it with Parse or Signer.Sign")
 	}
 	endpoint, err := url.Parse(token.endpoint)
 	if err != nil {
-		return nil, tables.InvalidIn(op, token.table, "the token's endpoint is not an http(s) address")
+		return nil, errs.InvalidIn(op, token.table, "the token's endpoint is not an http(s) address")
 	}
 	if endpoint.Scheme == "http" && !token.fields.plain {
-		return nil, tables.InvalidIn(op, token.table, "the token is for HTTPS only, and its endpoint is http; use an https endpoint, or Grant.InsecureHTTP")
+		return nil, errs.InvalidIn(op, token.table, "the token is for HTTPS only, and its endpoint is http; use an https endpoint, or Grant.InsecureHTTP")
 	}
 	var own tables.AccountOptions
 	if options != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -75,14 +76,14 @@ type flight struct {
 // the first caller's context, and ends only after IssuerOptions.Timeout.
 func NewIssuer(signer *Signer, grants func(ctx context.Context, user string) (Grant, error), options *IssuerOptions) (*Issuer, error) {
 	if signer == nil || grants == nil {
-		return nil, tables.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
+		return nil, errs.Wiringf("NewIssuer", "", "the signer or grants is nil; both are needed")
 	}
 	i := &Issuer{signer: signer, grants: grants, users: map[string]*list.Element{}, order: list.New(), flights: map[string]*flight{}}
 	if options != nil {
 		i.options = *options
 	}
 	if o := i.options; o.RenewBefore < 0 || o.MaxAge < 0 || o.Capacity < 0 || o.Timeout < 0 {
-		return nil, tables.Wiringf("NewIssuer", "", "IssuerOptions.RenewBefore is %v, MaxAge %v, Capacity %d and Timeout %v; each must be 0 (meaning the default) or more", o.RenewBefore, o.MaxAge, o.Capacity, o.Timeout)
+		return nil, errs.Wiringf("NewIssuer", "", "IssuerOptions.RenewBefore is %v, MaxAge %v, Capacity %d and Timeout %v; each must be 0 (meaning the default) or more", o.RenewBefore, o.MaxAge, o.Capacity, o.Timeout)
 	}
 	i.options.Capacity = cmp.Or(i.options.Capacity, DefaultCapacity)
 	i.options.Timeout = cmp.Or(i.options.Timeout, DefaultTimeout)

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -54,17 +55,17 @@ type Policies struct {
 // name. It makes no request.
 func NewPolicies(table *tables.Table, options *PoliciesOptions) (*Policies, error) {
 	if table == nil {
-		return nil, tables.Wiringf("NewPolicies", "", "the table is nil; make it with Account.Table")
+		return nil, errs.Wiringf("NewPolicies", "", "the table is nil; make it with Account.Table")
 	}
 	if rows.CheckTableName(table.Name()) != nil {
-		return nil, tables.Wiringf("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
+		return nil, errs.Wiringf("NewPolicies", table.Name(), "the table's name is not legal; it must have 3 to 63 ASCII letters and digits")
 	}
 	p := &Policies{table: table, settle: DefaultSettle}
 	if options != nil && options.UnsafeSettle != 0 {
 		p.settle = options.UnsafeSettle
 	}
 	if p.settle < 0 {
-		return nil, tables.Wiringf("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
+		return nil, errs.Wiringf("NewPolicies", table.Name(), "PoliciesOptions.UnsafeSettle is below 0; it must be 0 (meaning 6 s) or more")
 	}
 	return p, nil
 }
@@ -90,7 +91,7 @@ func (p *Policies) List(ctx context.Context) ([]Policy, error) {
 func (p *Policies) Create(ctx context.Context, added Policy) error {
 	const op = "Create"
 	if err := checkPolicy(added); err != nil {
-		return tables.InvalidIn(op, p.table.Name(), "%w", err)
+		return errs.InvalidIn(op, p.table.Name(), "%w", err)
 	}
 	return p.change(ctx, op, change{
 		refuse: func(list acl) error {
@@ -118,7 +119,7 @@ func (p *Policies) Create(ctx context.Context, added Policy) error {
 func (p *Policies) Revoke(ctx context.Context, id string) error {
 	const op = "Revoke"
 	if err := checkPolicyID(id); err != nil {
-		return tables.InvalidIn(op, p.table.Name(), "%w", err)
+		return errs.InvalidIn(op, p.table.Name(), "%w", err)
 	}
 	remove := func(list acl) acl {
 		return slices.DeleteFunc(list, func(s *aztables.SignedIdentifier) bool { return idOf(s) == id })

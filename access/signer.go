@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/connection"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -77,17 +78,17 @@ func NewSigner(account *tables.Account, key string, options *SignerOptions) (*Si
 	const op = "NewSigner"
 	switch {
 	case account == nil:
-		return nil, tables.Wiringf(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
+		return nil, errs.Wiringf(op, "", "the account is nil; make one with tables.NewAccountWithSharedKey")
 	case key == "":
-		return nil, tables.Wiringf(op, "", "%w", ErrNoSharedKey)
+		return nil, errs.Wiringf(op, "", "%w", ErrNoSharedKey)
 	case account.Name() == "":
-		return nil, tables.Wiringf(op, "", "the account was made without its name, which a signature contains; make it with tables.NewAccountWithSharedKey or from a connection string")
+		return nil, errs.Wiringf(op, "", "the account was made without its name, which a signature contains; make it with tables.NewAccountWithSharedKey or from a connection string")
 	case account.IsCosmos():
-		return nil, tables.Wiringf(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so it has no ranges of keys; use Azure Storage")
+		return nil, errs.Wiringf(op, "", "the account is of Cosmos DB for Table, whose keys have no order, so it has no ranges of keys; use Azure Storage")
 	}
 	credential, err := aztables.NewSharedKeyCredential(account.Name(), key)
 	if err != nil {
-		return nil, tables.Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", account.Name())
+		return nil, errs.Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", account.Name())
 	}
 	s := &Signer{account: account, now: time.Now, skew: DefaultSkew,
 		sign: func(v aztables.SASSignatureValues) (string, error) { return v.Sign(credential) }}
@@ -118,7 +119,7 @@ func NewSignerFromConnectionString(connectionString string, options *SignerOptio
 // units. It makes no request and does not check that the table and the policy exist.
 func (s *Signer) Sign(g Grant) (Token, error) {
 	if err := s.check(&g); err != nil {
-		return Token{}, tables.InvalidIn("Sign", g.Table, "%w", err)
+		return Token{}, errs.InvalidIn("Sign", g.Table, "%w", err)
 	}
 	t := Token{endpoint: s.account.Endpoints().Table, table: g.Table,
 		fields: fields{keys: g.Range, permissions: g.Permissions, policy: g.Policy, plain: g.InsecureHTTP}}
@@ -133,11 +134,11 @@ func (s *Signer) Sign(g Grant) (Token, error) {
 		StartPartitionKey: g.Range.spk, StartRowKey: g.Range.srk, EndPartitionKey: g.Range.epk, EndRowKey: g.Range.erk,
 	})
 	if err != nil {
-		return Token{}, tables.InvalidIn("Sign", g.Table, "the SDK did not sign the grant; check the account's key")
+		return Token{}, errs.InvalidIn("Sign", g.Table, "the SDK did not sign the grant; check the account's key")
 	}
 	query, err := url.ParseQuery(signed)
 	if err != nil {
-		return Token{}, tables.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
+		return Token{}, errs.InvalidIn("Sign", g.Table, "the token that the SDK made cannot be parsed; use the version of the SDK in this module's go.mod")
 	}
 	// The SDK signs the bounds but does not write them into the token, which the service would therefore refuse.
 	for name, value := range map[string]string{paramFirstPartition: g.Range.spk, paramFirstRow: g.Range.srk, paramLastPartition: g.Range.epk, paramLastRow: g.Range.erk} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -206,39 +207,39 @@ func Parse(address string) (Token, error) {
 	const op = "Parse"
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
-		return Token{}, tables.InvalidIn(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
+		return Token{}, errs.InvalidIn(op, "", "the text is not the http(s) address of a table; give what RevealAddress returns")
 	}
 	if u.EscapedPath() != u.Path { // the SDK would send the unescaped path, which may be another address
-		return Token{}, tables.InvalidIn(op, "", "the address's path has characters that no name of an account or table may have; give what RevealAddress returns")
+		return Token{}, errs.InvalidIn(op, "", "the address's path has characters that no name of an account or table may have; give what RevealAddress returns")
 	}
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 {
-		return Token{}, tables.InvalidIn(op, "", "the address names no table; its path must end with the table's name")
+		return Token{}, errs.InvalidIn(op, "", "the address names no table; its path must end with the table's name")
 	}
 	table, _ := strings.CutSuffix(u.Path[slash+1:], "()")
 	if rows.CheckTableName(table) != nil {
-		return Token{}, tables.InvalidIn(op, "", "the last part of the address's path is not a table name; it must have 3 to 63 ASCII letters and digits")
+		return Token{}, errs.InvalidIn(op, "", "the last part of the address's path is not a table name; it must have 3 to 63 ASCII letters and digits")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Token{}, tables.InvalidIn(op, "", "the address's query cannot be parsed; give the text that RevealAddress returns, unchanged")
+		return Token{}, errs.InvalidIn(op, "", "the address's query cannot be parsed; give the text that RevealAddress returns, unchanged")
 	}
 	values := map[string]string{}
 	for name, list := range query {
 		if !known[name] || len(list) != 1 {
-			return Token{}, tables.InvalidIn(op, "", "a parameter of the query occurs twice, or is not one of a table's signature; remove it")
+			return Token{}, errs.InvalidIn(op, "", "a parameter of the query occurs twice, or is not one of a table's signature; remove it")
 		}
 		values[name] = list[0]
 	}
 	t := Token{endpoint: u.Scheme + "://" + u.Host + u.Path[:slash], table: table}
 	if t.fields, err = readFields(values); err != nil {
-		return Token{}, tables.InvalidIn(op, "", "%w", err)
+		return Token{}, errs.InvalidIn(op, "", "%w", err)
 	}
 	switch {
 	case !strings.EqualFold(values[paramTable], table):
-		return Token{}, tables.InvalidIn(op, "", "the signature (tn) is for another table than the address; both must name one table")
+		return Token{}, errs.InvalidIn(op, "", "the signature (tn) is for another table than the address; both must name one table")
 	case u.Scheme == "http" && !t.fields.plain:
-		return Token{}, tables.InvalidIn(op, "", "the signature is for HTTPS only (spr), and the address is http; use the https address")
+		return Token{}, errs.InvalidIn(op, "", "the signature is for HTTPS only (spr), and the address is http; use the https address")
 	}
 	text := encode(query)
 	t.query = func() string { return text }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -52,7 +53,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 		return tables.Report{}, err
 	}
 	if len(all) == 0 {
-		return tables.Report{}, tables.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
+		return tables.Report{}, errs.Wiringf(opBackup, "", "there are no tables to back up; give at least one")
 	}
 	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(all[0].Account()).Begin(ctx, telemetry.Tables, opBackup, all[0].Name())
 	defer func() { operation.End(err) }()
@@ -60,7 +61,7 @@ func (v *Vault) Backup(ctx context.Context, name string, all []*tables.Table, op
 	var sources, sets []string // each with the address of its account
 	for i, t := range all {
 		if b.has(t.Name()) {
-			return tables.Report{}, tables.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
+			return tables.Report{}, errs.Wiringf(opBackup, t.Name(), "table %d has the same name as another table of this backup; put it into a backup of its own", i+1)
 		}
 		b.journal.Tables = append(b.journal.Tables, t.Name())
 		sources = append(sources, nameOf(t))
@@ -136,7 +137,7 @@ func (b *backing) begin(ctx context.Context) (complete bool, err error) {
 	b.journal.Partitions, b.journal.From, b.journal.Before = b.options.Partitions, rangescan.Key(b.options.From), rangescan.Key(b.options.Before)
 	text, err := json.Marshal(&b.journal)
 	if err != nil {
-		return false, tables.Invalid(b.op, err)
+		return false, errs.Invalid(b.op, err)
 	}
 	err = b.vault.create(ctx, b.op, journalName(b.name)+begunName, seal(text))
 	if errors.Is(err, tables.ErrExists) {
@@ -347,10 +348,10 @@ func (b *backing) finish(ctx context.Context) error {
 	}
 	sealed, err := m.encode()
 	if err != nil {
-		return tables.Invalid(b.op, err)
+		return errs.Invalid(b.op, err)
 	}
 	if len(sealed) > maxManifest {
-		return tables.InvalidIn(b.op, b.name, "the manifest has %d bytes, and at most %d are allowed; set Options.ChunkBytes to more, or back up fewer tables at once", len(sealed), maxManifest)
+		return errs.InvalidIn(b.op, b.name, "the manifest has %d bytes, and at most %d are allowed; set Options.ChunkBytes to more, or back up fewer tables at once", len(sealed), maxManifest)
 	}
 	b.vault.objects.flush()
 	if err := b.vault.create(ctx, b.op, manifestName(b.name), sealed); err != nil {

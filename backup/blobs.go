@@ -23,6 +23,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -99,11 +100,11 @@ func checkBlobs(op string, sets []BlobSet) error {
 		}
 		switch {
 		case s.Container == nil || s.Table == nil:
-			return tables.Wiringf(op, s.Name, "BlobSet.Container or Table is nil; give both")
+			return errs.Wiringf(op, s.Name, "BlobSet.Container or Table is nil; give both")
 		case s.Prefix == "" || strings.HasSuffix(s.Prefix, "/"):
-			return tables.Wiringf(op, s.Name, "BlobSet.Prefix is %q; it must be the Prefix of the property's Options, without a slash at its end", s.Prefix)
+			return errs.Wiringf(op, s.Name, "BlobSet.Prefix is %q; it must be the Prefix of the property's Options, without a slash at its end", s.Prefix)
 		case slices.ContainsFunc(sets[:i], func(o BlobSet) bool { return strings.EqualFold(o.Name, s.Name) }):
-			return tables.Wiringf(op, s.Name, "two sets of blobs have the same name; give each its own")
+			return errs.Wiringf(op, s.Name, "two sets of blobs have the same name; give each its own")
 		}
 	}
 	return nil
@@ -248,7 +249,7 @@ func (b *backing) tryBlob(ctx context.Context, s BlobSet, e *blobEntry) (gone bo
 		return false, &tables.Error{Op: b.op, Table: s.Name, Kind: tables.ErrUnavailable, Err: fmt.Errorf("the response for blob %q ended after %d bytes of %d; repeat the operation", e.Name, size, *answer.ContentLength)}
 	}
 	if err := e.check(len(b.options.Blobs)); err != nil {
-		return false, tables.InvalidIn(b.op, s.Name, "blob %q: %v; only blobs with metadata and names in printable ASCII, as the library gives them, can be backed up", e.Name, err)
+		return false, errs.InvalidIn(b.op, s.Name, "blob %q: %v; only blobs with metadata and names in printable ASCII, as the library gives them, can be backed up", e.Name, err)
 	}
 	return false, nil
 }
@@ -272,7 +273,7 @@ func (x *restoring) restoreBlobs(ctx context.Context, c *contents) error {
 	for _, s := range x.options.Blobs {
 		set := slices.Index(c.Blobs, s.Name)
 		if set < 0 {
-			return tables.Invalidf(x.op, "the backup has no set of blobs %q; Vault.Manifest lists its sets", s.Name)
+			return errs.Invalidf(x.op, "the backup has no set of blobs %q; Vault.Manifest lists its sets", s.Name)
 		}
 		var all []*blobEntry
 		for i := range c.blobs {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
@@ -208,7 +209,7 @@ func (v *Vault) Compare(ctx context.Context, backup, name string, table *tables.
 	}
 	index := c.table(name)
 	if index < 0 {
-		return tables.Report{}, tables.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
+		return tables.Report{}, errs.Invalidf(opCompare, "the backup has no table %q; Vault.Manifest lists its tables", name)
 	}
 	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(table.Account()).Begin(ctx, telemetry.Tables, opCompare, table.Name())
 	defer func() { operation.End(err) }()

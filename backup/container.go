@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -32,14 +33,14 @@ const maxPrefix = 256
 func OpenContainer(c *container.Client, prefix string) (*Vault, error) {
 	const op = "OpenContainer"
 	if c == nil {
-		return nil, tables.Wiringf(op, "", "the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
+		return nil, errs.Wiringf(op, "", "the container is nil; give one of Account.Container, which needs an account with a blob endpoint")
 	}
 	if len(prefix) > maxPrefix {
-		return nil, tables.Wiringf(op, "", "the prefix has %d bytes; it must have at most %d", len(prefix), maxPrefix)
+		return nil, errs.Wiringf(op, "", "the prefix has %d bytes; it must have at most %d", len(prefix), maxPrefix)
 	}
 	for part := range strings.SplitSeq(prefix, "/") {
 		if prefix != "" && !legalName.MatchString(part) {
-			return nil, tables.Wiringf(op, "", "each part between the slashes of the prefix must be 1 to 64 ASCII letters, digits, '-' and '_', and begin and end with a letter or digit")
+			return nil, errs.Wiringf(op, "", "each part between the slashes of the prefix must be 1 to 64 ASCII letters, digits, '-' and '_', and begin and end with a letter or digit")
 		}
 	}
 	where := "container " + prefix

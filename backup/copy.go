@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -42,7 +43,7 @@ func Copy(ctx context.Context, from, to *tables.Table, options *Options) (_ Resu
 		return Result{}, err
 	}
 	if from.Same(to) {
-		return Result{}, tables.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
+		return Result{}, errs.Wiringf(opCopy, to.Name(), "source and destination are the same table; give another destination")
 	}
 	ctx, span := tables.InternalsOf(rows.Open).Telemetry(from.Account()).Begin(ctx, telemetry.Tables, opCopy, from.Name())
 	defer func() { span.End(err) }()
@@ -104,13 +105,13 @@ type copied struct {
 func usable(op string, ordered bool, all ...*tables.Table) error {
 	for _, t := range all {
 		if t == nil {
-			return tables.Wiringf(op, "", "a table is nil; make it with Account.Table")
+			return errs.Wiringf(op, "", "a table is nil; make it with Account.Table")
 		}
 		if err := tables.InternalsOf(rows.Open).Raw(t).Usable(); err != nil {
-			return tables.Wiringf(op, "", "%w", err)
+			return errs.Wiringf(op, "", "%w", err)
 		}
 		if ordered && t.Account().IsCosmos() {
-			return tables.Wiringf(op, t.Name(), "the table is on Azure Cosmos DB, which returns rows in no order of keys; use Copy")
+			return errs.Wiringf(op, t.Name(), "the table is on Azure Cosmos DB, which returns rows in no order of keys; use Copy")
 		}
 	}
 	return nil

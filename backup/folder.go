@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -21,7 +22,7 @@ type folder struct{ root *os.Root }
 func OpenFolder(name string) (*Vault, error) {
 	const op = "OpenFolder"
 	if name == "" {
-		return nil, tables.Wiringf(op, "", "the name of the folder is empty; give a path")
+		return nil, errs.Wiringf(op, "", "the name of the folder is empty; give a path")
 	}
 	err := os.MkdirAll(name, 0o700)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -65,7 +66,7 @@ func (b *backing) resume(ctx context.Context, run string) error {
 	case h == nil:
 		return &tables.Error{Op: b.op, Table: b.name, Kind: tables.ErrNotFound, Err: errors.New("the vault has no unfinished backup of this name; begin again without Options.Resume")}
 	case h.Run != run || h.Print != b.print || !slices.Equal(h.Tables, b.journal.Tables):
-		return tables.Invalidf(b.op, "Options.Resume is the token of another backup; give the one from Vault.Unfinished")
+		return errs.Invalidf(b.op, "Options.Resume is the token of another backup; give the one from Vault.Unfinished")
 	}
 	b.journal = *h
 	b.remember()
@@ -141,7 +142,7 @@ func (b *backing) readEntry(ctx context.Context, name string) error {
 func (b *backing) record(ctx context.Context, j journaled, done func(*Result)) error {
 	text, err := json.Marshal(j)
 	if err != nil {
-		return tables.Invalid(b.op, err)
+		return errs.Invalid(b.op, err)
 	}
 	err = b.vault.create(ctx, b.op, entryName(b.name, int(b.number.Add(1))), seal(text))
 	if errors.Is(err, tables.ErrExists) {

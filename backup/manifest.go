@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -100,7 +101,7 @@ func (h *header) has(op string, wanted []rangescan.Range) error {
 	mine := h.ranges()
 	for _, r := range wanted {
 		if !slices.ContainsFunc(mine, func(m rangescan.Range) bool { return within(r, m) }) {
-			return tables.Invalidf(op, "the backup has only a part of its tables, and the options ask for more; set Partitions, or From and Before, to what Vault.Manifest says that it has")
+			return errs.Invalidf(op, "the backup has only a part of its tables, and the options ask for more; set Partitions, or From and Before, to what Vault.Manifest says that it has")
 		}
 	}
 	return nil

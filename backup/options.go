@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -119,28 +120,28 @@ func (o *Options) checked(op string) (Options, error) {
 		c = *o
 	}
 	if err := c.unused(op); err != nil {
-		return c, tables.Wiringf(op, "", "%w", err)
+		return c, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := pace.Check("Options", c.RowsPerSecond); err != nil {
-		return c, tables.Wiringf(op, "", "%w", err)
+		return c, errs.Wiringf(op, "", "%w", err)
 	}
 	c.Concurrency, c.ChunkBytes = cmp.Or(c.Concurrency, defaultConcurrency), cmp.Or(c.ChunkBytes, defaultChunk)
 	switch {
 	case c.Concurrency < 0:
-		return c, tables.Wiringf(op, "", "Options.Concurrency is %d; it must be 0 (meaning %d) or more", c.Concurrency, defaultConcurrency)
+		return c, errs.Wiringf(op, "", "Options.Concurrency is %d; it must be 0 (meaning %d) or more", c.Concurrency, defaultConcurrency)
 	case c.Existing > ReplaceExisting:
-		return c, tables.Wiringf(op, "", "Options.Existing is %d; it must be RefuseExisting, SkipExisting or ReplaceExisting", c.Existing)
+		return c, errs.Wiringf(op, "", "Options.Existing is %d; it must be RefuseExisting, SkipExisting or ReplaceExisting", c.Existing)
 	case c.ChunkBytes < leastChunk || c.ChunkBytes > maxChunk:
-		return c, tables.Wiringf(op, "", "Options.ChunkBytes is %d; it must be 0 (meaning %d), or %d to %d", c.ChunkBytes, defaultChunk, leastChunk, maxChunk)
+		return c, errs.Wiringf(op, "", "Options.ChunkBytes is %d; it must be 0 (meaning %d), or %d to %d", c.ChunkBytes, defaultChunk, leastChunk, maxChunk)
 	case c.Partitions != nil && (c.From != tables.Key{} || c.Before != tables.Key{}):
-		return c, tables.Wiringf(op, "", "Options.Partitions is set together with From or Before; give one of them")
+		return c, errs.Wiringf(op, "", "Options.Partitions is set together with From or Before; give one of them")
 	}
 	if err := checkBlobs(op, c.Blobs); err != nil {
 		return c, err
 	}
 	for _, key := range append([]string{c.From.Partition, c.From.Row, c.Before.Partition, c.Before.Row}, c.Partitions...) {
 		if err := rows.CheckKey("key of Options", key); err != nil {
-			return c, tables.Invalid(op, err)
+			return c, errs.Invalid(op, err)
 		}
 	}
 	if c.Partitions != nil {
@@ -332,13 +333,13 @@ func parseToken[P any](r *run, valid func(P) bool) (at P, err error) {
 	var t token[P]
 	switch {
 	case continuation.Decode(r.options.Resume, &t) != nil:
-		return at, tables.Invalidf(r.op, "Options.Resume, of %d characters, is not Report.Resume of an earlier %s", len(r.options.Resume), r.op)
+		return at, errs.Invalidf(r.op, "Options.Resume, of %d characters, is not Report.Resume of an earlier %s", len(r.options.Resume), r.op)
 	case t.Version != tokenVersion:
-		return at, tables.Invalidf(r.op, "Options.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
+		return at, errs.Invalidf(r.op, "Options.Resume has version %d, and this build reads version %d; begin again without it", t.Version, tokenVersion)
 	case t.Run != r.print:
-		return at, tables.Invalidf(r.op, "Options.Resume is the token of a run with other options or tables; repeat those of that run")
+		return at, errs.Invalidf(r.op, "Options.Resume is the token of a run with other options or tables; repeat those of that run")
 	case !valid(t.At):
-		return at, tables.Invalidf(r.op, "Options.Resume is damaged: it has no position; begin again without it")
+		return at, errs.Invalidf(r.op, "Options.Resume is damaged: it has no position; begin again without it")
 	}
 	return t.At, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
@@ -61,20 +62,20 @@ func (v *Vault) Restore(ctx context.Context, backup string, targets []Target, op
 		index := c.table(t.Name)
 		switch {
 		case index < 0:
-			return Result{}, tables.Invalidf(opRestore, "the backup has no table %q; Vault.Manifest lists its tables", t.Name)
+			return Result{}, errs.Invalidf(opRestore, "the backup has no table %q; Vault.Manifest lists its tables", t.Name)
 		case writers[index] != nil:
-			return Result{}, tables.Wiringf(opRestore, t.Name, "two targets name the table; restore it into one table, and then into the other")
+			return Result{}, errs.Wiringf(opRestore, t.Name, "two targets name the table; restore it into one table, and then into the other")
 		}
 		for _, w := range writers {
 			if w.table.Same(t.To) {
-				return Result{}, tables.Wiringf(opRestore, t.To.Name(), "the table is the destination of two targets; give each a table of its own")
+				return Result{}, errs.Wiringf(opRestore, t.To.Name(), "the table is the destination of two targets; give each a table of its own")
 			}
 		}
 		writers[index] = &writer{table: t.To}
 		names = append(names, t.Name+" "+nameOf(t.To))
 	}
 	if len(targets) == 0 {
-		return Result{}, tables.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
+		return Result{}, errs.Wiringf(opRestore, backup, "there are no targets; name a table of the backup and the table to write it to")
 	}
 	ctx, operation := tables.InternalsOf(rows.Open).Telemetry(targets[0].To.Account()).Begin(ctx, telemetry.Tables, opRestore, targets[0].To.Name())
 	defer func() { operation.End(err) }()

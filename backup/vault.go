@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -53,7 +54,7 @@ var legalName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])
 // another object of the vault.
 func checkName(op, what, name string) error {
 	if !legalName.MatchString(name) || name == chunksFolder {
-		return tables.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
+		return errs.Invalidf(op, "the name of %s, of %d characters, must be 1 to 64 ASCII letters, digits, '-' and '_', begin and end with a letter or digit, and not be %q", what, len(name), chunksFolder)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -295,7 +296,7 @@ func (b *blobShelf) prefixOf(partition *string) string {
 func (b *blobShelf) nameOf(key tables.Key) (string, error) {
 	name := b.prefixOf(&key.Partition) + segment(key.Row)
 	if err := blobio.CheckName(name); err != nil {
-		return "", tables.Invalid("", err)
+		return "", errs.Invalid("", err)
 	}
 	return name, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -97,11 +98,11 @@ func (c *Counter[V]) StageAddOnce(ctx context.Context, x *tables.Transaction, ke
 	shelf, ok := c.shelf.(*rowShelf)
 	switch {
 	case !ok:
-		return false, c.failed(op, key, tables.Wiringf("", "", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
+		return false, c.failed(op, key, errs.Wiringf("", "", "the series are in blobs, which a transaction cannot contain; use AddOnce, or declare the series in rows"))
 	case x == nil || x.Table() == nil:
-		return false, c.failed(op, key, tables.Wiringf("", "", "the transaction is nil or the zero value; make it with Table().NewTransaction"))
+		return false, c.failed(op, key, errs.Wiringf("", "", "the transaction is nil or the zero value; make it with Table().NewTransaction"))
 	case !x.Table().Same(c.Table()):
-		return false, c.failed(op, key, tables.Wiringf("", "", "the transaction is on another table; make it with Table().NewTransaction"))
+		return false, c.failed(op, key, errs.Wiringf("", "", "the transaction is on another table; make it with Table().NewTransaction"))
 	}
 	known, _, err := shelf.known(ctx, m)
 	if err != nil || known {
@@ -146,7 +147,7 @@ func (c *Counter[V]) sum(delta V) sum {
 	}
 }
 
-func overflow() error { return tables.Invalid("", ErrOverflow) }
+func overflow() error { return errs.Invalid("", ErrOverflow) }
 
 const (
 	// markerPrefix begins the row keys of markers. compoundkey writes U+FFFC only after a '.', so markers sort after all
@@ -181,13 +182,13 @@ func (c *Counter[V]) mark(key tables.Key, slot int, delta V, operation string) (
 		return nil, err
 	}
 	if operation == "" {
-		return nil, tables.Invalidf("", "the operation's ID is empty; give each operation its own ID")
+		return nil, errs.Invalidf("", "the operation's ID is empty; give each operation its own ID")
 	}
 	if n := edm.Units(operation); n > longestOperation {
-		return nil, tables.Invalid("", &edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
+		return nil, errs.Invalid("", &edm.SizeError{What: "the name of an operation", Size: n, Limit: longestOperation, Unit: "UTF-16 units"})
 	}
 	if err := edm.String(operation).Check(); err != nil {
-		return nil, tables.Invalid("", err)
+		return nil, errs.Invalid("", err)
 	}
 	return &mark{key: key, slot: slot, property: c.layout.property(slot), operation: operation, delta: value, call: rand.Text(),
 		hash: rows.Hash(c.layout.prefix, key.Row, operation)}, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -90,7 +91,7 @@ func checkKeys(key tables.Key) error {
 			err = &edm.SizeError{What: "a key", Size: n, Limit: compoundkey.MaxUnits, Unit: "UTF-16 units"}
 		}
 		if err != nil {
-			return tables.Invalid("", err)
+			return errs.Invalid("", err)
 		}
 	}
 	return nil

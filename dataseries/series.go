@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -130,7 +131,7 @@ func (s *Series[V]) SetMany(ctx context.Context, key tables.Key, values map[int]
 
 func (s *Series[V]) set(ctx context.Context, op string, key tables.Key, values map[int]V) error {
 	if len(values) == 0 {
-		return s.failed(op, key, tables.Invalidf("", "the map of values is empty; give at least one"))
+		return s.failed(op, key, errs.Invalidf("", "the map of values is empty; give at least one"))
 	}
 	encoded := make([]slotValue, 0, len(values))
 	for _, slot := range slices.Sorted(maps.Keys(values)) {
@@ -159,7 +160,7 @@ func (s *Series[V]) Delete(ctx context.Context, key tables.Key) error {
 
 func (s *Series[V]) check(key tables.Key, slot int) error {
 	if slot < 0 || slot >= s.layout.slots {
-		return tables.Invalidf("", "slot %d does not exist: the series has %d slots, counted from 0", slot, s.layout.slots)
+		return errs.Invalidf("", "slot %d does not exist: the series has %d slots, counted from 0", slot, s.layout.slots)
 	}
 	return s.checkKey(key)
 }
@@ -169,7 +170,7 @@ func (s *Series[V]) checkKey(key tables.Key) error {
 		return err
 	}
 	if err := s.layout.check(key); err != nil {
-		return tables.Invalid("", err)
+		return errs.Invalid("", err)
 	}
 	return nil
 }
@@ -220,10 +221,10 @@ func (s *Series[V]) encode(v V) (tables.Value, error) {
 	}
 	value := p.Get(cellName)
 	if value.IsNull() {
-		return value, tables.Invalidf("", "the value is nil or null, which the service does not store; give a value, since a slot cannot be emptied")
+		return value, errs.Invalidf("", "the value is nil or null, which the service does not store; give a value, since a slot cannot be emptied")
 	}
 	if err := edm.Value(value).Check(); err != nil {
-		return value, tables.Invalid("", err)
+		return value, errs.Invalid("", err)
 	}
 	return value, nil
 }
@@ -273,7 +274,7 @@ func (s *Series[V]) ReadMany(ctx context.Context, partition string, of compoundk
 		key := tables.Key{Partition: partition}
 		err := of.Err()
 		if err != nil {
-			err = tables.Invalid("", err)
+			err = errs.Invalid("", err)
 		} else {
 			err = checkKeys(key)
 		}

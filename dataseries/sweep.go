@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -63,10 +64,10 @@ func (c *Counter[V]) SweepMarkers(ctx context.Context, olderThan time.Duration, 
 	}
 	s := &sweeping{SweepOptions: *options, olderThan: olderThan, began: time.Now()}
 	if olderThan < leastAge {
-		return s.report, c.failed(op, tables.Key{}, tables.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
+		return s.report, c.failed(op, tables.Key{}, errs.Invalidf("", "olderThan is %v; it must be %v or more, since a call of AddOnce may read its marker until then", olderThan, leastAge))
 	}
 	if err := pace.Check("SweepOptions", options.RowsPerSecond); err != nil {
-		return s.report, c.failed(op, tables.Key{}, tables.Wiringf("", "", "%w", err))
+		return s.report, c.failed(op, tables.Key{}, errs.Wiringf("", "", "%w", err))
 	}
 	for _, partition := range options.Partitions {
 		if err := checkKeys(tables.Key{Partition: partition}); err != nil {
@@ -114,7 +115,7 @@ func (s *sweeping) resume(table, prefix string) error {
 	}
 	var at sweepMark
 	if continuation.Decode(s.Resume, &at) != nil || at.Version != sweepVersion || at.Of != s.at.Of || at.Part < 0 || at.Part > len(s.Partitions) {
-		return tables.Invalid("", errors.New("SweepOptions.Resume is not Report.Resume of a sweep with the same table, series, Partitions and DryRun; repeat the options of that sweep, or give \"\" to begin"))
+		return errs.Invalid("", errors.New("SweepOptions.Resume is not Report.Resume of a sweep with the same table, series, Partitions and DryRun; repeat the options of that sweep, or give \"\" to begin"))
 	}
 	s.at = at
 	s.report = tables.Report{Read: at.Old, Deleted: at.Removed, Resume: s.Resume}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -150,12 +151,12 @@ func (r *relation[S, H]) ready(sources driver.Host[S], holders driver.Host[H]) (
 	var err error
 	if sources == nil {
 		if sources, err = r.ofSource.Host("", r.name); err != nil {
-			return nil, tables.Wiringf("", "", "the link has no repository of sources; give Copies.Source to NewRepository of the sources")
+			return nil, errs.Wiringf("", "", "the link has no repository of sources; give Copies.Source to NewRepository of the sources")
 		}
 	}
 	if holders == nil {
 		if holders, err = r.ofHolder.Host("", r.name); err != nil {
-			return nil, tables.Wiringf("", "", "the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
+			return nil, errs.Wiringf("", "", "the link has no repository of holders; give Copies.Holder to NewRepository of the holders")
 		}
 	}
 	return &linked[S, H]{r, sources, holders}, nil

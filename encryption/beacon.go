@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -29,7 +30,7 @@ const beaconBits = 128
 func (r *Registry) CreateBeacon(ctx context.Context, name string) error {
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil {
-		return tables.Invalidf("CreateBeacon", "the beacon's name %q cannot be part of a row key; use the characters that compoundkey allows", name)
+		return errs.Invalidf("CreateBeacon", "the beacon's name %q cannot be part of a row key; use the characters that compoundkey allows", name)
 	}
 	key, err := r.state.wrap(ctx, randomKey(), row)
 	if err != nil {
@@ -44,7 +45,7 @@ func (r *Registry) Beacon(ctx context.Context, name string, bits int) (Beacon, e
 	bits = cmp.Or(bits, beaconBits)
 	row := compoundkey.Join(prefixBeacon, compoundkey.String(name))
 	if name == "" || compoundkey.Err(row) != nil || bits < 8 || bits > beaconBits {
-		return Beacon{}, tables.Invalidf("Beacon", "the name is %q and bits is %d; the name must be one that CreateBeacon accepts, and bits 0 (meaning %d) or 8 to %[3]d", name, bits, beaconBits)
+		return Beacon{}, errs.Invalidf("Beacon", "the name is %q and bits is %d; the name must be one that CreateBeacon accepts, and bits 0 (meaning %d) or 8 to %[3]d", name, bits, beaconBits)
 	}
 	key, err := r.state.fetch(ctx, row)
 	if err != nil {

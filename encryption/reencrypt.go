@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -40,7 +41,7 @@ import (
 func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], options *patterns.JobOptions) (tables.Report, error) {
 	const op = "Reencrypt"
 	if repository == nil {
-		return tables.Report{}, tables.Wiringf(op, "", "the repository is nil; give one")
+		return tables.Report{}, errs.Wiringf(op, "", "the repository is nil; give one")
 	}
 	var e *rowCipher
 	var name string
@@ -51,7 +52,7 @@ func Reencrypt[T any](ctx context.Context, repository *patterns.Repository[T], o
 		}
 	}
 	if e == nil {
-		return tables.Report{}, tables.Wiringf(op, "", "the repository has no Encryption among its patterns; give it to NewRepository")
+		return tables.Report{}, errs.Wiringf(op, "", "the repository has no Encryption among its patterns; give it to NewRepository")
 	}
 	current, err := e.registry.state.named(ctx)
 	if err != nil {
@@ -155,7 +156,7 @@ const blobsAtOnce = 16
 func UsesInBlobs(ctx context.Context, blobs *container.Client, prefix string) (map[DataKeyID]int64, error) {
 	const op = "UsesInBlobs"
 	if blobs == nil {
-		return nil, tables.Wiringf(op, "", "the container is nil; give one of Account.Container")
+		return nil, errs.Wiringf(op, "", "the container is nil; give one of Account.Container")
 	}
 	uses := map[DataKeyID]int64{}
 	for pager := blobs.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix}); pager.More(); {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -96,11 +97,11 @@ func NewRegistry(table *tables.Table, wrapper KeyWrapper, options *RegistryOptio
 	ttl, uses := cmp.Or(options.TTL, defaultTTL), cmp.Or(options.MaxUses, defaultUses)
 	switch {
 	case table == nil || wrapper == nil:
-		return nil, tables.Wiringf(op, "", "the table or the KeyWrapper is nil; give both")
+		return nil, errs.Wiringf(op, "", "the table or the KeyWrapper is nil; give both")
 	case ttl < 0 || ttl > maxTTL || uses < 0:
-		return nil, tables.Wiringf(op, "", "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
+		return nil, errs.Wiringf(op, "", "RegistryOptions.TTL is %v and MaxUses %d; TTL must be between 0 (meaning %v) and %v, and MaxUses 0 (meaning %d) or more", ttl, uses, defaultTTL, maxTTL, int64(defaultUses))
 	case compoundkey.CheckKey(r.name) != nil:
-		return nil, tables.Wiringf(op, "", "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
+		return nil, errs.Wiringf(op, "", "RegistryOptions.Name cannot be a partition key; use the characters that compoundkey allows")
 	}
 	var err error
 	if r.keyRows, err = tables.RowsOf[keyRow](table); err != nil {
@@ -269,7 +270,7 @@ func (r *registry) named(ctx context.Context) (DataKeyID, error) {
 func (r *registry) writeKey(ctx context.Context) (DataKeyID, []byte, error) {
 	id, err := r.current.get(ctx, struct{}{}, r.writable)
 	if errors.Is(err, errNoDataKey) {
-		return id, nil, tables.Wiringf("Store", "", "%w", errNoDataKey)
+		return id, nil, errs.Wiringf("Store", "", "%w", errNoDataKey)
 	}
 	var key []byte
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -18,11 +19,11 @@ func (c *rowCipher) store(ctx context.Context, entity tables.Key, copies []copyP
 	for i := range p {
 		switch encoded, binary := p[i].Value.Bytes(); {
 		case isOurs(p[i].Name):
-			return nil, tables.Invalidf("Store", "property name %s is reserved for the encryption; choose another name", p[i].Name)
+			return nil, errs.Invalidf("Store", "property name %s is reserved for the encryption; choose another name", p[i].Name)
 		case c.declared(entity, p[i].Name) && !p[i].Value.IsNull():
 			held.names = append(held.names, p[i].Name)
 		case binary && hasHeader(encoded):
-			return nil, tables.Invalidf("Store", "property %s is not to be encrypted, but its value begins like an encrypted one and would be read as such; encrypt the property or change the value", p[i].Name)
+			return nil, errs.Invalidf("Store", "property %s is not to be encrypted, but its value begins like an encrypted one and would be read as such; encrypt the property or change the value", p[i].Name)
 		}
 	}
 	slices.Sort(held.names)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -39,7 +40,7 @@ type StreamOptions struct {
 // NewStream makes a Stream with the registry's data keys. It makes no request.
 func NewStream(registry *Registry, options *StreamOptions) (Stream, error) {
 	if registry == nil || registry.state == nil {
-		return Stream{}, tables.Wiringf("NewStream", "", "the registry is nil; give a Registry")
+		return Stream{}, errs.Wiringf("NewStream", "", "the registry is nil; give a Registry")
 	}
 	if options == nil {
 		options = &StreamOptions{}
@@ -98,7 +99,7 @@ func chunkNonce(number uint32, last bool) []byte {
 // results. An error of plaintext is returned unchanged; Open refuses the incomplete stream.
 func (s Stream) Seal(ctx context.Context, binding []byte, plaintext io.Reader) (io.Reader, error) {
 	if s.registry == nil {
-		return nil, tables.Wiringf("Seal", "", "the Stream is the zero value; make it with NewStream")
+		return nil, errs.Wiringf("Seal", "", "the Stream is the zero value; make it with NewStream")
 	}
 	id, key, err := s.registry.state.writeKey(ctx)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s Stream) Open(ctx context.Context, binding []byte, ciphertext io.Reader) 
 // openChunks makes the cipher of a stream, given its beginning.
 func (s Stream) openChunks(ctx context.Context, binding, beginning []byte) (chunks, error) {
 	if s.registry == nil {
-		return chunks{}, tables.Wiringf("Open", "", "the Stream is the zero value; make it with NewStream")
+		return chunks{}, errs.Wiringf("Open", "", "the Stream is the zero value; make it with NewStream")
 	}
 	h, _, ok := parseHeader(beginning, kindStream)
 	if !ok {
@@ -259,7 +260,7 @@ func (s Stream) OpenRange(ctx context.Context, binding []byte, sealed, offset, l
 		return nil, err
 	}
 	if offset < 0 || length < 0 {
-		return nil, tables.Invalidf("OpenRange", "a range of %d bytes at offset %d; neither may be negative", length, offset)
+		return nil, errs.Invalidf("OpenRange", "a range of %d bytes at offset %d; neither may be negative", length, offset)
 	}
 	offset = min(offset, size)
 	length = min(length, size-offset)

@@ -22,6 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -60,7 +61,7 @@ func NewChain(first KeyWrapper, older ...KeyWrapper) Chain {
 // Wrap implements KeyWrapper.
 func (c Chain) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if len(c.wrappers) == 0 || slices.Contains(c.wrappers, nil) {
-		return WrappedKey{}, tables.Wiringf("Wrap", "", "the Chain has no wrappers, or a nil one; give NewChain at least one")
+		return WrappedKey{}, errs.Wiringf("Wrap", "", "the Chain has no wrappers, or a nil one; give NewChain at least one")
 	}
 	return c.wrappers[0].Wrap(ctx, key)
 }
@@ -125,9 +126,9 @@ type LocalKey struct {
 func NewLocalKey(id string, key []byte) (LocalKey, error) {
 	switch {
 	case id == "":
-		return LocalKey{}, tables.Wiringf("NewLocalKey", "", "the id of the wrapping key is empty; give one")
+		return LocalKey{}, errs.Wiringf("NewLocalKey", "", "the id of the wrapping key is empty; give one")
 	case len(key) != 16 && len(key) != 24 && len(key) != 32:
-		return LocalKey{}, tables.Wiringf("NewLocalKey", "", "a wrapping key of %d bytes; it must have 16, 24 or 32", len(key))
+		return LocalKey{}, errs.Wiringf("NewLocalKey", "", "a wrapping key of %d bytes; it must have 16, 24 or 32", len(key))
 	}
 	return LocalKey{id: id, algorithm: "A" + strconv.Itoa(8*len(key)) + "KW", key: newSecret(key)}, nil
 }
@@ -135,7 +136,7 @@ func NewLocalKey(id string, key []byte) (LocalKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.id == "" {
-		return WrappedKey{}, tables.Wiringf("Wrap", "", "the LocalKey is the zero value; make it with NewLocalKey")
+		return WrappedKey{}, errs.Wiringf("Wrap", "", "the LocalKey is the zero value; make it with NewLocalKey")
 	}
 	b, err := keyWrap(k.key.bytes(), key)
 	return WrappedKey{KeyID: k.id, Algorithm: k.algorithm, Bytes: b}, err
@@ -166,9 +167,9 @@ type LocalRSAKey struct {
 func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 	switch {
 	case id == "" || key == nil || key.N == nil:
-		return LocalRSAKey{}, tables.Wiringf("NewLocalRSAKey", "", "the id is empty or the key nil; give both")
+		return LocalRSAKey{}, errs.Wiringf("NewLocalRSAKey", "", "the id is empty or the key nil; give both")
 	case key.N.BitLen() < 2048:
-		return LocalRSAKey{}, tables.Wiringf("NewLocalRSAKey", "", "an RSA key of %d bits; it must have at least 2,048", key.N.BitLen())
+		return LocalRSAKey{}, errs.Wiringf("NewLocalRSAKey", "", "an RSA key of %d bits; it must have at least 2,048", key.N.BitLen())
 	}
 	return LocalRSAKey{id: id, key: &key}, nil
 }
@@ -176,7 +177,7 @@ func NewLocalRSAKey(id string, key *rsa.PrivateKey) (LocalRSAKey, error) {
 // Wrap implements KeyWrapper.
 func (k LocalRSAKey) Wrap(_ context.Context, key []byte) (WrappedKey, error) {
 	if k.key == nil {
-		return WrappedKey{}, tables.Wiringf("Wrap", "", "the LocalRSAKey is the zero value; make it with NewLocalRSAKey")
+		return WrappedKey{}, errs.Wiringf("Wrap", "", "the LocalRSAKey is the zero value; make it with NewLocalRSAKey")
 	}
 	b, err := rsa.EncryptOAEP(sha256.New(), rand.Reader, &(*k.key).PublicKey, key, nil)
 	return WrappedKey{KeyID: k.id, Algorithm: AlgorithmRSAOAEP256, Bytes: b}, err
@@ -289,11 +290,11 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 	k := VaultKey{client: client, id: keyID, name: name, algorithm: cmp.Or(options.Algorithm, AlgorithmRSAOAEP256)}
 	switch {
 	case client == nil:
-		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "the client is nil; give an azkeys.Client")
+		return VaultKey{}, errs.Wiringf("NewVaultKey", "", "the client is nil; give an azkeys.Client")
 	case !found || name == "" || strings.Contains(name, "/"):
-		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "%q is not the id of a key without a version; it must look like https://contoso.vault.azure.net/keys/tables", keyID)
+		return VaultKey{}, errs.Wiringf("NewVaultKey", "", "%q is not the id of a key without a version; it must look like https://contoso.vault.azure.net/keys/tables", keyID)
 	case k.algorithm != AlgorithmRSAOAEP256 && k.algorithm != AlgorithmA256KW:
-		return VaultKey{}, tables.Wiringf("NewVaultKey", "", "VaultOptions.Algorithm is %q; it must be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
+		return VaultKey{}, errs.Wiringf("NewVaultKey", "", "VaultOptions.Algorithm is %q; it must be %s or %s", k.algorithm, AlgorithmRSAOAEP256, AlgorithmA256KW)
 	}
 	return k, nil
 }
@@ -301,7 +302,7 @@ func NewVaultKey(client *azkeys.Client, keyID string, options *VaultOptions) (Va
 // Wrap implements KeyWrapper.
 func (k VaultKey) Wrap(ctx context.Context, key []byte) (WrappedKey, error) {
 	if k.client == nil {
-		return WrappedKey{}, tables.Wiringf("Wrap", "", "the VaultKey is the zero value; make it with NewVaultKey")
+		return WrappedKey{}, errs.Wiringf("Wrap", "", "the VaultKey is the zero value; make it with NewVaultKey")
 	}
 	algorithm := azkeys.EncryptionAlgorithm(k.algorithm)
 	answer, err := k.client.WrapKey(ctx, k.name, "", azkeys.KeyOperationParameters{Algorithm: &algorithm, Value: key}, nil)

@@ -22,9 +22,9 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 const (
@@ -108,7 +108,7 @@ func putInTime(ctx context.Context, since time.Time, put func(context.Context) e
 func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text string, claimed bool, err error) {
 	text, fits, err := e.encode(q.name, q.signing)
 	if err != nil {
-		return "", false, tables.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
+		return "", false, errs.InvalidIn(op, q.name, "a message of type %q cannot be encoded as JSON; its strings must be valid UTF-8", e.Type)
 	}
 	if fits {
 		return text, false, nil
@@ -123,7 +123,7 @@ func (q *Queue) seal(ctx context.Context, op, queue string, e *envelope) (text s
 	small := *e
 	small.Body, small.Claim = nil, &claim{Blob: e.ID, Length: len(e.Body), SHA256: hex.EncodeToString(sum[:])}
 	if !claimName.MatchString(e.ID) {
-		return "", false, tables.InvalidIn(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
+		return "", false, errs.InvalidIn(op, q.name, "the message ID has %d bytes and cannot be part of a blob name; it must have 1 to 64 letters, digits and hyphens", len(e.ID))
 	}
 	if text, fits, err = small.encode(q.name, q.signing); err != nil || !fits {
 		return "", false, tooLargef(op, q.name, "a message of type %q has more than %d bytes besides its body; shorten its type or the names of its steps", e.Type, maxInline)
@@ -272,7 +272,7 @@ func (q *Queue) SweepClaims(ctx context.Context, options *SweepOptions) (SweepRe
 	const op = "SweepClaims"
 	var report SweepReport
 	if q.claims == nil {
-		return report, tables.Wiringf(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
+		return report, errs.Wiringf(op, q.name, "the account has no blob endpoint, so there are no bodies to sweep; set Endpoints.Blob")
 	}
 	prefix := claimPrefix
 	pager := q.claims.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})

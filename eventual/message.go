@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // Message is one delivery of a message to its handler.
@@ -59,15 +59,15 @@ type Step struct {
 // Requests: 1 for each step, beside the step's own.
 func (m *Message) Steps(ctx context.Context, steps ...Step) error {
 	if m.queue == nil || m.envelope == nil || m.holding == nil {
-		return tables.Wiringf("Steps", m.queueName(), "the message did not come from a queue, so finished steps cannot be stored; call Steps on the Message that a Worker gives to its handler")
+		return errs.Wiringf("Steps", m.queueName(), "the message did not come from a queue, so finished steps cannot be stored; call Steps on the Message that a Worker gives to its handler")
 	}
 	seen := map[string]bool{}
 	for i, step := range steps {
 		switch {
 		case step.Name == "" || step.Do == nil:
-			return tables.Wiringf("Steps", m.queueName(), "step %d has no Name or no Do; set both", i)
+			return errs.Wiringf("Steps", m.queueName(), "step %d has no Name or no Do; set both", i)
 		case seen[step.Name]:
-			return tables.Wiringf("Steps", m.queueName(), "two steps have the name %q; give each step its own name", step.Name)
+			return errs.Wiringf("Steps", m.queueName(), "two steps have the name %q; give each step its own name", step.Name)
 		}
 		seen[step.Name] = true
 	}
@@ -156,10 +156,10 @@ func (p *panicError) Error() string {
 // zero value. Its errors name the type and the position, never a value.
 func (m *Message) Decode(v any) error {
 	if err := json.Unmarshal(m.Body, v, namesMatch); err != nil {
-		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))
+		return errs.InvalidIn("Decode", m.queueName(), "the body of a message of type %q does not decode into a %T%s; decode it into the type that its sender wrote", m.Type, v, whereJSON(err))
 	}
 	if !m.allowUnfilled && !fills(m.Body, reflect.TypeOf(v).Elem()) {
-		return tables.InvalidIn("Decode", m.queueName(), "the body of a message of type %q sets no field of a %T; decode it into the type that its sender wrote, or set WorkerOptions.AllowUnfilled", m.Type, v)
+		return errs.InvalidIn("Decode", m.queueName(), "the body of a message of type %q sets no field of a %T; decode it into the type that its sender wrote, or set WorkerOptions.AllowUnfilled", m.Type, v)
 	}
 	return nil
 }

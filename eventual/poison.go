@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -69,7 +70,7 @@ func (q *Queue) putPoison(ctx context.Context, p *poisonEntry, hidden time.Durat
 	const op = "Poison"
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return tables.InvalidIn(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
+		return errs.InvalidIn(op, q.name, "the entry of a message of type %q cannot be written as JSON", p.Type)
 	}
 	e := &envelope{Version: envelopeVersion, ID: rand.Text(), Type: poisonType, Sent: p.PoisonedAt, Body: body}
 	name := q.name + poisonSuffix
@@ -166,7 +167,7 @@ func (p *PoisonQueue) Length(ctx context.Context) (int, error) {
 func (p *PoisonQueue) Peek(ctx context.Context, n int) ([]PoisonMessage, error) {
 	const op = "Peek"
 	if n < 1 {
-		return nil, tables.InvalidIn(op, p.Name(), "n is %d; it must be 1 or more", n)
+		return nil, errs.InvalidIn(op, p.Name(), "n is %d; it must be 1 or more", n)
 	}
 	count := int32(min(n, batch))
 	answer, err := p.queue.poison.PeekMessages(ctx, &azqueue.PeekMessagesOptions{NumberOfMessages: &count})

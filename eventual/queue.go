@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -93,15 +94,15 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	switch {
 	case account == nil:
-		return nil, tables.Wiringf(op, name, "the account is nil; make one with tables.NewAccount")
+		return nil, errs.Wiringf(op, name, "the account is nil; make one with tables.NewAccount")
 	case account.QueueService() == nil:
-		return nil, tables.Wiringf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
+		return nil, errs.Wiringf(op, name, "the account has no queue endpoint; set Endpoints.Queue")
 	case o.SigningKeys != nil && len(o.SigningKeys.keys()) == 0:
-		return nil, tables.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
+		return nil, errs.Wiringf(op, name, "the SigningKeys hold no key; make them with NewSigningKeys")
 	case o.Shards < 0 || o.Shards > maxShards:
-		return nil, tables.Wiringf(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
+		return nil, errs.Wiringf(op, name, "QueueOptions.Shards is %d; it must be 1 to %d, or 0 for 1", o.Shards, maxShards)
 	case o.VisibilityTimeout < time.Second || o.VisibilityTimeout > longestHidden || o.VisibilityTimeout%time.Second != 0:
-		return nil, tables.Wiringf(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
+		return nil, errs.Wiringf(op, name, "QueueOptions.VisibilityTimeout is %v; it must be whole seconds from 1s to %v, or 0 for 1 minute", o.VisibilityTimeout, longestHidden)
 	}
 	q := &Queue{account: account, name: name, visibility: o.VisibilityTimeout, claimsName: o.ClaimContainer, signing: o.SigningKeys, unsignedUntil: o.AcceptUnsignedUntil,
 		poison: account.Queue(name + poisonSuffix), claims: account.Container(o.ClaimContainer), internal: map[string]internalHandler{}}
@@ -115,7 +116,7 @@ func NewQueue(account *tables.Account, name string, options *QueueOptions) (*Que
 	}
 	for _, each := range append([]string{name, name + poisonSuffix, o.ClaimContainer}, q.shardNames...) {
 		if err := resource.CheckName(each); err != nil {
-			return nil, tables.Wiringf(op, name, "%w", err)
+			return nil, errs.Wiringf(op, name, "%w", err)
 		}
 	}
 	return q, nil
@@ -324,15 +325,15 @@ func ResourcesOf(_ rows.Pass, q *Queue) []resource.Resource {
 // internal type. Programs give handlers to NewWorker. Errors name the operation op.
 func HandleOwn(_ rows.Pass, q *Queue, op, messageType string, h func(context.Context, *Message) (verdict.Verdict, error)) error {
 	if err := checkType(messageType); err != nil {
-		return tables.Wiringf(op, q.name, "%w", err)
+		return errs.Wiringf(op, q.name, "%w", err)
 	}
 	if !strings.HasPrefix(messageType, ownTypes) {
-		return tables.Wiringf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
+		return errs.Wiringf(op, q.name, "message type %q does not begin with %q, as the library's own types must", messageType, ownTypes)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.internal[messageType] != nil {
-		return tables.Wiringf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
+		return errs.Wiringf(op, q.name, "message type %q has a handler already; register a type once for each Queue", messageType)
 	}
 	q.internal[messageType] = h
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -41,7 +42,7 @@ type SendOptions struct {
 // Requests: 1; 2 with a large body.
 func (q *Queue) Send(ctx context.Context, messageType string, body any, options *SendOptions) (id string, err error) {
 	if strings.HasPrefix(messageType, ownTypes) {
-		return "", tables.InvalidIn("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
+		return "", errs.InvalidIn("Send", q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 	}
 	e, err := q.newEnvelope("Send", messageType, body)
 	if err != nil {
@@ -67,11 +68,11 @@ func (q *Queue) Send(ctx context.Context, messageType string, body any, options 
 // newEnvelope makes a message with a new ID of 26 random characters.
 func (q *Queue) newEnvelope(op, messageType string, body any) (*envelope, error) {
 	if err := checkType(messageType); err != nil {
-		return nil, tables.InvalidIn(op, q.name, "%w", err)
+		return nil, errs.InvalidIn(op, q.name, "%w", err)
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, tables.InvalidIn(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
+		return nil, errs.InvalidIn(op, q.name, "the body of a message of type %q is a %T, which cannot be encoded as JSON%s", messageType, body, whereJSON(err))
 	}
 	if len(raw) > maxBody {
 		return nil, tooLargef(op, q.name, "the body of a message of type %q has %d bytes of JSON; it must have at most %d", messageType, len(raw), maxBody)
@@ -111,7 +112,7 @@ func (q *Queue) send(ctx context.Context, op string, e *envelope, shard int, del
 	e.Trace = q.signals().Traceparent(ctx)
 	hidden, ok := wholeSeconds(delay)
 	if !ok {
-		return placed{}, tables.InvalidIn(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
+		return placed{}, errs.InvalidIn(op, q.name, "SendOptions.Delay is %v; it must be from 0 to %v", delay, longestHidden)
 	}
 	since := time.Now()
 	text, claimed, err := q.seal(ctx, op, q.shardNames[shard], e)

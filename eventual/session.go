@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue/v2"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // batch is the maximum number of messages of one request.
@@ -34,7 +34,7 @@ type session struct {
 
 func (w *Worker) begin(ctx context.Context, op string) (*session, error) {
 	if !w.running.CompareAndSwap(false, true) {
-		return nil, tables.Wiringf(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
+		return nil, errs.Wiringf(op, w.queue.name, "the worker is already running; call Run or Drain once at a time")
 	}
 	s := &session{Worker: w, ctx: ctx, slots: newSlots(w.options.Concurrency), over: make(chan struct{})}
 	s.handling, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -47,12 +48,12 @@ const (
 func NewSigningKeys(keys ...[]byte) (*SigningKeys, error) {
 	const op = "NewSigningKeys"
 	if len(keys) == 0 || len(keys) > maxSigningKeys {
-		return nil, tables.Wiringf(op, "", "got %d keys; give 1 to %d", len(keys), maxSigningKeys)
+		return nil, errs.Wiringf(op, "", "got %d keys; give 1 to %d", len(keys), maxSigningKeys)
 	}
 	var own [][]byte
 	for i, key := range keys {
 		if len(key) < leastSigningKey {
-			return nil, tables.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastSigningKey)
+			return nil, errs.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastSigningKey)
 		}
 		own = append(own, slices.Clone(key))
 	}
@@ -75,7 +76,7 @@ const (
 func EnsureSigningKeys(ctx context.Context, table *tables.Table, name string) (*SigningKeys, error) {
 	const op = "EnsureSigningKeys"
 	if table == nil {
-		return nil, tables.Wiringf(op, "", "the table is nil; make it with Account.Table")
+		return nil, errs.Wiringf(op, "", "the table is nil; make it with Account.Table")
 	}
 	key := tables.Key{Partition: compoundkey.Join(signingPartition, compoundkey.String(name)), Row: signingRow}
 	rows := table.Entities()

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
-	"github.com/tablepatterns/tablepatterns/tables"
 )
 
 // WorkerOptions are the options of NewWorker; nil is the same as the zero value.
@@ -90,17 +90,17 @@ type Worker struct {
 func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*Worker, error) {
 	const op = "NewWorker"
 	if q == nil || q.account == nil {
-		return nil, tables.Wiringf(op, "", "the queue is nil or the zero value; make it with NewQueue")
+		return nil, errs.Wiringf(op, "", "the queue is nil or the zero value; make it with NewQueue")
 	}
 	for messageType, h := range handlers {
 		if err := checkType(messageType); err != nil {
-			return nil, tables.Wiringf(op, q.name, "%w", err)
+			return nil, errs.Wiringf(op, q.name, "%w", err)
 		}
 		switch {
 		case strings.HasPrefix(messageType, ownTypes):
-			return nil, tables.Wiringf(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
+			return nil, errs.Wiringf(op, q.name, "message type %q begins with %q, which is reserved for the library; choose another type", messageType, ownTypes)
 		case h == nil:
-			return nil, tables.Wiringf(op, q.name, "the handler of message type %q is nil; give a function", messageType)
+			return nil, errs.Wiringf(op, q.name, "the handler of message type %q is nil; give a function", messageType)
 		}
 	}
 	var o WorkerOptions
@@ -108,7 +108,7 @@ func NewWorker(q *Queue, handlers map[string]Handler, options *WorkerOptions) (*
 		o = *options
 	}
 	if err := o.setDefaults(len(q.shards)); err != nil {
-		return nil, tables.Wiringf(op, q.name, "%w", err)
+		return nil, errs.Wiringf(op, q.name, "%w", err)
 	}
 	return &Worker{queue: q, handlers: maps.Clone(handlers), options: o, signals: q.signals()}, nil
 }

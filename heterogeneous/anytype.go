@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -106,7 +107,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 		return err
 	}
 	if err := t.codec.Decode(changed, v); err != nil {
-		return tables.Invalid("Modify", err)
+		return errs.Invalid("Modify", err)
 	}
 	now, err := t.codec.Encode(v)
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *Type[T]) merge(ctx context.Context, key tables.Key, change func(*tables
 	for i, p := range changed {
 		names[i] = p.Name
 		if !slices.Contains(now, p) {
-			return tables.Invalidf("Modify", "%s has no property %s with a value of this type; change only properties of the Go type", t, p.Name)
+			return errs.Invalidf("Modify", "%s has no property %s with a value of this type; change only properties of the Go type", t, p.Name)
 		}
 	}
 	return t.host().Merge(ctx, v, names...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -27,7 +28,7 @@ const attempts = 10
 func (r *Registry) Modify(ctx context.Context, key tables.Key, change func(*tables.Entity) error) error {
 	const op = "Modify"
 	if change == nil {
-		return tables.Wiringf(op, "", "the change function is nil; give one")
+		return errs.Wiringf(op, "", "the change function is nil; give one")
 	}
 	entities := r.table.Entities()
 	return backoff.Retry(ctx, attempts, func() (again bool, err error) {
@@ -61,11 +62,11 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 		return nil, err
 	}
 	if edited.Key != bag.Key {
-		return nil, tables.Invalidf("Modify", "the change modified the entity's key, which Modify cannot do; insert it under the new key and delete the old entity")
+		return nil, errs.Invalidf("Modify", "the change modified the entity's key, which Modify cannot do; insert it under the new key and delete the old entity")
 	}
 	for _, p := range bag.Properties {
 		if edited.Get(p.Name).IsNull() {
-			return nil, tables.Invalidf("Modify", "the change removed property %s, which Modify cannot do; use Replace", p.Name)
+			return nil, errs.Invalidf("Modify", "the change removed property %s, which Modify cannot do; use Replace", p.Name)
 		}
 	}
 	var changed tables.Properties
@@ -74,7 +75,7 @@ func edit(bag *tables.Entity, change func(*tables.Entity) error) (tables.Propert
 			continue
 		}
 		if p.Name == EntityType {
-			return nil, tables.Invalidf("Modify", "the change modified EntityType, which Modify cannot do; use the type's repository or Upgrade")
+			return nil, errs.Invalidf("Modify", "the change modified EntityType, which Modify cannot do; use the type's repository or Upgrade")
 		}
 		changed = append(changed, p)
 	}
@@ -91,7 +92,7 @@ func (r *Registry) Delete(ctx context.Context, v any) error {
 	}
 	t := r.typeOf(v)
 	if t == nil {
-		return tables.Wiringf("Delete", "", "a %T is not of a type of this registry; give its type to NewRegistry", v)
+		return errs.Wiringf("Delete", "", "a %T is not of a type of this registry; give its type to NewRegistry", v)
 	}
 	return t.remove(ctx, v)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -56,7 +57,7 @@ type Page struct {
 // each entity that its repository must read, 2 if it is stored in several rows.
 func (q Query) Page(ctx context.Context, token string) (Page, error) {
 	if q.registry == nil {
-		return Page{}, tables.Wiringf("Query", "", "the query is the zero value; make it with Registry.Query")
+		return Page{}, errs.Wiringf("Query", "", "the query is the zero value; make it with Registry.Query")
 	}
 	page, err := q.inner.Page(ctx, token)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -48,7 +49,7 @@ type Registry struct {
 func NewRegistry(table *tables.Table, types ...AnyType) (*Registry, error) {
 	r := &Registry{table: table, types: slices.Clone(types)}
 	if err := r.check(); err != nil {
-		return nil, tables.Wiringf("NewRegistry", "", "%w", err)
+		return nil, errs.Wiringf("NewRegistry", "", "%w", err)
 	}
 	var err error
 	// This handle of the table belongs to no Store: a Store would refuse a repository whose rows also belong to other

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -60,14 +61,14 @@ func (s *Tables[T]) Drop(ctx context.Context, before time.Time, options *DropOpt
 	var report DropReport
 	to, err := s.calendar.periodOf(before)
 	if err != nil {
-		return report, tables.InvalidIn(op, "", "%w", err)
+		return report, errs.InvalidIn(op, "", "%w", err)
 	}
 	current, err := s.calendar.periodOf(s.schema.Now())
 	if err != nil {
-		return report, tables.InvalidIn(op, "", "Schema.Now: %w", err)
+		return report, errs.InvalidIn(op, "", "Schema.Now: %w", err)
 	}
 	if current.before(to) {
-		return report, tables.InvalidIn(op, s.tableName(current), "before is in period %s, which is later than the present one, %s; give a time in the first period to keep", to.label(), current.label())
+		return report, errs.InvalidIn(op, s.tableName(current), "before is in period %s, which is later than the present one, %s; give a time in the first period to keep", to.label(), current.label())
 	}
 	m, err := s.close(ctx, to, options, &report)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -133,7 +134,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 	if !from.IsZero() {
 		var err error
 		if first, err = s.calendar.periodOf(from); err != nil {
-			return nil, tables.InvalidIn("Between", "", "%w", err)
+			return nil, errs.InvalidIn("Between", "", "%w", err)
 		}
 		end := from.Add(longestRewind)
 		if !to.IsZero() && to.Before(end) {
@@ -150,7 +151,7 @@ func (s *Tables[T]) periods(ctx context.Context, from, to time.Time) ([]period, 
 	}
 	last, err := s.calendar.periodOf(to.Add(-1))
 	if err != nil {
-		return nil, tables.InvalidIn("Between", "", "%w", err)
+		return nil, errs.InvalidIn("Between", "", "%w", err)
 	}
 	for _, r := range s.calendar.rewinds(to.Add(-longestRewind), to.Add(-1)) {
 		if last.before(r.before) && r.at.After(from) {
@@ -210,7 +211,7 @@ func sorted[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table stri
 		var held []*T
 		for v, err := range all {
 			if err == nil && len(held) == limit {
-				e := tables.InvalidIn("Between", table, "the period has more than %d entities, the most that Between sorts in memory; raise ReadOptions.Limit, or declare Schema.RowOrder", limit)
+				e := errs.InvalidIn("Between", table, "the period has more than %d entities, the most that Between sorts in memory; raise ReadOptions.Limit, or declare Schema.RowOrder", limit)
 				e.Kind, err = tables.ErrTooLarge, e
 			}
 			if err != nil {
@@ -236,7 +237,7 @@ func checked[T any](all iter.Seq2[*T, error], order func(a, b *T) int, table *ta
 		var last *T
 		for v, err := range all {
 			if err == nil && last != nil && order(last, v) > 0 {
-				err = tables.InvalidIn("Between", table.Name(), "%w", errRowOrder)
+				err = errs.InvalidIn("Between", table.Name(), "%w", errRowOrder)
 			}
 			if err != nil {
 				yield(nil, err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -75,14 +76,14 @@ func New[T any](account *tables.Account, schema Schema[T]) (*Tables[T], error) {
 	const op = "highvolumedelete.New"
 	switch {
 	case account == nil || schema.Time == nil || schema.Open == nil:
-		return nil, tables.Wiringf(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
+		return nil, errs.Wiringf(op, "", "the account, Schema.Time or Schema.Open is nil; set all of them")
 	case int(schema.Unit) >= len(layouts):
-		return nil, tables.Wiringf(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
+		return nil, errs.Wiringf(op, "", "Schema.Unit is %v; it must be Hour, Day, Week or Month", schema.Unit)
 	case schema.RowOrder > NewestFirst:
-		return nil, tables.Wiringf(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
+		return nil, errs.Wiringf(op, "", "Schema.RowOrder is %d; it must be Unordered, OldestFirst or NewestFirst", schema.RowOrder)
 	}
 	if err := checkName(schema.Name); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if schema.Location == nil {
 		schema.Location = time.UTC
@@ -125,7 +126,7 @@ func (s *Tables[T]) Control() *tables.Table { return s.control.Table() }
 func (s *Tables[T]) TableName(at time.Time) (string, error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return "", tables.InvalidIn("TableName", "", "%w", err)
+		return "", errs.InvalidIn("TableName", "", "%w", err)
 	}
 	return s.tableName(p), nil
 }
@@ -135,7 +136,7 @@ func (s *Tables[T]) TableName(at time.Time) (string, error) {
 func (s *Tables[T]) Repository(at time.Time) (*patterns.Repository[T], error) {
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return nil, tables.InvalidIn("Repository", "", "%w", err)
+		return nil, errs.InvalidIn("Repository", "", "%w", err)
 	}
 	return s.repository(p)
 }
@@ -152,11 +153,11 @@ func (s *Tables[T]) repository(p period) (*patterns.Repository[T], error) {
 	case err != nil:
 		return nil, err
 	case repo == nil || repo.Table().Name() != name:
-		return nil, tables.Wiringf("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
+		return nil, errs.Wiringf("Open", name, "Schema.Open returned nil or a repository of another table; return one of the table that it gets")
 	}
 	o := opened[T]{repo: repo}
 	if err := staysWithin(repo); err != nil {
-		o = opened[T]{refused: tables.Wiringf("Open", name, "%w", err)}
+		o = opened[T]{refused: errs.Wiringf("Open", name, "%w", err)}
 	}
 	s.open[p] = o
 	return o.repo, o.refused

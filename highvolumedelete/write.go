@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
@@ -71,7 +72,7 @@ func (s *Tables[T]) Get(ctx context.Context, at time.Time, key tables.Key) (*T, 
 	ctx = telemetry.ExpectMissing(ctx)
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return nil, tables.InvalidIn("Get", "", "%w", err)
+		return nil, errs.InvalidIn("Get", "", "%w", err)
 	}
 	r, err := s.repository(p)
 	if err != nil {
@@ -115,15 +116,15 @@ func (s *Tables[T]) gone(op string, p period, key tables.Key, err error) error {
 // place finds the period of an entity, and its repository.
 func (s *Tables[T]) place(op string, v *T) (period, *patterns.Repository[T], error) {
 	if v == nil {
-		return period{}, nil, tables.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
+		return period{}, nil, errs.InvalidIn(op, "", "the entity is nil; give a pointer to a value")
 	}
 	at := s.schema.Time(v)
 	if at.IsZero() { // a zero time, which the program probably forgot to set, would create a table for the year 1
-		return period{}, nil, tables.InvalidIn(op, "", "Schema.Time returned the zero time; set the entity's time")
+		return period{}, nil, errs.InvalidIn(op, "", "Schema.Time returned the zero time; set the entity's time")
 	}
 	p, err := s.calendar.periodOf(at)
 	if err != nil {
-		return period{}, nil, tables.InvalidIn(op, "", "%w", err)
+		return period{}, nil, errs.InvalidIn(op, "", "%w", err)
 	}
 	r, err := s.repository(p)
 	return p, r, err
@@ -182,16 +183,16 @@ func (s *Tables[T]) admit(ctx context.Context, op string, p period, check func()
 	now := s.schema.Now()
 	current, err := s.calendar.periodOf(now)
 	if err != nil {
-		return tables.InvalidIn(op, "", "Schema.Now: %w", err)
+		return errs.InvalidIn(op, "", "Schema.Now: %w", err)
 	}
 	switch {
 	case current.before(p):
 		if ahead := s.calendar.start(p).Sub(now); ahead > s.schema.Early {
-			return tables.InvalidIn(op, s.tableName(p), "%w: it begins in %v, and Schema.Early allows %v; check the entity's time and the clock", ErrEarly, ahead.Round(time.Second), s.schema.Early)
+			return errs.InvalidIn(op, s.tableName(p), "%w: it begins in %v, and Schema.Early allows %v; check the entity's time and the clock", ErrEarly, ahead.Round(time.Second), s.schema.Early)
 		}
 	case p.before(current):
 		if behind := now.Sub(s.calendar.end(p)); s.schema.Late != 0 && behind > s.schema.Late {
-			return tables.InvalidIn(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late allows %v; discard the entity, or set a longer Schema.Late", ErrLate, behind.Round(time.Second), s.schema.Late)
+			return errs.InvalidIn(op, s.tableName(p), "%w: it ended %v ago, and Schema.Late allows %v; discard the entity, or set a longer Schema.Late", ErrLate, behind.Round(time.Second), s.schema.Late)
 		}
 		m, err := s.recent(ctx, check)
 		if err != nil {
@@ -236,13 +237,13 @@ func (s *Tables[T]) create(ctx context.Context, op string, p period) error {
 
 // belowMark returns the error for a period that the mark has closed.
 func (s *Tables[T]) belowMark(op string, p period, m mark) error {
-	return tables.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
+	return errs.InvalidIn(op, s.tableName(p), "%w: Drop has closed all periods before %s; discard the entity", ErrLate, m.before.label())
 }
 
 // closed returns the error for a period whose table is being deleted. It is never ErrUnknownOutcome: such a table is not created
 // again, so an earlier attempt that arrives late is not applied.
 func (s *Tables[T]) closed(op string, p period, cause error) error {
-	return tables.InvalidIn(op, s.tableName(p), "%w: %v: %v", ErrLate, tables.ErrBeingDeleted, cause)
+	return errs.InvalidIn(op, s.tableName(p), "%w: %v: %v", ErrLate, tables.ErrBeingDeleted, cause)
 }
 
 // maxPrepared limits the tables that one call creates.
@@ -256,16 +257,16 @@ func (s *Tables[T]) Prepare(ctx context.Context, from, to time.Time) error {
 	const op = "Prepare"
 	first, err := s.calendar.periodOf(from)
 	if err != nil {
-		return tables.InvalidIn(op, "", "%w", err)
+		return errs.InvalidIn(op, "", "%w", err)
 	}
 	last, err := s.calendar.periodOf(to)
 	if err != nil {
-		return tables.InvalidIn(op, "", "%w", err)
+		return errs.InvalidIn(op, "", "%w", err)
 	}
 	n := 0
 	for p := first; !last.before(p); p = p.next() {
 		if n++; n > maxPrepared {
-			return tables.InvalidIn(op, "", "the range has more than %d periods; call Prepare for shorter ranges", maxPrepared)
+			return errs.InvalidIn(op, "", "the range has more than %d periods; call Prepare for shorter ranges", maxPrepared)
 		}
 	}
 	for p := first; !last.before(p); p = p.next() {

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -47,7 +48,7 @@ func stockRoutes(rows *tables.Rows[stock]) http.Handler {
 			err = condition.Check(v.ETag)
 		}
 		if err == nil && v.Pieces == 0 {
-			err = tables.Invalidf("Sell", "no piece is left")
+			err = &tables.Error{Op: "Sell", Kind: tables.ErrInvalid, Err: errors.New("no piece is left")}
 		}
 		if err != nil {
 			return err

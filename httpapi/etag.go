@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -88,7 +89,7 @@ func IfNoneMatch(r *http.Request) (Condition, error) { return condition(r, ifNon
 func RequireIfMatch(r *http.Request) (Condition, error) {
 	c, err := IfMatch(r)
 	if err == nil && (!c.Given() || c.Any()) {
-		return Condition{}, tables.Invalid("RequireIfMatch", ErrPreconditionRequired)
+		return Condition{}, errs.Invalid("RequireIfMatch", ErrPreconditionRequired)
 	}
 	return c, err
 }
@@ -101,7 +102,7 @@ func condition(r *http.Request, name string) (Condition, error) {
 	}
 	c, text := Condition{name: name}, strings.Join(lines, ",")
 	if len(text) > maxConditionBytes {
-		return Condition{}, tables.Invalidf(name, "the header has %d bytes; it must have at most %d", len(text), maxConditionBytes)
+		return Condition{}, errs.Invalidf(name, "the header has %d bytes; it must have at most %d", len(text), maxConditionBytes)
 	}
 	if text = strings.Trim(text, " \t"); text == "*" {
 		c.any = true
@@ -114,12 +115,12 @@ func condition(r *http.Request, name string) (Condition, error) {
 		}
 		tag, rest, ok := cutTag(text)
 		if !ok || len(c.etags) == maxConditionTags {
-			return Condition{}, tables.Invalidf(name, `the header is malformed; it must be * or at most %d quoted tags with commas between them, such as "abc"`, maxConditionTags)
+			return Condition{}, errs.Invalidf(name, `the header is malformed; it must be * or at most %d quoted tags with commas between them, such as "abc"`, maxConditionTags)
 		}
 		c.etags, text = append(c.etags, etagOf(tag)), rest
 	}
 	if c.etags == nil {
-		return Condition{}, tables.Invalidf(name, "the header is empty; it must be * or a list of quoted tags")
+		return Condition{}, errs.Invalidf(name, "the header is empty; it must be * or a list of quoted tags")
 	}
 	return c, nil
 }

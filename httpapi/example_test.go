@@ -54,7 +54,7 @@ func keyOf(tenant, id string) tables.Key {
 func decode(r *http.Request) (*note, error) {
 	v := new(note)
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(v); err != nil {
-		return nil, tables.Invalid("Decode", err) // a body over the limit is *http.MaxBytesError: 413
+		return nil, &tables.Error{Op: "Decode", Kind: tables.ErrInvalid, Err: err} // a body over the limit is *http.MaxBytesError: 413
 	}
 	v.Tenant = r.PathValue("tenant")
 	return v, nil

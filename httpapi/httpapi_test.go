@@ -24,6 +24,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/httpapi"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/harness"
 	"github.com/tablepatterns/tablepatterns/storagetest"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -98,7 +99,7 @@ func TestInterrupted(t *testing.T) {
 		{of(nil, context.Canceled), 503, "interrupted", 2 * time.Second}, {of(nil, &url.Error{Err: context.DeadlineExceeded}), 503, "interrupted", 2 * time.Second},
 		{of(tables.ErrUnknownOutcome, context.Canceled), 504, "unknown-outcome", 0}, {of(tables.ErrDenied, webhook), 500, "internal", 0},
 		{context.Canceled, 503, "interrupted", 0}, {fmt.Errorf("template: %w", context.DeadlineExceeded), 503, "interrupted", 0},
-		{tooLong, 413, "too-large", 0}, {tables.Invalid("Decode", tooLong), 413, "too-large", 0}, {of(tables.ErrUnknownOutcome, tooLong), 504, "unknown-outcome", 0},
+		{tooLong, 413, "too-large", 0}, {errs.Invalid("Decode", tooLong), 413, "too-large", 0}, {of(tables.ErrUnknownOutcome, tooLong), 504, "unknown-outcome", 0},
 		{of(tables.ErrUnavailable, nil), 503, "unavailable", 2 * time.Second}, {of(tables.ErrBeingDeleted, nil), 503, "being-deleted", 40 * time.Second}, {of(tables.ErrConflict, nil), 409, "conflict", 0},
 	} {
 		p := httpapi.ProblemOf(nil, c.err)

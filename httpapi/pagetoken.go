@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tablepatterns/tablepatterns/tables"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 )
 
 const (
@@ -59,10 +59,10 @@ func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*P
 		options = &PageTokenOptions{}
 	}
 	if len(keys) < 1 || len(keys) > maxTokenKeys {
-		return nil, tables.Wiringf(op, "", "got %d keys; give 1 to %d", len(keys), maxTokenKeys)
+		return nil, errs.Wiringf(op, "", "got %d keys; give 1 to %d", len(keys), maxTokenKeys)
 	}
 	if purpose == "" || options.Lifetime < 0 {
-		return nil, tables.Wiringf(op, "", "the purpose is %q and PageTokenOptions.Lifetime %v; the purpose must not be empty, and Lifetime 0 (meaning no end) or more", purpose, options.Lifetime)
+		return nil, errs.Wiringf(op, "", "the purpose is %q and PageTokenOptions.Lifetime %v; the purpose must not be empty, and Lifetime 0 (meaning no end) or more", purpose, options.Lifetime)
 	}
 	p := &PageTokens{purpose: purpose, lifetime: options.Lifetime, now: options.Now}
 	if p.now == nil {
@@ -71,7 +71,7 @@ func NewPageTokens(keys [][]byte, purpose string, options *PageTokenOptions) (*P
 	var own [][]byte
 	for i, key := range keys {
 		if len(key) < leastTokenKey {
-			return nil, tables.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastTokenKey)
+			return nil, errs.Wiringf(op, "", "key %d has %d bytes; it must have at least %d", i+1, len(key), leastTokenKey)
 		}
 		own = append(own, slices.Clone(key))
 	}
@@ -88,7 +88,7 @@ func (p *PageTokens) keys() [][]byte {
 }
 
 func noKeys(op string) error {
-	return tables.Wiringf(op, "", "the PageTokens hold no key; make them with NewPageTokens")
+	return errs.Wiringf(op, "", "the PageTokens hold no key; make them with NewPageTokens")
 }
 
 // Format implements fmt.Formatter: no verb shows a key.
@@ -111,7 +111,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 		return "", nil
 	}
 	if len(token) > maxSealedBytes/2 {
-		return "", tables.Invalidf("Seal", "the token has %d bytes; it must have at most %d", len(token), maxSealedBytes/2)
+		return "", errs.Invalidf("Seal", "the token has %d bytes; it must have at most %d", len(token), maxSealedBytes/2)
 	}
 	keys := p.keys()
 	if len(keys) == 0 {
@@ -130,7 +130,7 @@ func (p *PageTokens) Seal(token string, bound ...string) (string, error) {
 	_, _ = rand.Read(header[1:]) // never fails: crypto/rand ends the program instead
 	aead, nonce, err := p.aead(keys[0], header[1:])
 	if err != nil {
-		return "", tables.Wiringf("Seal", "", "%w", err)
+		return "", errs.Wiringf("Seal", "", "%w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(header, nonce, plain, associated(bound))), nil
 }
@@ -144,11 +144,11 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 		return "", nil
 	}
 	if len(sealed) > maxSealedBytes || strings.ContainsAny(sealed, "\r\n") { // base64 ignores line breaks, so one token would have many texts
-		return "", tables.Invalid(op, ErrPageToken)
+		return "", errs.Invalid(op, ErrPageToken)
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
 	if err != nil || len(raw) <= 1+saltBytes || raw[0] != tokenVersion {
-		return "", tables.Invalid(op, ErrPageToken)
+		return "", errs.Invalid(op, ErrPageToken)
 	}
 	keys := p.keys()
 	if len(keys) == 0 {
@@ -158,26 +158,26 @@ func (p *PageTokens) Open(sealed string, bound ...string) (string, error) {
 	for _, key := range keys {
 		aead, nonce, err := p.aead(key, salt)
 		if err != nil {
-			return "", tables.Wiringf(op, "", "%w", err)
+			return "", errs.Wiringf(op, "", "%w", err)
 		}
 		if plain, err := aead.Open(nil, nonce, ciphertext, associated(bound)); err == nil {
 			return p.content(op, plain)
 		}
 	}
-	return "", tables.Invalid(op, ErrPageToken)
+	return "", errs.Invalid(op, ErrPageToken)
 }
 
 // content returns the token in a plaintext that Open has authenticated, unless the token has expired.
 func (p *PageTokens) content(op string, plain []byte) (string, error) {
 	if len(plain) < 12 {
-		return "", tables.Invalid(op, ErrPageToken)
+		return "", errs.Invalid(op, ErrPageToken)
 	}
 	expiry, n := int64(binary.BigEndian.Uint64(plain)), int64(binary.BigEndian.Uint32(plain[8:]))
 	if n > int64(len(plain)-12) {
-		return "", tables.Invalid(op, ErrPageToken)
+		return "", errs.Invalid(op, ErrPageToken)
 	}
 	if expiry != 0 && p.now().UnixMilli() >= expiry {
-		return "", tables.Invalid(op, ErrPageTokenExpired)
+		return "", errs.Invalid(op, ErrPageTokenExpired)
 	}
 	return string(plain[12 : 12+n]), nil
 }

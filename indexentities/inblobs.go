@@ -21,6 +21,7 @@ import (
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -305,7 +306,7 @@ func blobName(name, group string, value compoundkey.Part) (string, error) {
 	}
 	full := prefix + blobio.Segment(key)
 	if err := blobio.CheckName(full); err != nil {
-		return "", tables.Invalid("", err)
+		return "", errs.Invalid("", err)
 	}
 	return full, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/keyindex"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -282,7 +283,7 @@ func (x *index[T]) checkAll(ctx context.Context, r *driver.Reconciliation[T]) er
 			return &tables.Error{Op: "Reconcile", Kind: tables.ErrInvalid, Err: err}
 		}
 		if !r.Owns(ctx, place) {
-			return tables.Invalidf("Reconcile", "the message does not name the list %q, so it cannot be written for this message; check who can put messages on the queue", place)
+			return errs.Invalidf("Reconcile", "the message does not name the list %q, so it cannot be written for this message; check who can put messages on the queue", place)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -243,7 +244,7 @@ func rowPlace(partition, row string) (string, error) {
 		}
 	}
 	if n := edm.Units(row); n > rows.MaxFirst {
-		return "", tables.Invalid("", &edm.SizeError{What: "the row key of a list", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"})
+		return "", errs.Invalid("", &edm.SizeError{What: "the row key of a list", Size: n, Limit: rows.MaxFirst, Unit: "UTF-16 units"})
 	}
 	return driver.JoinKey(tables.Key{Partition: partition, Row: row}), nil
 }

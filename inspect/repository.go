@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -24,7 +25,7 @@ func Repository[T any](ctx context.Context, r *patterns.Repository[T], options *
 	const op = "inspect.Repository"
 	host := patterns.HostOf(r)
 	if host == nil {
-		return nil, tables.Wiringf(op, "", "the repository is nil; make it with patterns.NewRepository")
+		return nil, errs.Wiringf(op, "", "the repository is nil; make it with patterns.NewRepository")
 	}
 	typed, err := newTypeJudge[T](op, host.Table())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -205,14 +206,14 @@ func (o *Options) checked(op string, table *tables.Table) (Options, error) {
 		c = *o
 	}
 	if table == nil {
-		return c, tables.Wiringf(op, "", "the table is nil; open it with Account.Table or Store.Table")
+		return c, errs.Wiringf(op, "", "the table is nil; open it with Account.Table or Store.Table")
 	}
 	if c.Concurrency < 0 || c.MaxPartitions < 0 || c.MaxProperties < 0 || c.MaxKeys < 0 {
-		return c, tables.Wiringf(op, table.Name(), "Options.Concurrency is %d, MaxPartitions %d, MaxProperties %d and MaxKeys %d; none may be negative",
+		return c, errs.Wiringf(op, table.Name(), "Options.Concurrency is %d, MaxPartitions %d, MaxProperties %d and MaxKeys %d; none may be negative",
 			c.Concurrency, c.MaxPartitions, c.MaxProperties, c.MaxKeys)
 	}
 	if err := pace.Check("Options", c.RowsPerSecond); err != nil {
-		return c, tables.Wiringf(op, table.Name(), "%w", err)
+		return c, errs.Wiringf(op, table.Name(), "%w", err)
 	}
 	c.MaxPartitions = cmp.Or(c.MaxPartitions, defaultPartitions)
 	c.MaxProperties = cmp.Or(c.MaxProperties, defaultProperties)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -54,11 +55,11 @@ func newTypeJudge[T any](op string, table *tables.Table) (*typeJudge[T], error) 
 		if table != nil {
 			name = table.Name()
 		}
-		return nil, tables.Wiringf(op, name, "T is tables.Entity, which reads every row; call Table")
+		return nil, errs.Wiringf(op, name, "T is tables.Entity, which reads every row; call Table")
 	}
 	plan, err := fields.New(typ, fields.Types{Value: reflect.TypeFor[tables.Value](), Meta: reflect.TypeFor[tables.Meta]()})
 	if err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	j.fields, j.rest = plan.Fields(), plan.HasRest()
 	j.absent = make([]int64, len(j.fields))

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -50,7 +51,7 @@ func (x *spill[T]) place(ctx context.Context, change *driver.Change[T], v tables
 		return placement{}, err
 	}
 	if x.form == stringForm && !utf8.Valid(data) {
-		return placement{}, tables.Invalidf("Store", "property %s is not valid UTF-8; make it a []byte", x.name)
+		return placement{}, errs.Invalidf("Store", "property %s is not valid UTF-8; make it a []byte", x.name)
 	}
 	if int64(len(data)) > x.options.MaxValue {
 		return placement{}, fault("Store", "", tables.ErrTooLarge, "property %s has %d bytes, and Options.MaxValue is %d; a Stream has no such bound", x.name, len(data), x.options.MaxValue)
@@ -91,16 +92,16 @@ func (x *spill[T]) placeStream(ctx context.Context, change *driver.Change[T]) (p
 	case s.c.ptr != nil:
 		return x.placeCopy(change, s), nil
 	}
-	return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
+	return placement{}, errs.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
 }
 
 func (x *spill[T]) placeSource(ctx context.Context, change *driver.Change[T], s *Stream, src *source) (placement, error) {
 	kind := cmp.Or(src.kind, x.options.ContentType)
 	if err := checkType(kind); err != nil {
-		return placement{}, tables.Invalidf("Store", "property %s: %w", x.name, err)
+		return placement{}, errs.Invalidf("Store", "property %s: %w", x.name, err)
 	}
 	if src.length < 0 {
-		return placement{}, tables.Invalidf("Store", "property %s: StreamOptions.Length is %d; it must not be negative", x.name, src.length)
+		return placement{}, errs.Invalidf("Store", "property %s: StreamOptions.Length is %d; it must not be negative", x.name, src.length)
 	}
 	if src.memory {
 		if err := src.checkLength(int64(len(src.data))); err != nil {
@@ -141,7 +142,7 @@ func (x *spill[T]) placeCopy(change *driver.Change[T], s *Stream) placement {
 	l.open = func(ctx context.Context) (io.ReadCloser, error) {
 		r, err := home.openValue(ctx, "Copy", from, 0, from.length)
 		if isReplaced(err) && s.c.src != nil {
-			return nil, tables.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
+			return nil, errs.Invalidf("Store", "property %s: %w", x.name, errReaderUsed)
 		}
 		return r, err
 	}
@@ -178,7 +179,7 @@ func (x *spill[T]) newPlacement(change *driver.Change[T], length int64, kind str
 // upload stores a value in its blob. From then on, the deadline for the change's transaction runs.
 func (x *spill[T]) upload(ctx context.Context, change *driver.Change[T], l placement) (*pointer, error) {
 	if lease.From(ctx) == nil {
-		return nil, tables.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
+		return nil, errs.Wiringf("Store", "", "property %s: the change has no intent on a queue, whose lease would limit its time; open the table with Store.Table", x.name)
 	}
 	r, err := l.open(ctx)
 	if err != nil {
@@ -272,7 +273,7 @@ func (x *spill[T]) reconcile(ctx context.Context, r *driver.Reconciliation[T]) e
 			continue
 		}
 		if !r.Owns(ctx, name) {
-			return tables.Invalidf(op, "the message does not name blob %q, so it cannot be deleted for this message; check who can put messages on the queue", name)
+			return errs.Invalidf(op, "the message does not name blob %q, so it cannot be deleted for this message; check who can put messages on the queue", name)
 		}
 		err := x.blobs.checkOwn(op, r.Key, name)
 		switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -81,7 +82,7 @@ func (p *Property[T]) spill(op string) (*spill[T], error) {
 			return s, nil
 		}
 	}
-	return nil, tables.Wiringf(op, "", "property %s was not given to a repository; give the Property to NewRepository", p.name)
+	return nil, errs.Wiringf(op, "", "property %s was not given to a repository; give the Property to NewRepository", p.name)
 }
 
 // spill is a Property attached to its repository.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tablepatterns/tablepatterns/tables"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 )
 
 // Stream is a value that is not held in memory: a field of this type is written from a reader, and read only when you
@@ -139,7 +139,7 @@ func (s Stream) OpenRange(ctx context.Context, offset, n int64) (io.ReadCloser, 
 func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.ReadCloser, error) {
 	length := s.Length()
 	if length >= 0 && (offset < 0 || offset > length || n > length-offset) {
-		return nil, tables.Invalidf(op, "a range of %d bytes at offset %d is outside of the value, which has %d bytes", n, offset, length)
+		return nil, errs.Invalidf(op, "a range of %d bytes at offset %d is outside of the value, which has %d bytes", n, offset, length)
 	}
 	if n < 0 {
 		n = length - offset
@@ -150,11 +150,11 @@ func (s Stream) openRange(ctx context.Context, op string, offset, n int64) (io.R
 	case s.c.ptr == nil:
 		data, known := s.c.src.known()
 		if !known {
-			return nil, tables.Invalidf(op, "the Stream was not written yet; write its entity first")
+			return nil, errs.Invalidf(op, "the Stream was not written yet; write its entity first")
 		}
 		return io.NopCloser(bytes.NewReader(data[offset : offset+n])), nil
 	case s.c.home == nil:
-		return nil, tables.Invalidf(op, "the Stream was read through a projection and does not know its container; get it from Property.Of")
+		return nil, errs.Invalidf(op, "the Stream was read through a projection and does not know its container; get it from Property.Of")
 	}
 	return s.c.home.openValue(ctx, op, s.c.ptr, offset, n)
 }
@@ -169,7 +169,7 @@ func (s Stream) Download(ctx context.Context, w io.Writer, options *DownloadOpti
 		o = *options
 	}
 	if o.Concurrency < 0 || o.Concurrency > maxConcurrent {
-		return 0, tables.Wiringf(op, "", "DownloadOptions.Concurrency is %d; it must be 0 to %d", o.Concurrency, maxConcurrent)
+		return 0, errs.Wiringf(op, "", "DownloadOptions.Concurrency is %d; it must be 0 to %d", o.Concurrency, maxConcurrent)
 	}
 	told := &toldWriter{w: w, report: o.Progress}
 	if o.Concurrency > 1 && s.c != nil && s.c.ptr != nil && s.c.home != nil && s.c.ptr.length > int64(s.c.home.blockSize) {

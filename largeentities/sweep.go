@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -90,10 +91,10 @@ func (p *Property[T]) Sweep(ctx context.Context, options *SweepOptions) (SweepRe
 	}
 	o.Grace = cmp.Or(o.Grace, standardGrace)
 	if o.Grace < 0 {
-		return report, tables.Wiringf(op, "", "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
+		return report, errs.Wiringf(op, "", "SweepOptions.Grace is %v; it must be 0 (meaning %v) or more", o.Grace, standardGrace)
 	}
 	if err := pace.Check("SweepOptions", o.RowsPerSecond); err != nil {
-		return report, tables.Wiringf(op, "", "%w", err)
+		return report, errs.Wiringf(op, "", "%w", err)
 	}
 	ctx = pace.With(ctx, o.RowsPerSecond)
 	marker, err := x.openToken(o.Resume)
@@ -145,7 +146,7 @@ func (x *spill[T]) openToken(token string) (marker string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.SplitN(string(raw), tokenSeparator, 3)
 	if err != nil || len(parts) != 3 || parts[0] != tokenMark || parts[1] != x.blobs.prefix {
-		return "", tables.Invalidf("Sweep", "SweepOptions.Resume is not a token of an earlier Sweep of this property")
+		return "", errs.Invalidf("Sweep", "SweepOptions.Resume is not a token of an earlier Sweep of this property")
 	}
 	return parts[2], nil
 }

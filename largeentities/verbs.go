@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -33,7 +34,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 	address, err := sas.ParseURL(x.blobs.container.URL())
 	endpoint, endpointErr := url.Parse(account.Endpoints().Blob)
 	if err != nil || endpointErr != nil || address.Host == "" || !strings.EqualFold(address.Host, endpoint.Host) {
-		return "", tables.Wiringf(op, "", "the container belongs to another account than the one that signs; give the container's account as Options.Account")
+		return "", errs.Wiringf(op, "", "the container belongs to another account than the one that signs; give the container's account as Options.Account")
 	}
 	ptr, found, err := x.probeRow(ctx, key)
 	if err != nil {
@@ -44,7 +45,7 @@ func (p *Property[T]) SignedURL(ctx context.Context, key tables.Key, expiry time
 			Err: errors.New("the value has no blob: it is missing or stored in the entity's row; read it with the Repository")}
 	}
 	if ptr.sealed {
-		return "", tables.Wiringf(op, "", "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
+		return "", errs.Wiringf(op, "", "the blob is sealed, so a URL would return ciphertext; read the value with the Property")
 	}
 	signed, err := account.SignBlob(ctx, address.ContainerName, ptr.name, expiry)
 	if err != nil {
@@ -73,7 +74,7 @@ func (p *Property[T]) Reseal(ctx context.Context, key tables.Key) error {
 		return err
 	}
 	if s.blobs.sealing == nil {
-		return tables.Wiringf(op, "", "property %s has no Options.Sealer; give it one", p.name)
+		return errs.Wiringf(op, "", "property %s has no Options.Sealer; give it one", p.name)
 	}
 	_, err = s.host.Update(context.WithValue(ctx, resealKey{}, s), key, func(*T) error { return nil })
 	return err
@@ -97,7 +98,7 @@ func (x *spill[T]) keeps(ctx context.Context, old *pointer) bool {
 // of a Replace if a value was lost.
 func Discard[T any](ctx context.Context, repo *patterns.Repository[T], key tables.Key) ([]string, error) {
 	if repo == nil {
-		return nil, tables.Wiringf("Discard", "", "the repository is nil; give one")
+		return nil, errs.Wiringf("Discard", "", "the repository is nil; give one")
 	}
 	lost := &salvage{key: key}
 	v, err := repo.Get(context.WithValue(ctx, salvageKey{}, lost), key)

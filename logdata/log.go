@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
 	"github.com/tablepatterns/tablepatterns/internal/blobowner"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -49,13 +50,13 @@ func New(c *container.Client, prefix string, options *Options) (*Log, error) {
 		period = options.Period
 	}
 	if c == nil {
-		return nil, tables.Wiringf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
+		return nil, errs.Wiringf(op, "", "the container is nil; make it with Account.Container of an account with a blob endpoint")
 	}
 	if err := checkPrefix(prefix); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if period < time.Minute || period%time.Minute != 0 || time.Hour%period != 0 {
-		return nil, tables.Wiringf(op, "", "Options.Period is %v; it must be in whole minutes and divide an hour, such as 5m or 10m", period)
+		return nil, errs.Wiringf(op, "", "Options.Period is %v; it must be in whole minutes and divide an hour, such as 5m or 10m", period)
 	}
 	return &Log{container: c, prefix: prefix, period: period}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,7 +53,7 @@ func (l *Log) Query(ctx context.Context, from, to time.Time, options *QueryOptio
 		}
 		q := &query{log: l, from: from, to: to, concurrency: cmp.Or(options.Concurrency, defaultConcurrency), damaged: options.Damaged}
 		if q.concurrency < 0 {
-			yield(Record{}, tables.Wiringf("Query", l.prefix, "QueryOptions.Concurrency is %d; it must be 0 (meaning 8) or more", q.concurrency))
+			yield(Record{}, errs.Wiringf("Query", l.prefix, "QueryOptions.Concurrency is %d; it must be 0 (meaning 8) or more", q.concurrency))
 			return
 		}
 		if err := q.run(ctx, yield); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -128,7 +129,7 @@ type flush struct {
 func (l *Log) NewWriter(options *WriterOptions) (*Writer, error) {
 	complete, err := options.withDefaults()
 	if err != nil {
-		return nil, tables.Wiringf("NewWriter", l.prefix, "%w", err)
+		return nil, errs.Wiringf("NewWriter", l.prefix, "%w", err)
 	}
 	return &Writer{log: l, options: complete, numbers: map[time.Time]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
@@ -152,7 +153,7 @@ func (w *Writer) Write(ctx context.Context, r Record) error {
 	}
 	at := r.Time.UTC().Round(0) // removes the monotonic clock reading, which blobs do not store
 	if at.Before(minTime()) || !at.Before(maxTime()) {
-		return tables.InvalidIn(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
+		return errs.InvalidIn(op, w.log.prefix, "Record.Time is %v; its year must be 1 to 9999", at)
 	}
 	limit := min(w.options.BlockBytes, w.options.BufferBytes)
 	if len(r.Data)+minFrame > limit {
@@ -190,7 +191,7 @@ func (w *Writer) accept(ctx context.Context, e *entry) error {
 			return failure("Write", w.log.prefix, err, false)
 		}
 		if w.closed {
-			return tables.Wiringf("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
+			return errs.Wiringf("Write", w.log.prefix, "the writer is closed; make another one with NewWriter")
 		}
 		if err := w.err; err != nil {
 			w.err = nil
@@ -278,7 +279,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	if w.closed {
 		w.mu.Unlock()
-		return tables.Wiringf("Flush", w.log.prefix, "the writer is closed; call Close again to send what is left")
+		return errs.Wiringf("Flush", w.log.prefix, "the writer is closed; call Close again to send what is left")
 	}
 	f := flush{w.seq, make(chan error, 1)}
 	w.flushes = append(w.flushes, f)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -19,7 +20,7 @@ const maxLead = time.Second
 // entry. Stamp makes no request.
 func (l *Log[T]) Stamp(v *T) error {
 	if v == nil {
-		return tables.InvalidIn("Stamp", l.Table().Name(), "the entry is nil; give a pointer to one")
+		return errs.InvalidIn("Stamp", l.Table().Name(), "the entry is nil; give a pointer to one")
 	}
 	e := entryOf(v)
 	if e.LoggedAt.IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -41,7 +42,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 		options = &FollowOptions{}
 	}
 	if options.Interval < 0 {
-		return nil, tables.Wiringf(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
+		return nil, errs.Wiringf(op, l.Table().Name(), "FollowOptions.Interval is %v; it must be 0 (meaning 1s) or more", options.Interval)
 	}
 	f := &Follower[T]{log: l, partition: partition, interval: options.Interval}
 	f.interval = cmp.Or(f.interval, time.Second)
@@ -52,7 +53,7 @@ func (l *Log[T]) Follower(partition, cursor string, options *FollowOptions) (*Fo
 	if cursor != "" {
 		var err error
 		if f.place, err = decodePlace(cursor, l.fingerprint(partition)); err != nil {
-			return nil, tables.InvalidIn(op, l.Table().Name(), "%w", err)
+			return nil, errs.InvalidIn(op, l.Table().Name(), "%w", err)
 		}
 	}
 	return f, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -64,13 +65,13 @@ func New[T any](table *tables.Table, schema Schema[T], attached ...patterns.Patt
 	const op = "logtail.New"
 	switch {
 	case table == nil || schema.Partition == nil:
-		return nil, tables.Wiringf(op, "", "the table or Schema.Partition is nil; give both")
+		return nil, errs.Wiringf(op, "", "the table or Schema.Partition is nil; give both")
 	case table.Account().IsCosmos():
-		return nil, tables.Wiringf(op, table.Name(), "the table is in Azure Cosmos DB, whose queries have no key order, so the newest entries cannot be found; use Azure Storage")
+		return nil, errs.Wiringf(op, table.Name(), "the table is in Azure Cosmos DB, whose queries have no key order, so the newest entries cannot be found; use Azure Storage")
 	case schema.Window < 0:
-		return nil, tables.Wiringf(op, table.Name(), "Schema.Window is %v; it must be 0 (meaning 1m) or more", schema.Window)
+		return nil, errs.Wiringf(op, table.Name(), "Schema.Window is %v; it must be 0 (meaning 1m) or more", schema.Window)
 	case entryOf(new(T)) == nil:
-		return nil, tables.Wiringf(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
+		return nil, errs.Wiringf(op, table.Name(), "%s does not embed logtail.Entry; embed it next to tables.Meta", reflect.TypeFor[T]())
 	}
 	schema.Prefix = cmp.Or(schema.Prefix, DefaultPrefix)
 	schema.Window = cmp.Or(schema.Window, DefaultWindow)

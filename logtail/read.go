@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -14,7 +15,7 @@ import (
 // tables.ErrInvalid if n is below 1. Requests: 1 for each 1,000 entries returned, whatever the size of the partition.
 func (l *Log[T]) Latest(ctx context.Context, partition string, n int) ([]*T, error) {
 	if n < 1 {
-		return nil, tables.InvalidIn("Latest", l.Table().Name(), "n is %d; it must be at least 1", n)
+		return nil, errs.InvalidIn("Latest", l.Table().Name(), "n is %d; it must be at least 1", n)
 	}
 	return collect(l.ordered(l.Query(partition, time.Time{}, time.Time{}).Top(n).All(ctx)))
 }
@@ -87,7 +88,7 @@ func lastTick() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 999_999_9
 func InvertedTicks(t time.Time) (string, error) {
 	key, err := compoundkey.Encode("", compoundkey.TimeDesc(t))
 	if err != nil {
-		return "", tables.InvalidIn("InvertedTicks", "", "%w", err)
+		return "", errs.InvalidIn("InvertedTicks", "", "%w", err)
 	}
 	return key, nil
 }
@@ -96,7 +97,7 @@ func InvertedTicks(t time.Time) (string, error) {
 func ParseInvertedTicks(text string) (time.Time, error) {
 	var t time.Time
 	if err := compoundkey.Parse(text, "", compoundkey.ToTimeDesc(&t)); err != nil {
-		return time.Time{}, tables.InvalidIn("ParseInvertedTicks", "", "%w", err)
+		return time.Time{}, errs.InvalidIn("ParseInvertedTicks", "", "%w", err)
 	}
 	return t, nil
 }

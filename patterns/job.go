@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -215,12 +216,12 @@ type RewriteJob struct {
 func RewriteAll[T any](ctx context.Context, _ rows.Pass, of driver.Host[T], job *RewriteJob, options *JobOptions) (tables.Report, error) {
 	own, ok := of.(*host[T])
 	if !ok {
-		return tables.Report{}, tables.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
+		return tables.Report{}, errs.Wiringf(job.Op, "", "the host is a %T; give the one of a Repository", of)
 	}
 	r := own.engine
 	o, err := options.checked(job.Op, r.Patterns)
 	if err != nil {
-		return tables.Report{}, tables.Wiringf(job.Op, r.Table.Name(), "%w", err)
+		return tables.Report{}, errs.Wiringf(job.Op, r.Table.Name(), "%w", err)
 	}
 	run := &rewriting.Rewriting{Kind: job.Kind, Pattern: job.Pattern, CountsAll: job.CountsAll, Concurrency: o.Concurrency,
 		Outdated: func(row *engine.StoredRow, whole bool) (outdated, known bool) {
@@ -285,7 +286,7 @@ func (r *Repository[T]) unattachedIn(patterns []Pattern[T]) ([]*engine.Pattern, 
 func removeUnattached(ctx context.Context, r *engine.Engine, patterns []*engine.Pattern, options *JobOptions) (tables.Report, error) {
 	o, err := options.checked(opRemove, r.Patterns)
 	if err != nil {
-		return tables.Report{}, tables.Wiringf(opRemove, r.Table.Name(), "%w", err)
+		return tables.Report{}, errs.Wiringf(opRemove, r.Table.Name(), "%w", err)
 	}
 	run := &removing.Removal{Engine: r, Patterns: patterns, Partitions: o.Partitions, Concurrency: o.Concurrency, DryRun: o.DryRun}
 	pages := o.pages(opRemove, r)

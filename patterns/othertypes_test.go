@@ -156,7 +156,7 @@ func TestOverlapWithPatterns(t *testing.T) {
 		t.Error(err)
 	}
 	other := ofKind("order")
-	other.Where = tables.Condition{}
+	other.Where = nil
 	_, err = patterns.NewRepository(store.Table("Both"), other)
 	harness.WantKind(t, err, tables.ErrWiring) // another schema under the same name
 }

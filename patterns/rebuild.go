@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/tablescan"
@@ -100,7 +101,7 @@ func newRebuild(r *engine.Engine, o *JobOptions) (*rebuild, error) {
 		case p.Rows != nil || p.Companions != nil:
 			b.always = true
 		case named && p.Copies == nil && p.Outside == nil:
-			return nil, tables.Wiringf(op, r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
+			return nil, errs.Wiringf(op, r.Table.Name(), "pattern %q stores no copies or facts to fill; remove it from JobOptions.Patterns", p.Name)
 		}
 	}
 	b.state = rebuildState{Version: rebuildVersion, Run: continuation.Hash("rebuild %s", v.fingerprint())}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/engine"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/ownrows"
@@ -62,10 +63,10 @@ type Pattern[T any] interface {
 func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[T]) (*Repository[T], error) {
 	const op = "NewRepository"
 	if table == nil {
-		return nil, tables.Wiringf(op, "", "the table is nil; open it with Store.Table")
+		return nil, errs.Wiringf(op, "", "the table is nil; open it with Store.Table")
 	}
 	if table.Account() == nil {
-		return nil, tables.Wiringf(op, "", "%w", engine.Raw(table).Usable())
+		return nil, errs.Wiringf(op, "", "%w", engine.Raw(table).Usable())
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {
@@ -73,28 +74,28 @@ func NewRepository[T any](table *tables.Table, s Schema[T], attached ...Pattern[
 	}
 	key, err := s.keyOf(tables.CodecOf(pass, codec))
 	if err != nil {
-		return nil, tables.Wiringf(op, "", "Schema.Key is nil, and %w", err)
+		return nil, errs.Wiringf(op, "", "Schema.Key is nil, and %w", err)
 	}
 	r := &Repository[T]{engine: &engine.Engine{Table: table, Codec: tables.CodecOf(pass, codec), Names: codec.PropertyNames(),
 		Schema: engine.Schema{Name: s.Name, Key: key, Own: ownrows.Rows{Span: s.Rows, Mine: s.Mine, Where: s.Where}, Intents: runnerOf(table), MaxAttempts: s.MaxAttempts}}}
 	if !r.engine.Codec.HasMeta() {
-		return nil, tables.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
+		return nil, errs.Wiringf(op, "", "%s does not embed tables.Meta", reflect.TypeFor[T]())
 	}
 	if err := r.attach(attached); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Compose(); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := storeOf(table).refuseOverlap(r.engine); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := r.bind(); err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := r.engine.Register(); err != nil { // last, since from here on a queue worker can call the patterns
 		r.release(len(r.patterns))
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	r.knowAll()
 	return r, nil

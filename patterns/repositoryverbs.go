@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/patterns/internal/bulk"
@@ -286,7 +287,7 @@ func (r *Repository[T]) Rebuild(ctx context.Context, options *JobOptions) (table
 func (r *Repository[T]) RemoveUnattached(ctx context.Context, unattached []Pattern[T], options *JobOptions) (tables.Report, error) {
 	patterns, err := r.unattachedIn(unattached)
 	if err != nil {
-		return tables.Report{}, tables.Wiringf(opRemove, r.engine.Table.Name(), "%w", err)
+		return tables.Report{}, errs.Wiringf(opRemove, r.engine.Table.Name(), "%w", err)
 	}
 	return removeUnattached(ctx, r.engine, patterns, options)
 }

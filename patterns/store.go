@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/eventual"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/resource"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -84,17 +85,17 @@ func NewStore(account *tables.Account, name string, options *StoreOptions) (*Sto
 	s := &Store{account: account, prefix: options.Prefix, checkReady: options.CheckReady}
 	switch {
 	case account == nil || account.TableService() == nil:
-		return nil, tables.Wiringf(op, "", "the account is nil, or was not made by tables.NewAccount")
+		return nil, errs.Wiringf(op, "", "the account is nil, or was not made by tables.NewAccount")
 	case name == "":
-		return nil, tables.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
+		return nil, errs.Wiringf(op, "", "the store's name is empty; give the program's name, such as \"contoso\"")
 	case s.prefix != "" && rows.CheckTableName(s.prefix+"Table") != nil:
-		return nil, tables.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
+		return nil, errs.Wiringf(op, "", "StoreOptions.Prefix is %q; it must have at most 58 characters, only ASCII letters and digits, and begin with a letter", s.prefix)
 	case account.QueueService() == nil:
 		return s, nil
 	}
 	queue, err := eventual.NewQueue(account, s.lower(name+"-intents"), &options.Intents)
 	if err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	eventual.OpenRepositories(pass, queue, options.OpenRepository)
 	s.intents, s.runner = queue, eventual.RunnerOf(pass, queue, cmp.Or(options.MaxOpenIntents, defaultOpenIntents))
@@ -211,10 +212,10 @@ func Register(table *tables.Table, name string, create func(context.Context) err
 // of the store needs a worker.
 func (s *Store) Run(ctx context.Context, options *eventual.WorkerOptions) error {
 	if s.intents == nil {
-		return tables.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
+		return errs.Wiringf("Run", "", "the store has no queue of intents; set Endpoints.Queue of its account")
 	}
 	if !s.uses.Has(queueID(s.intents)) {
-		return tables.Wiringf("Run", "", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
+		return errs.Wiringf("Run", "", "no repository of the store has effects outside of its partition, and no mover uses Store.Intents, so there is nothing to do; make the repositories before")
 	}
 	worker, err := eventual.NewWorker(s.intents, nil, options)
 	if err == nil && s.checkReady {
@@ -267,7 +268,7 @@ func (s *Store) knowContainer(c *container.Client) {
 	url, _, _ := strings.Cut(c.URL(), "?") // a signature may follow the question mark
 	s.uses.Add(readiness.Entry{ID: readiness.ID{Name: "container " + url}, Parts: []resource.Resource{readiness.OfContainer(c, url)}, Create: func(ctx context.Context) error {
 		if err := resource.CheckName(path.Base(url)); err != nil {
-			return tables.Invalid("Create", err)
+			return errs.Invalid("Create", err)
 		}
 		_, err := c.Create(ctx, nil)
 		if err == nil || wire.HasCode(err, "ContainerAlreadyExists") {
@@ -394,7 +395,7 @@ func (s *Store) runAll(ctx context.Context, op string, options *JobOptions, run 
 		o = *options
 	}
 	if o.Partitions != nil || o.Patterns != nil || o.Rows != 0 {
-		return tables.Report{}, tables.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
+		return tables.Report{}, errs.Wiringf(op, "", "JobOptions.Partitions, Patterns or Rows is set, and they belong to one repository; leave them out, or call %s of the repository", op)
 	}
 	all := s.enginesByName()
 	job := eachof.Job{Op: op, Names: slices.Sorted(maps.Keys(all)), Resume: o.Resume, Progress: o.Progress}

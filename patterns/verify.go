@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/sharedlocks"
@@ -152,7 +153,7 @@ type verifier struct {
 func newVerifier(r *engine.Engine, op string, o *JobOptions) (*verifier, error) {
 	options, err := o.checked(op, r.Patterns)
 	if err != nil {
-		return nil, tables.Wiringf(op, r.Table.Name(), "%w", err)
+		return nil, errs.Wiringf(op, r.Table.Name(), "%w", err)
 	}
 	v := &verifier{r: r, op: op, options: options, areas: []area{{table: r.Table}}, began: time.Now()}
 	if options.Partitions != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -92,18 +93,18 @@ type flight[P any] struct {
 func NewCache[P any](repo *patterns.Repository[P], query tables.Query[P], options *CacheOptions) (*Cache[P], error) {
 	const op = "NewCache"
 	if repo == nil {
-		return nil, tables.Wiringf(op, "", "the repository is nil; give one")
+		return nil, errs.Wiringf(op, "", "the repository is nil; give one")
 	}
 	plan, err := query.Plan()
 	if err != nil {
 		return nil, err
 	}
 	if len(plan.Select) > 0 {
-		return nil, tables.Wiringf(op, "", "the query is a projection, and a cache holds whole entities; remove Select")
+		return nil, errs.Wiringf(op, "", "the query is a projection, and a cache holds whole entities; remove Select")
 	}
 	with, err := options.orDefaults()
 	if err != nil {
-		return nil, tables.Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	c := &Cache[P]{repo: repo, query: query, options: with}
 	c.ending, c.end = context.WithCancel(context.Background())
@@ -222,7 +223,7 @@ func (c *Cache[P]) current(ctx context.Context) (*snapshot[P], error) {
 func (c *Cache[P]) launch() (*flight[P], error) {
 	switch {
 	case c.closed:
-		return nil, tables.Wiringf("Lookup", "", "the cache is closed; make a new one with NewCache")
+		return nil, errs.Wiringf("Lookup", "", "the cache is closed; make a new one with NewCache")
 	case c.flight != nil:
 		return c.flight, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -26,9 +27,9 @@ func NewPair[A, B any](as *patterns.Repository[A], bs *patterns.Repository[B], p
 	const op = "NewPair"
 	switch {
 	case as == nil || bs == nil || partner == nil:
-		return nil, tables.Wiringf(op, "", "a repository or the partner function is nil; give all three")
+		return nil, errs.Wiringf(op, "", "a repository or the partner function is nil; give all three")
 	case !as.Table().Same(bs.Table()):
-		return nil, tables.Wiringf(op, "", "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
+		return nil, errs.Wiringf(op, "", "the repositories are on two tables, and a transaction changes one table; use Reference with SameKey")
 	}
 	return &Pair[A, B]{as, bs, partner}, nil
 }
@@ -46,7 +47,7 @@ func (p *Pair[A, B]) belong(op string, a, b tables.Key) error {
 // (see Repository.StageInsert).
 func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return tables.Invalidf("Insert", "an entity of the pair is nil; give both")
+		return errs.Invalidf("Insert", "an entity of the pair is nil; give both")
 	}
 	if err := p.belong("Insert", p.as.KeyOf(a), p.bs.KeyOf(b)); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (p *Pair[A, B]) Insert(ctx context.Context, a *A, b *B) error {
 // Delete removes both entities under the ETags with which they were read, or neither. Requests: as Insert.
 func (p *Pair[A, B]) Delete(ctx context.Context, a *A, b *B) error {
 	if a == nil || b == nil {
-		return tables.Invalidf("Delete", "an entity of the pair is nil; give both")
+		return errs.Invalidf("Delete", "an entity of the pair is nil; give both")
 	}
 	if err := p.belong("Delete", patterns.HostOf(p.as).MetaOf(a).Key(), patterns.HostOf(p.bs).MetaOf(b).Key()); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -29,7 +30,7 @@ type fromRepository[P any] struct {
 
 func (s *fromRepository[P]) Lookup(ctx context.Context, keys []tables.Key) (map[tables.Key]*P, error) {
 	if s.repo == nil {
-		return nil, tables.Wiringf("Lookup", "", "FromRepository was given a nil repository; give one")
+		return nil, errs.Wiringf("Lookup", "", "FromRepository was given a nil repository; give one")
 	}
 	found := make(map[tables.Key]*P, len(keys))
 	for v, err := range s.repo.GetMany(ctx, unique(keys), &tables.ParallelOptions[P]{Concurrency: s.concurrency}) {
@@ -75,9 +76,9 @@ func SameKey[C any](repo *patterns.Repository[C]) func(*C) (tables.Key, bool) {
 func (r *Reference[C, P]) check(op string) error {
 	switch {
 	case r.Source == nil || r.Key == nil:
-		return tables.Wiringf(op, "", "Reference.Source or Reference.Key is nil; set both")
+		return errs.Wiringf(op, "", "Reference.Source or Reference.Key is nil; set both")
 	case r.Batch < 0:
-		return tables.Wiringf(op, "", "Reference.Batch is %d; it must be 0 (the default) or more", r.Batch)
+		return errs.Wiringf(op, "", "Reference.Batch is %d; it must be 0 (the default) or more", r.Batch)
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (r Reference[C, P]) Join(ctx context.Context, children iter.Seq2[*C, error]
 			return
 		}
 		if children == nil {
-			yield(Joined[C, P]{}, tables.Wiringf("Join", "", "the sequence of entities is nil; give one, such as of Query.All"))
+			yield(Joined[C, P]{}, errs.Wiringf("Join", "", "the sequence of entities is nil; give one, such as of Query.All"))
 			return
 		}
 		size := cmp.Or(r.Batch, defaultBatch)

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -69,7 +70,7 @@ func (x *Summary[C]) Get(ctx context.Context, partition, group string) (Aggregat
 func (x *Summary[C]) in(op, group string) (*keeper[C], error) {
 	k, err := x.tally.in(op)
 	if err == nil && group != "" && x.tally.group == nil {
-		err = tables.InvalidIn(op, k.host.Table().Name(), "the summary %q has no SummaryOptions.Group, and the group is %q; give \"\"", x.tally.name, group)
+		err = errs.InvalidIn(op, k.host.Table().Name(), "the summary %q has no SummaryOptions.Group, and the group is %q; give \"\"", x.tally.name, group)
 	}
 	return k, err
 }
@@ -87,7 +88,7 @@ type GroupAggregate struct {
 func (x *Summary[C]) All(ctx context.Context, partition string) iter.Seq2[GroupAggregate, error] {
 	k, err := x.in("All", "")
 	if err == nil && x.tally.group == nil {
-		err = tables.InvalidIn("All", k.host.Table().Name(), "the summary %q has no SummaryOptions.Group; use Get", x.tally.name)
+		err = errs.InvalidIn("All", k.host.Table().Name(), "the summary %q has no SummaryOptions.Group; use Get", x.tally.name)
 	}
 	return func(yield func(GroupAggregate, error) bool) {
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tablepatterns/tablepatterns/internal/connection"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -82,7 +83,7 @@ type Account struct {
 func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options *AccountOptions) (*Account, error) {
 	token, ok := connection.Token(credential)
 	if !ok {
-		return nil, Wiringf("NewAccount", "", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
+		return nil, errs.Wiringf("NewAccount", "", "the credential is nil; give one, such as azidentity.NewDefaultAzureCredential returns")
 	}
 	return build("NewAccount", Account{endpoints: endpoints, source: "token credential", token: true}, options, token)
 }
@@ -91,11 +92,11 @@ func NewAccount(endpoints Endpoints, credential azcore.TokenCredential, options 
 func NewAccountWithSharedKey(endpoints Endpoints, name, key string, options *AccountOptions) (*Account, error) {
 	const op = "NewAccountWithSharedKey"
 	if !connection.IsAccountName(name) {
-		return nil, Wiringf(op, "", "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
+		return nil, errs.Wiringf(op, "", "the account's name has %d characters; it must have 3 to 63 letters, digits and hyphens", len(name))
 	}
 	credential, signer, err := connection.SharedKey(name, key)
 	if err != nil {
-		return nil, Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", name)
+		return nil, errs.Wiringf(op, "", "the key of account %q is not base64; give it as the portal shows it", name)
 	}
 	return build(op, Account{name: name, endpoints: endpoints, source: "shared key", signs: signer}, options, credential)
 }
@@ -106,21 +107,21 @@ func NewAccountWithSAS(endpoints Endpoints, sas string, options *AccountOptions)
 	const op = "NewAccountWithSAS"
 	credential, ok := connection.SAS(sas)
 	if !ok {
-		return nil, Wiringf(op, "", "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
+		return nil, errs.Wiringf(op, "", "the shared access signature is not a query string with a parameter sig; give all that follows the question mark of its address")
 	}
 	return build(op, Account{endpoints: endpoints, source: "shared access signature"}, options, credential)
 }
 
 func build(op string, a Account, options *AccountOptions, credential connection.Credential) (*Account, error) {
 	if a.endpoints.Table == "" {
-		return nil, Wiringf(op, "", "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
+		return nil, errs.Wiringf(op, "", "there is no table endpoint; give Endpoints.Table, or the name of an account to AccountEndpoints")
 	}
 	for service, endpoint := range map[string]*string{"table": &a.endpoints.Table, "queue": &a.endpoints.Queue, "blob": &a.endpoints.Blob} {
 		if *endpoint == "" {
 			continue
 		}
 		if err := connection.CheckEndpoint(service, *endpoint); err != nil {
-			return nil, Wiringf(op, "", "%w", err)
+			return nil, errs.Wiringf(op, "", "%w", err)
 		}
 		*endpoint = strings.TrimSuffix(*endpoint, "/")
 	}
@@ -129,10 +130,10 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 		options = &AccountOptions{}
 	}
 	if options.MeterProvider != nil && fields.IsNil(options.MeterProvider) || options.TracerProvider != nil && fields.IsNil(options.TracerProvider) {
-		return nil, Wiringf(op, "", "AccountOptions.MeterProvider or TracerProvider is a nil pointer in an interface; give a provider, or leave the option out")
+		return nil, errs.Wiringf(op, "", "AccountOptions.MeterProvider or TracerProvider is a nil pointer in an interface; give a provider, or leave the option out")
 	}
 	if options.TracerProvider != nil && !reflect.ValueOf(options.ClientOptions.TracingProvider).IsZero() {
-		return nil, Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
+		return nil, errs.Wiringf(op, "", "AccountOptions.TracerProvider and ClientOptions.TracingProvider are both set, and every request would have two spans; set only TracerProvider")
 	}
 	a.log = options.Logger
 	system := "azure.table_storage"
@@ -143,11 +144,11 @@ func build(op string, a Account, options *AccountOptions, credential connection.
 	a.telemetry, err = telemetry.New(telemetry.Options{Meters: options.MeterProvider, Tracers: options.TracerProvider, Logger: options.Logger, Keys: options.LogKeys,
 		System: system, Explain: explain})
 	if err != nil {
-		return nil, Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	clients, err := credential.Clients(connection.Endpoints(a.endpoints), options.ClientOptions, a.telemetry)
 	if err != nil {
-		return nil, Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	a.tables, a.queues, a.blobs = clients.Tables, clients.Queues, clients.Blobs
 	return &a, nil
@@ -212,7 +213,7 @@ func NewAccountFromConnectionString(connectionString string, options *AccountOpt
 	const op = "NewAccountFromConnectionString"
 	parsed, err := connection.Parse(connectionString)
 	if err != nil {
-		return nil, Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if parsed.Key != "" {
 		return NewAccountWithSharedKey(Endpoints(parsed.Endpoints), parsed.Name, parsed.Key, options)
@@ -246,13 +247,13 @@ func NewAccountFromEnv(options *AccountOptions) (*Account, error) {
 	}
 	switch {
 	case len(ways) == 0:
-		return nil, Wiringf(op, "", "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
+		return nil, errs.Wiringf(op, "", "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_AUTH_MODE=login")
 	case len(ways) > 1:
-		return nil, Wiringf(op, "", "%s are set; set only one of them", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
+		return nil, errs.Wiringf(op, "", "%s are set; set only one of them", strings.Join(slices.Sorted(slices.Values(ways)), " and "))
 	case text != "" && name != "":
-		return nil, Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; set only one of them")
+		return nil, errs.Wiringf(op, "", "AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_ACCOUNT are set; set only one of them")
 	case text == "" && name == "":
-		return nil, Wiringf(op, "", "%s is set without AZURE_STORAGE_ACCOUNT; set both", ways[0])
+		return nil, errs.Wiringf(op, "", "%s is set without AZURE_STORAGE_ACCOUNT; set both", ways[0])
 	}
 	account, err := accountFromEnv(text, name, key, sas, options)
 	if err != nil {
@@ -278,7 +279,7 @@ func accountFromEnv(text, name, key, sas string, options *AccountOptions) (*Acco
 	}
 	credential, err := azidentity.NewDefaultAzureCredential(&credentialOptions)
 	if err != nil {
-		return nil, Wiringf("NewAccountFromEnv", "", "%w", err)
+		return nil, errs.Wiringf("NewAccountFromEnv", "", "%w", err)
 	}
 	return NewAccount(AccountEndpoints(name), credential, options)
 }
@@ -301,13 +302,13 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	now := time.Now()
 	switch {
 	case a.blobs == nil:
-		return "", Wiringf(op, "", "the account has no blob endpoint; give one in Endpoints")
+		return "", errs.Wiringf(op, "", "the account has no blob endpoint; give one in Endpoints")
 	case a.signs == nil && !a.token:
-		return "", Wiringf(op, "", "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
+		return "", errs.Wiringf(op, "", "an account made from a %s cannot sign; use one with a shared key or a token credential", a.source)
 	case container == "" || blob == "":
-		return "", Invalidf(op, "the name of the container or of the blob is empty; both are needed")
+		return "", errs.Invalidf(op, "the name of the container or of the blob is empty; both are needed")
 	case !expiry.After(now) || expiry.After(now.Add(maxSigned)):
-		return "", Invalidf(op, "the expiry is %v from now; it must be more than 0 and at most %v", expiry.Sub(now).Round(time.Second), maxSigned)
+		return "", errs.Invalidf(op, "the expiry is %v from now; it must be more than 0 and at most %v", expiry.Sub(now).Round(time.Second), maxSigned)
 	}
 	values := blobsas.BlobSignatureValues{ContainerName: container, BlobName: blob, ExpiryTime: expiry.UTC(),
 		Permissions: (&blobsas.BlobPermissions{Read: true}).String()}
@@ -324,7 +325,7 @@ func (a *Account) SignBlob(ctx context.Context, container, blob string, expiry t
 	}
 	query, err := sign(values)
 	if err != nil {
-		return "", Invalid(op, wire.Redact(err))
+		return "", errs.Invalid(op, wire.Redact(err))
 	}
 	return a.blobs.NewContainerClient(container).NewBlobClient(blob).URL() + "?" + query.Encode(), nil
 }

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lanes"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -78,80 +77,21 @@ type BulkOptions struct {
 func (o *BulkOptions) check() (skip int64, err error) {
 	if o.Resume != "" {
 		if skip, err = strconv.ParseInt(o.Resume, 10, 64); err != nil || skip < 0 {
-			return 0, Invalidf("", "BulkOptions.Resume is %q; it must be \"\" or Report.Resume of an earlier run", o.Resume)
+			return 0, errs.Invalidf("", "BulkOptions.Resume is %q; it must be \"\" or Report.Resume of an earlier run", o.Resume)
 		}
 	}
 	switch {
 	case o.Verb > BulkDelete:
-		return 0, Wiringf("", "", "BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
+		return 0, errs.Wiringf("", "", "BulkOptions.Verb is %d; it must be one of the constants from BulkInsert to BulkDelete", o.Verb)
 	case o.Properties != nil && o.Verb != BulkMerge:
-		return 0, Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
+		return 0, errs.Wiringf("", "", "BulkOptions.Properties is set, and only BulkMerge uses it; leave it nil")
 	case o.Concurrency < 0:
-		return 0, Wiringf("", "", "BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
+		return 0, errs.Wiringf("", "", "BulkOptions.Concurrency is %d; it must be 0 (meaning %d) or more", o.Concurrency, defaultConcurrency)
 	}
 	if err := pace.Check("BulkOptions", o.RowsPerSecond); err != nil {
-		return 0, Wiringf("", "", "%w", err)
+		return 0, errs.Wiringf("", "", "%w", err)
 	}
 	return skip, nil
-}
-
-// Report counts what a long job has done. Every job over entities or rows returns one, even together with an error, and passes one to
-// its Progress. A count that a job does not have is 0.
-type Report struct {
-	Read         int64 // entities read
-	Rows         int64 // rows that the scans of Verify and Repair have read, or that a bulk write has written, including those of indexes
-	Transactions int64 // committed by a bulk write
-	Written      int64 // entities written; for BulkDelete, entities deleted
-	Deleted      int64 // rows or records deleted by a job other than a bulk write
-	Unchanged    int64 // entities that needed no write; for a bulk write with SkipExisting, those that exist already
-	Conflicts    int64 // attempts that ended in a conflict, a lost response or a lost lease, and were made again
-	Failed       int64 // entities that could not be read or written, and were skipped
-
-	Candidates int64 // differences that Verify or Repair has rechecked
-	Findings   int64 // differences passed to the option Found
-	Repaired   int64 // findings that Repair has repaired
-
-	// Unmatched names the repositories, separated by ", ", whose table has rows but no entities: Rows, Mine or Where of
-	// the schema may be wrong. Verify, Repair and Rebuild of whole tables set it. They leave it "" if one request
-	// cannot read all rows that meet Rows and Where: with Mine, if more than 1,000 do.
-	Unmatched string
-
-	// PartitionsDone is how many of the partitions in the options are done; 0 without a list of partitions.
-	PartitionsDone int
-	// Estimate is the number of Rows that the complete job is expected to have, ETA the remaining time; both are 0 if
-	// unknown.
-	Estimate int64
-	ETA      time.Duration
-	// Elapsed is the duration of this run, without the earlier runs that it resumes.
-	Elapsed time.Duration
-
-	// Resume continues the job after an error or a crash: give it to a later call as Resume of its options. It is "" in
-	// the report of a complete job, and until a job that resumes no earlier one has done something.
-	Resume string
-}
-
-// String formats the counts that are not 0, without Resume, which may be long.
-func (r Report) String() string {
-	var parts []string
-	for _, c := range []struct {
-		n    int64
-		name string
-	}{
-		{r.Read, "read"}, {r.Rows, "rows"}, {r.Written, "written"}, {r.Transactions, "transactions"}, {r.Deleted, "deleted"}, {r.Unchanged, "unchanged"},
-		{r.Conflicts, "conflicts"}, {r.Failed, "failed"}, {r.Candidates, "candidates"}, {r.Findings, "findings"}, {r.Repaired, "repaired"},
-		{int64(r.PartitionsDone), "partitions done"},
-	} {
-		if c.n != 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.name))
-		}
-	}
-	if r.Unmatched != "" {
-		parts = append(parts, "no row of the table is an entity of "+r.Unmatched)
-	}
-	if r.Resume != "" {
-		parts = append(parts, "to be resumed")
-	}
-	return fmt.Sprintf("%s in %v", strings.Join(parts, ", "), r.Elapsed.Round(time.Millisecond))
 }
 
 // BulkNonAtomic writes any number of rows with one verb. It groups them by partition, packs each group into entity group transactions,
@@ -186,7 +126,7 @@ func (s *RawSource) bulkUnit(o *BulkOptions) func(any) (RawUnit, error) {
 		if o.Verb == BulkReplace || o.Verb == BulkMerge || o.Verb == BulkDelete {
 			var err error
 			if etag, err = s.Codec.etag(v); err != nil {
-				return RawUnit{}, Invalid("", err)
+				return RawUnit{}, errs.Invalid("", err)
 			}
 		}
 		w, err := s.Codec.write(verb, v, etag)
@@ -195,7 +135,7 @@ func (s *RawSource) bulkUnit(o *BulkOptions) func(any) (RawUnit, error) {
 		}
 		for _, name := range o.Properties {
 			if !w.Properties.Has(name) {
-				return RawUnit{Key: w.Key}, Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
+				return RawUnit{Key: w.Key}, errs.Invalidf("", "property %s of BulkOptions.Properties has no value to merge; only BulkReplace removes a property", name)
 			}
 		}
 		if o.Properties != nil {
@@ -234,7 +174,7 @@ type bulk struct {
 // runBulk implements Internals.Bulk.
 func runBulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *BulkOptions, maxRows int, plan func(any) (RawUnit, error)) (_ Report, err error) {
 	if entities == nil {
-		return Report{}, relabel(op, t, Wiringf("", "", "the sequence of entities is nil; give one"))
+		return Report{}, relabel(op, t, errs.Wiringf("", "", "the sequence of entities is nil; give one"))
 	}
 	ctx, span := (&RawSource{Table: t}).begin(ctx, op)
 	err = telemetry.ErrPanicked // the outcome if a callback panics
@@ -260,7 +200,7 @@ func runBulk(ctx context.Context, t *Table, op string, entities iter.Seq2[any, e
 	})
 	err = lanes.Run(b.lanes, entities, func(v any, sequence int64) (*lanes.Unit[RawUnit], error) {
 		var planned RawUnit
-		err := error(Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
+		err := error(errs.Invalidf("", "entity %d of the sequence is nil; leave it out", sequence))
 		if v != nil {
 			planned, err = plan(v)
 		}

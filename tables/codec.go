@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/fields"
+	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -47,11 +50,11 @@ func NewCodec[T any]() (*Codec[T], error) {
 		return &Codec[T]{c}, nil
 	}
 	if c.typ.Kind() != reflect.Struct {
-		return nil, Wiringf("NewCodec", "", "%s is not a struct; use a struct or Entity", c.typ)
+		return nil, errs.Wiringf("NewCodec", "", "%s is not a struct; use a struct or Entity", c.typ)
 	}
 	plan, err := fields.New(c.typ, storedTypes)
 	if err != nil {
-		return nil, Wiringf("NewCodec", "", "%w", err)
+		return nil, errs.Wiringf("NewCodec", "", "%w", err)
 	}
 	c.plan = plan
 	if plan.HasMeta() {
@@ -80,7 +83,7 @@ var (
 // Encode returns the custom properties of v, without the keys and the library's own properties.
 func (c *Codec[T]) Encode(v *T) (Properties, error) {
 	if v == nil {
-		return nil, Invalid("Encode", errNil)
+		return nil, errs.Invalid("Encode", errNil)
 	}
 	return c.raw.Encode(v)
 }
@@ -88,14 +91,14 @@ func (c *Codec[T]) Encode(v *T) (Properties, error) {
 // EncodeOnly encodes only the named properties; the other fields of v may hold values that cannot be stored.
 func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 	if v == nil {
-		return nil, Invalid("EncodeOnly", errNil)
+		return nil, errs.Invalid("EncodeOnly", errNil)
 	}
 	if c.raw.plan == nil {
 		return any(v).(*Entity).Properties.Only(names), nil
 	}
 	some, err := fields.EncodeOnly(c.raw.plan, reflect.ValueOf(v).Elem(), names, accessProperty)
 	if err != nil {
-		return nil, Invalid("EncodeOnly", err)
+		return nil, errs.Invalid("EncodeOnly", err)
 	}
 	return some, nil
 }
@@ -104,7 +107,7 @@ func (c *Codec[T]) EncodeOnly(v *T, names []string) (Properties, error) {
 // of an Entity.
 func (c *Codec[T]) Decode(p Properties, v *T) error {
 	if v == nil {
-		return Invalid("Decode", errNil)
+		return errs.Invalid("Decode", errNil)
 	}
 	return c.raw.Decode(p, v)
 }
@@ -158,7 +161,7 @@ func (c *RawCodec) Encode(v any) (Properties, error) {
 	}
 	properties, err := fields.Encode(c.plan, reflect.ValueOf(v).Elem(), accessProperty)
 	if err != nil {
-		return nil, Invalid("Encode", err)
+		return nil, errs.Invalid("Encode", err)
 	}
 	return properties, nil
 }
@@ -220,7 +223,7 @@ func (c *RawCodec) CheckWhole(v any) error {
 		lossy = meta.Lossy
 	}
 	if lossy {
-		return Invalidf("", "a text of the value had half of a surrogate pair, which was read as U+FFFD; a write would store the U+FFFD: correct the text and set Lossy to false")
+		return errs.Invalidf("", "a text of the value had half of a surrogate pair, which was read as U+FFFD; a write would store the U+FFFD: correct the text and set Lossy to false")
 	}
 	return nil
 }
@@ -254,13 +257,13 @@ func (c *RawCodec) written(verb wire.Verb, v any, etag azcore.ETag) {
 	if c.plan == nil {
 		e := v.(*Entity)
 		e.ETag = etag
-		if left := e.read.after(verb); left != &e.read { // another goroutine may be reading the same bag for a bulk write
-			e.read = *left
+		if facts := c.facts(e); facts != nil {
+			keep(e, facts.after(verb))
 		}
 	} else if meta := c.Meta(v); meta != nil {
 		meta.ETag = etag
-		if meta.state != nil {
-			meta.state = meta.state.after(verb)
+		if state := stateOf(meta); state != nil {
+			setState(meta, state.after(verb))
 		}
 	}
 }
@@ -276,14 +279,16 @@ func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 	}
 	c.Finish(row, row.Key, v)
 	if c.plan == nil {
-		v.(*Entity).read = row.facts(partial)
+		if facts := row.facts(partial); !facts.none() {
+			keep(v.(*Entity), &facts)
+		}
 	} else if s != nil {
 		facts := row.facts(partial)
 		*s = RawState{Key: row.Key, Row: row.Key.Row, Incarnation: facts.incarnation, WriteID: row.WriteID, Partial: partial}
 		if !facts.none() {
 			s.viewed = new(facts)
 		}
-		c.Meta(v).state = s
+		setState(c.Meta(v), s)
 	}
 	return v, nil
 }
@@ -292,12 +297,12 @@ func (c *RawCodec) load(row *RawRow, partial bool) (any, error) {
 func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, error) {
 	key, err := c.Key(v)
 	if err != nil {
-		return RawWrite{}, Invalid("", err)
+		return RawWrite{}, errs.Invalid("", err)
 	}
 	w := RawWrite{Verb: verb, Key: key, IfMatch: ifMatch}
 	if facts := c.facts(v); facts != nil {
 		if err := facts.check(verb, c.plan == nil); err != nil {
-			e := Invalid("", err)
+			e := errs.Invalid("", err)
 			e.Key = loggable(key)
 			return RawWrite{}, e
 		}
@@ -313,7 +318,17 @@ func (c *RawCodec) write(verb wire.Verb, v any, ifMatch azcore.ETag) (RawWrite, 
 		return RawWrite{}, err
 	}
 	if err := checkReserved(w.Properties); err != nil {
-		return RawWrite{}, Invalid("", err)
+		return RawWrite{}, errs.Invalid("", err)
 	}
 	return w, nil
+}
+
+// checkReserved returns an error if the caller's properties have a name that is reserved for the library.
+func checkReserved(properties Properties) error {
+	for i := range properties {
+		if strings.HasPrefix(properties[i].Name, rows.Prefix) {
+			return fmt.Errorf("property %s: names that begin with %s are reserved for the library; choose another name", properties[i].Name, rows.Prefix)
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
@@ -64,7 +65,7 @@ func (t *Table) failed(ctx context.Context, err error) {
 
 func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string) ([]azcore.ETag, *Error) {
 	if err := t.usable(); err != nil {
-		return nil, Wiringf("", "", "%w", err)
+		return nil, errs.Wiringf("", "", "%w", err)
 	}
 	if e := checkWrites(writes); e != nil {
 		return nil, e
@@ -92,10 +93,10 @@ func (t *Table) tryCommit(ctx context.Context, writes []RawWrite, writeID string
 // checkWrites refuses writes that break the rules of an entity group transaction.
 func checkWrites(writes []RawWrite) *Error {
 	if len(writes) == 0 {
-		return Invalidf("", "the transaction has no operations; add at least one")
+		return errs.Invalidf("", "the transaction has no operations; add at least one")
 	}
 	if len(writes) > MaxTransactionOperations {
-		return Invalid("", &edm.SizeError{What: "a transaction", Size: len(writes), Limit: MaxTransactionOperations, Unit: "operations"})
+		return errs.Invalid("", &edm.SizeError{What: "a transaction", Size: len(writes), Limit: MaxTransactionOperations, Unit: "operations"})
 	}
 	if len(writes) == 1 {
 		return nil
@@ -104,12 +105,12 @@ func checkWrites(writes []RawWrite) *Error {
 	for i := range writes {
 		key := writes[i].Key
 		if key.Partition != writes[0].Key.Partition {
-			e := Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
+			e := errs.Invalidf("", "change %d is in another partition than change 1; all changes of a transaction must be in one", i+1)
 			e.Key, e.Change = loggable(key), i+1
 			return e
 		}
 		if first, twice := seen[key.Row]; twice {
-			e := Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
+			e := errs.Invalidf("", "changes %d and %d are of the same row; a transaction may change a row only once", first+1, i+1)
 			e.Key, e.Change = loggable(key), i+1
 			return writes[i].explain(e)
 		}
@@ -290,7 +291,7 @@ func (w *RawWrite) Check() (size int, e *Error) {
 	if err == nil {
 		return size, nil
 	}
-	e = Invalid("", err)
+	e = errs.Invalid("", err)
 	e.Key = loggable(w.Key)
 	return 0, w.explain(e)
 }
@@ -330,7 +331,7 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 	}
 	body, err := t.target().Size(enc.operations, enc.writeID)
 	if err != nil {
-		return 0, nil, Invalid("", err)
+		return 0, nil, errs.Invalid("", err)
 	}
 	return body, enc.marked, nil
 }
@@ -339,7 +340,7 @@ func (t *Table) measure(writes []RawWrite) (body int, marked []bool, e *Error) {
 // write may have been applied.
 func writeFailure(err error) *Error {
 	if _, ok := errors.AsType[*edm.SizeError](err); ok {
-		return Invalid("", err)
+		return errs.Invalid("", err)
 	}
 	return asError(failure("", "", Key{}, err))
 }

@@ -162,7 +162,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		{"a nanosecond", invalid, q.Where(tables.Eq("A", time.Unix(0, 1)))}, {"the zero time", invalid, q.Where(tables.Eq("A", time.Time{}))},
 		{"a key that is no text", invalid, q.Where(tables.Eq("RowKey", 5))}, {"a Timestamp that is no time", invalid, q.Where(tables.Eq("Timestamp", "x"))},
 		{"a property that is no name", invalid, q.Where(tables.Eq("a b", 5))}, {"a filter in a name", invalid, q.Where(tables.Eq("A eq 1 or B", 5))}, {"no name", invalid, q.Where(tables.Eq("", 5))},
-		{"an empty And", invalid, q.Where(tables.And())}, {"an empty Or", invalid, q.Where(tables.Or())}, {"a condition of nothing", invalid, q.Where(tables.Condition{})},
+		{"an empty And", invalid, q.Where(tables.And())}, {"an empty Or", invalid, q.Where(tables.Or())}, {"a condition of nothing", invalid, q.Where(nil)},
 		{"half a filter", invalid, q.Filter("A eq")}, {"an open quote", invalid, q.Filter("A eq 'x")}, {"an open parenthesis", invalid, q.Filter("((A eq 1)")}, {"nonsense", invalid, q.Filter("; drop table")},
 		{"invalid UTF-8 in a filter", invalid, q.Filter("A eq '\xff'")}, {"a deep filter", invalid, q.Filter(strings.Repeat("(", 1<<20) + "A eq 1")},
 		{"selecting two names as one", invalid, q.Select("A,B")}, {"selecting nothing", invalid, q.Select("")}, {"selecting a query", invalid, q.Select("A&$filter=x")},

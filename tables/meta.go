@@ -3,30 +3,13 @@ package tables
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/carry"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
-
-// Meta records from which row an entity was read. Embed it in every type that a Repository stores: the conditional Replace,
-// Merge and Delete send its ETag, and Replace and Delete use it to find the entity's other rows. A write updates the Meta of
-// the value that was written. Copies of the value that were made before are then outdated, and writing one of them returns
-// ErrConflict.
-type Meta struct {
-	// ETag is the ETag of the row as it was read, or after the last write of this value.
-	ETag azcore.ETag `table:"-"`
-	// Timestamp is the service's time of the last change of the row, as read.
-	Timestamp time.Time `table:"-"`
-	// Lossy reports that a text of the row has half of a surrogate pair, as programs in JavaScript can store it. No Go string can
-	// hold that, so it was read as U+FFFD. Writes of the value, except Delete, return ErrInvalid until the program has corrected the text and
-	// set Lossy to false.
-	Lossy bool `table:"-"`
-
-	state *RawState
-}
 
 // RawState is what a Repository stores in a Meta about the entity as it was read or written. It never changes, since copies of an
 // entity share it.
@@ -46,30 +29,27 @@ type RawState struct {
 	viewed *rowFacts // set for a value that was read through Rows
 }
 
-// Key returns the key with which the entity was read, or written through a Repository, otherwise the zero Key.
-func (m *Meta) Key() Key { return m.known().Key }
+// Origin returns what a Meta tells about its entity.
+func (s *RawState) Origin() (key Key, row, incarnation, writeID string, partial bool) {
+	return s.Key, s.Row, s.Incarnation, s.WriteID, s.Partial
+}
 
-// ReadRow returns the row key of the row that the entity was read from: a copy's, when it was read through an index.
-func (m *Meta) ReadRow() string { return m.known().Row }
-
-// Incarnation returns the ID of the insert that created the entity: an entity that was deleted and inserted again under the same
-// key has another one. It is "" for entities that were not written through a Repository.
-func (m *Meta) Incarnation() string { return m.known().Incarnation }
-
-// WriteID returns the ID of the last write of the entity when it was read, or of the last Insert, Replace, Merge or Delete of this
-// value through a Repository. All rows of one transaction have the same ID. It is "" if it is unknown.
-func (m *Meta) WriteID() string { return m.known().WriteID }
-
-// Partial reports whether the entity was read through a projection, so that some of its fields may be zero although the
-// stored entity has them.
-func (m *Meta) Partial() bool { return m.known().Partial }
-
-// known returns the state, an empty one if there is none.
-func (m *Meta) known() *RawState {
-	if m.state == nil {
-		return &RawState{}
+// stateOf returns the state that a Meta carries, nil for none.
+func stateOf(m *Meta) *RawState {
+	if m == nil {
+		return nil
 	}
-	return m.state
+	s, _ := (*carry.Of(m)).(*RawState)
+	return s
+}
+
+// setState makes a Meta carry a state, or none if s is nil.
+func setState(m *Meta, s *RawState) {
+	if s == nil {
+		*carry.Of(m) = nil
+		return
+	}
+	*carry.Of(m) = s
 }
 
 // rowFacts is what a value keeps about the row it was read from, beside its properties, for writes without a repository. It never
@@ -99,6 +79,16 @@ func (r *RawRow) facts(partial bool) rowFacts {
 	return f
 }
 
+// keep makes a bag carry facts, or none if they say nothing.
+func keep(e *Entity, facts *rowFacts) {
+	switch carried := carry.Of(e); {
+	case facts != nil && !facts.none():
+		*carried = facts
+	case *carried != nil: // otherwise another goroutine may be reading the same bag for a bulk write
+		*carried = nil
+	}
+}
+
 // none reports whether f has no facts.
 func (f *rowFacts) none() bool {
 	return !f.partial && !f.kept && f.incarnation == "" && len(f.carried) == 0
@@ -112,16 +102,17 @@ func (s *RawState) facts() *rowFacts {
 // facts returns what v keeps about its row, nil for a struct that keeps nothing or embeds no Meta.
 func (c *RawCodec) facts(v any) *rowFacts {
 	if c.plan == nil {
-		return &v.(*Entity).read
+		facts, _ := (*carry.Of(v)).(*rowFacts)
+		return facts
 	}
-	meta := c.Meta(v)
-	if meta == nil || meta.state == nil {
+	state := stateOf(c.Meta(v))
+	switch {
+	case state == nil:
 		return nil
+	case state.Owner != nil:
+		return state.facts()
 	}
-	if meta.state.Owner != nil {
-		return meta.state.facts()
-	}
-	return meta.state.viewed
+	return state.viewed
 }
 
 // check refuses writes that would lose data: replacing a row with a value read through a projection, changing one
@@ -166,9 +157,8 @@ func (f *rowFacts) onto(w *RawWrite) {
 // after a delete the value may still be partial.
 func (f *rowFacts) after(verb wire.Verb) *rowFacts {
 	switch {
-	case f.none():
 	case verb == wire.VerbInsert:
-		return &rowFacts{}
+		return nil
 	case verb == wire.VerbDelete:
 		return &rowFacts{partial: f.partial}
 	}

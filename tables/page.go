@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
@@ -63,7 +64,7 @@ func (q *query) page(ctx context.Context, token string) (page streams.Mixed[any]
 	c := continuation.Position{Query: continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, p.Filter, p.asked, q.top), Left: q.top}
 	if token != "" {
 		if c, err = continuation.Parse(token, c.Query, q.top); err != nil {
-			return page, "", relabel("Page", q.src.Table, Invalid("Page", err))
+			return page, "", relabel("Page", q.src.Table, errs.Invalid("Page", err))
 		}
 	}
 	if p.empty {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -86,9 +87,9 @@ func (q query) allParallel(ctx context.Context, o parallel) iter.Seq2[any, error
 	switch {
 	case err != nil:
 	case o.order != nil:
-		err = Wiringf(op, "", "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
+		err = errs.Wiringf(op, "", "ParallelOptions.Order is set; it merges the partitions of AllPartitions, so leave it nil here")
 	case cosmos && o.resume != "":
-		err = Wiringf(op, "", "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
+		err = errs.Wiringf(op, "", "ParallelOptions.Resume is set, and on Azure Cosmos DB a parallel read cannot be resumed; use Page")
 	}
 	whole := rangescan.Range{}
 	switch {
@@ -119,7 +120,7 @@ func (q query) allPartitions(ctx context.Context, partitions []string, o paralle
 		return streams.Failed[any](q.src.Err)
 	}
 	if q.partition != nil {
-		return streams.Failed[any](Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
+		return streams.Failed[any](errs.Wiringf(op, "", "the query limits the partition with Partition; remove that call, since AllPartitions sets it"))
 	}
 	keys := slices.Compact(slices.SortedFunc(slices.Values(partitions), compoundkey.Compare))
 	ordered := q.src != nil && (q.src.Table.account.IsCosmos() || o.order != nil)
@@ -138,7 +139,7 @@ func (q query) allPartitions(ctx context.Context, partitions []string, o paralle
 		}
 	}
 	if ordered && o.resume != "" {
-		return streams.Failed[any](Wiringf(op, "", "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
+		return streams.Failed[any](errs.Wiringf(op, "", "ParallelOptions.Resume is set, and a read with Order or on Azure Cosmos DB cannot be resumed; leave it out"))
 	}
 	if ordered || len(keys) == 0 {
 		return func(yield func(any, error) bool) {
@@ -167,7 +168,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 		run := continuation.Hash("%s %s %q", continuation.Fingerprint(q.src.Table.account.endpoints.Table, q.src.Table.name, planned.Filter, planned.asked, q.top), op, continuation.Encode(initial))
 		state, left, err := rangescan.ParseState(o.resume, run, len(initial), q.top)
 		if err != nil {
-			yield(nil, relabel(op, q.src.Table, Invalid(op, err)))
+			yield(nil, relabel(op, q.src.Table, errs.Invalid(op, err)))
 			return
 		}
 		part := q
@@ -183,7 +184,7 @@ func (q query) read(ctx context.Context, op string, initial []rangescan.Range, b
 			src.Accept, part.src = func(k Key) bool { return accept(rangescan.Key(k)) }, &src
 			filter, err := leg.Filter()
 			if err != nil {
-				return streams.Mixed[any]{}, "", Invalid(op, err)
+				return streams.Mixed[any]{}, "", errs.Invalid(op, err)
 			}
 			if filter != "" {
 				part.filters = append(slices.Clip(part.filters), filter)

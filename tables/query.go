@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/filter"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/streams"
@@ -111,7 +112,7 @@ func ClassifyFilter(expression string) (Plan, error) {
 	if strings.TrimSpace(expression) != "" {
 		var err error
 		if expr, err = odata.Parse(expression); err != nil {
-			return Plan{}, Invalid("ClassifyFilter", err)
+			return Plan{}, errs.Invalid("ClassifyFilter", err)
 		}
 	}
 	return planOf(expr)
@@ -130,27 +131,27 @@ func (q *query) plan() (_ Plan, err error) {
 		}
 	}()
 	if q.src == nil {
-		return Plan{}, Wiringf("Query", "", "the query has no table; make it with Query of Rows or a repository")
+		return Plan{}, errs.Wiringf("Query", "", "the query has no table; make it with Query of Rows or a repository")
 	}
 	if err := q.src.Table.usable(); err != nil {
-		return Plan{}, Wiringf("Query", "", "%w", err)
+		return Plan{}, errs.Wiringf("Query", "", "%w", err)
 	}
 	if q.pageSize < 0 || q.pageSize > MaxPageSize {
-		return Plan{}, Invalidf("Query", "PageSize is %d; it must be 1 to %d, or 0 for %[2]d", q.pageSize, MaxPageSize)
+		return Plan{}, errs.Invalidf("Query", "PageSize is %d; it must be 1 to %d, or 0 for %[2]d", q.pageSize, MaxPageSize)
 	}
 	if q.top < 0 {
-		return Plan{}, Invalidf("Query", "Top is %d; it must be 0 (meaning no limit) or more", q.top)
+		return Plan{}, errs.Invalidf("Query", "Top is %d; it must be 0 (meaning no limit) or more", q.top)
 	}
 	expr, err := q.expr()
 	if err != nil {
-		return Plan{}, Invalid("Query", err)
+		return Plan{}, errs.Invalid("Query", err)
 	}
 	p, err := planOf(expr)
 	if err != nil {
 		return Plan{}, err
 	}
 	if p.asked, err = filter.Selection(q.src.System, q.selected); err != nil {
-		return Plan{}, Invalid("Query", err)
+		return Plan{}, errs.Invalid("Query", err)
 	}
 	p.Select = p.asked
 	for _, name := range q.src.Guards {
@@ -163,11 +164,11 @@ func (q *query) plan() (_ Plan, err error) {
 
 func planOf(expr odata.Expr) (Plan, error) {
 	if n := odata.Comparisons(expr); n > MaxFilterComparisons {
-		return Plan{}, Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: MaxFilterComparisons, Unit: "comparisons"})
+		return Plan{}, errs.Invalid("Query", &edm.SizeError{What: "a filter", Size: n, Limit: MaxFilterComparisons, Unit: "comparisons"})
 	}
 	text, err := odata.Append(nil, expr)
 	if err != nil {
-		return Plan{}, Invalid("Query", err)
+		return Plan{}, errs.Invalid("Query", err)
 	}
 	classed := odata.Classify(expr)
 	p := Plan{Class: QueryClass(classed.Class), Filter: string(text), Reason: classed.Reason, empty: classed.Empty}
@@ -183,7 +184,7 @@ func planOf(expr odata.Expr) (Plan, error) {
 // expr joins everything that limits the query.
 func (q *query) expr() (odata.Expr, error) {
 	limits := filter.Query{
-		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(slices.Concat(q.src.Where, q.conditions)), Filters: q.filters,
+		Partition: q.partition, Row: q.row, Spans: []compoundkey.Span{q.src.Span}, Terms: terms(q.src.Where, q.conditions), Filters: q.filters,
 		Kept: q.src.Kept, Filterable: q.src.Filterable,
 	}
 	if q.span != nil {
@@ -257,54 +258,6 @@ func (q query) first(ctx context.Context) (any, error) {
 	return nil, ended
 }
 
-// Condition is a typed condition on the properties of an entity, for Query.Where. The value is escaped. It is sent with
-// the EDM type of the property's field in T; if T has no field for the property, with the type that ValueOf chooses.
-type Condition struct{ term filter.Term }
-
-// Eq holds where the property equals value.
-func Eq(property string, value any) Condition { return compare(odata.Eq, property, value) }
-
-// Ne holds where the property differs from value. An entity without the property does not match.
-func Ne(property string, value any) Condition { return compare(odata.Ne, property, value) }
-
-// Gt holds where the property is greater than value.
-func Gt(property string, value any) Condition { return compare(odata.Gt, property, value) }
-
-// Ge holds where the property is greater than value or equal.
-func Ge(property string, value any) Condition { return compare(odata.Ge, property, value) }
-
-// Lt holds where the property is less than value.
-func Lt(property string, value any) Condition { return compare(odata.Lt, property, value) }
-
-// Le holds where the property is less than value or equal.
-func Le(property string, value any) Condition { return compare(odata.Le, property, value) }
-
-func compare(op odata.Op, property string, value any) Condition {
-	return Condition{filter.Compare(op, property, value)}
-}
-
-// And holds where all of the conditions hold. It needs at least one.
-func And(conditions ...Condition) Condition {
-	return Condition{filter.Join(terms(conditions), odata.AllOf)}
-}
-
-// Or holds where at least one of the conditions holds. It needs at least one.
-func Or(conditions ...Condition) Condition {
-	return Condition{filter.Join(terms(conditions), odata.AnyOf)}
-}
-
-// Not holds where the condition does not hold. No comparison holds for an entity that lacks the property, so Not of a
-// comparison holds for it.
-func Not(condition Condition) Condition { return Condition{filter.Not(condition.term)} }
-
-func terms(conditions []Condition) []filter.Term {
-	out := make([]filter.Term, len(conditions))
-	for i, c := range conditions {
-		out[i] = c.term
-	}
-	return out
-}
-
 // types returns how values of the codec's T are stored.
 func (c *RawCodec) types() filter.Types {
 	return filter.Types{
@@ -319,4 +272,13 @@ func (c *RawCodec) types() filter.Types {
 			return edm.Value(v), err
 		},
 	}
+}
+
+func terms(lists ...[]Condition) (all []filter.Term) {
+	for _, list := range lists {
+		for _, c := range list {
+			all = append(all, filter.Term(c))
+		}
+	}
+	return all
 }

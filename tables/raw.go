@@ -33,9 +33,9 @@ type Internals struct {
 	Bulk func(ctx context.Context, t *Table, op string, entities iter.Seq2[any, error], options *BulkOptions, maxRows int, plan func(any) (RawUnit, error)) (Report, error)
 	// Condition returns the expression of a condition on rows of a codec's type, nil for the zero Condition.
 	Condition func(c Condition, codec *RawCodec) (odata.Expr, error)
-	// State returns a pointer to the field in which a repository stores the RawState of a Meta; the field is nil until
-	// then.
-	State func(m *Meta) **RawState
+	// State returns the RawState that a repository has stored in a Meta, nil for none; SetState stores one.
+	State    func(m *Meta) *RawState
+	SetState func(m *Meta, s *RawState)
 
 	// ChangeSet returns a pointer to the transaction's field for the change set of staged entities; the field is nil
 	// until a repository stages one.
@@ -73,12 +73,13 @@ var internals = Internals{
 	},
 	Bulk: runBulk,
 	Condition: func(c Condition, codec *RawCodec) (odata.Expr, error) {
-		if c.term == nil {
+		if c == nil {
 			return nil, nil
 		}
-		return c.term(codec.types())
+		return c(codec.types())
 	},
-	State:     func(m *Meta) **RawState { return &m.state },
+	State:     stateOf,
+	SetState:  setState,
 	ChangeSet: func(x *Transaction) *RawChangeSet { return &x.set },
 	NextChange: func(x *Transaction) int {
 		x.count++

@@ -5,6 +5,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -28,7 +29,7 @@ type Rows[T any] struct {
 // RowsOf returns a view of the table's rows as T. It makes no request. It returns ErrWiring if a T cannot be stored.
 func RowsOf[T any](table *Table) (*Rows[T], error) {
 	if table == nil {
-		return nil, Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")
+		return nil, errs.Wiringf("RowsOf", "", "the table is nil; make it with Account.Table")
 	}
 	codec, err := NewCodec[T]()
 	if err != nil {
@@ -112,18 +113,18 @@ func (r *Rows[T]) DeleteUnconditional(ctx context.Context, key Key) error {
 
 func (r *Rows[T]) conditional(ctx context.Context, op string, verb wire.Verb, v *T) error {
 	if v == nil {
-		return relabel(op, r.src.Table, Invalid("", errNil))
+		return relabel(op, r.src.Table, errs.Invalid("", errNil))
 	}
 	etag, err := r.src.Codec.etag(v)
 	if err != nil {
-		return relabel(op, r.src.Table, Invalid("", err))
+		return relabel(op, r.src.Table, errs.Invalid("", err))
 	}
 	return r.write(ctx, op, verb, v, etag)
 }
 
 func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, ifMatch azcore.ETag) error {
 	if v == nil {
-		return relabel(op, r.src.Table, Invalid("", errNil))
+		return relabel(op, r.src.Table, errs.Invalid("", errNil))
 	}
 	return r.src.write(ctx, op, verb, v, ifMatch)
 }
@@ -132,7 +133,7 @@ func (r *Rows[T]) write(ctx context.Context, op string, verb wire.Verb, v *T, if
 // projection.
 func (r *Rows[T]) Entity(v *T) (*Entity, error) {
 	if v == nil {
-		return nil, relabel("Entity", r.src.Table, Invalid("", errNil))
+		return nil, relabel("Entity", r.src.Table, errs.Invalid("", errNil))
 	}
 	e, err := r.src.entity(v)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowreader"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
@@ -121,9 +123,9 @@ func (s *RawSource) entity(v any) (*Entity, error) {
 	e := &Entity{Key: w.Key, Properties: w.Properties}
 	if facts := s.Codec.facts(v); facts != nil {
 		if facts.partial {
-			return nil, Invalid("", errPartial)
+			return nil, errs.Invalid("", errPartial)
 		}
-		e.read = *facts
+		keep(e, facts)
 	}
 	if meta := s.Codec.Meta(v); meta != nil {
 		e.ETag = meta.ETag
@@ -148,17 +150,17 @@ func (s *RawSource) DecodeError(op string, key Key, err error) error {
 	if e.Table == "" {
 		located.Op, located.Table, located.Key = op, s.Table.name, key
 	}
-	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, wire.ErrGarbled) // a response that was cut off is no problem of the row
+	located.OfRow = e.Kind == ErrGarbled && !errors.Is(err, kinds.ErrCutOff) // a response that was cut off is no problem of the row
 	return &located
 }
 
 // fetch makes the point read of one row. Requests: 1.
 func (t *Table) fetch(ctx context.Context, op string, key Key, known map[string]int) (*RawRow, error) {
 	if err := t.usable(); err != nil {
-		return nil, Wiringf(op, "", "%w", err)
+		return nil, errs.Wiringf(op, "", "%w", err)
 	}
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
-		return nil, Invalid(op, err)
+		return nil, errs.Invalid(op, err)
 	}
 	if err := pace.Rows(ctx, 1); err != nil {
 		return nil, failure(op, t.name, key, err)

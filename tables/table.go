@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
@@ -53,7 +54,7 @@ func (t *Table) Client() *aztables.Client { return t.client }
 // Requests: 1.
 func (t *Table) Create(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
-		return Wiringf("Create", "", "%w", err)
+		return errs.Wiringf("Create", "", "%w", err)
 	}
 	ctx, span := (&RawSource{Table: t}).begin(ctx, "Create")
 	defer func() { span.End(err) }()
@@ -75,7 +76,7 @@ func (t *Table) CreateIfMissing(ctx context.Context) error {
 // 1.
 func (t *Table) Drop(ctx context.Context) (err error) {
 	if err := t.usable(); err != nil {
-		return Wiringf("Drop", "", "%w", err)
+		return errs.Wiringf("Drop", "", "%w", err)
 	}
 	ctx, span := (&RawSource{Table: t}).begin(ctx, "Drop")
 	defer func() { span.End(err) }()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -91,7 +92,7 @@ func (x *Transaction) addConditional(verb wire.Verb, e *Entity) int {
 // add appends an operation. It copies the properties, so that e may be used for the next one.
 func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 	var w RawWrite
-	var err error = Invalid("", errNil)
+	var err error = errs.Invalid("", errNil)
 	var key Key
 	if e != nil {
 		key = loggable(e.Key)
@@ -108,7 +109,7 @@ func (x *Transaction) add(verb wire.Verb, e *Entity, ifMatch azcore.ETag) int {
 func (x *Transaction) fail(key Key, err error) {
 	if x.err == nil && x.table != nil {
 		if x.err = asError(err); x.err == nil {
-			x.err = Invalid("", err)
+			x.err = errs.Invalid("", err)
 		}
 		x.err.Op = "Commit"
 		x.err.Table, x.err.Key, x.err.Change = x.table.name, key, x.count+1
@@ -122,7 +123,7 @@ func (x *Transaction) fail(key Key, err error) {
 // once; after a failure, read again and make a new one.
 func (x *Transaction) Commit(ctx context.Context) (etags []azcore.ETag, err error) {
 	if x.table == nil {
-		return nil, Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
+		return nil, errs.Wiringf("Commit", "", "the transaction has no table; make it with Table.NewTransaction")
 	}
 	ctx, span := (&RawSource{Table: x.table}).begin(ctx, "Commit")
 	err = telemetry.ErrPanicked // the outcome if a pattern panics
@@ -147,7 +148,7 @@ func (x *Transaction) usable() error {
 	case x.err != nil:
 		return x.err
 	case x.committed:
-		return Wiringf("Commit", "", "the transaction was committed before; make a new one")
+		return errs.Wiringf("Commit", "", "the transaction was committed before; make a new one")
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -42,7 +43,7 @@ func (d toContainer[T]) encode(key tables.Key, entity *T) ([]byte, error) {
 			continue // a table does not store a null property either
 		}
 		if err := edm.CheckName(property.Name); err != nil {
-			return nil, tables.InvalidIn("Move", "", "%w", err)
+			return nil, errs.InvalidIn("Move", "", "%w", err)
 		}
 		if !first {
 			b = append(b, ',')
@@ -163,7 +164,7 @@ func decodeValue(t edm.Type, raw jsontext.Value) (edm.Value, error) {
 func Read[T any](ctx context.Context, c *container.Client, name string) (*T, error) {
 	const op = "archive.Read"
 	if c == nil || name == "" {
-		return nil, tables.InvalidIn(op, name, "the container is nil or the blob's name empty; give both")
+		return nil, errs.InvalidIn(op, name, "the container is nil or the blob's name empty; give both")
 	}
 	codec, err := tables.NewCodec[T]()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/eventual"
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/verdict"
@@ -62,26 +63,26 @@ type moveBody struct {
 func New[T any](q *eventual.Queue, name string, source *patterns.Repository[T], destination Destination[T], options *Options) (*Mover[T], error) {
 	const op = "archive.New"
 	if q == nil || q.Account() == nil {
-		return nil, tables.Wiringf(op, "", "the queue is nil or the zero value; make it with eventual.NewQueue")
+		return nil, errs.Wiringf(op, "", "the queue is nil or the zero value; make it with eventual.NewQueue")
 	}
 	switch {
 	case name == "":
-		return nil, tables.Wiringf(op, q.Name(), "the mover's name is empty; give one")
+		return nil, errs.Wiringf(op, q.Name(), "the mover's name is empty; give one")
 	case source == nil:
-		return nil, tables.Wiringf(op, q.Name(), "the source repository is nil; give one")
+		return nil, errs.Wiringf(op, q.Name(), "the source repository is nil; give one")
 	case destination == nil:
-		return nil, tables.Wiringf(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
+		return nil, errs.Wiringf(op, q.Name(), "the destination is nil; use ToRepository or ToContainer")
 	}
 	host := patterns.HostOf(source)
 	if sharesMeta(host) {
-		return nil, tables.Wiringf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
+		return nil, errs.Wiringf(op, q.Name(), "%s embeds tables.Meta through a pointer, so an entity and its copy would share it; embed the struct itself", reflect.TypeFor[T]())
 	}
 	m := &Mover[T]{queue: q, name: name, messageType: moveTypes + name, source: host, destination: destination}
 	if options != nil {
 		m.replaces = options.Replace
 	}
 	if err := destination.check(host); err != nil {
-		return nil, tables.Wiringf(op, q.Name(), "the destination is not suitable: %w", err)
+		return nil, errs.Wiringf(op, q.Name(), "the destination is not suitable: %w", err)
 	}
 	if err := eventual.HandleOwn(rows.Pass(0), q, op, m.messageType, m.handle); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func sharesMeta[T any](r driver.Host[T]) bool {
 func (m *Mover[T]) Move(ctx context.Context, v *T) error {
 	const op = "Move"
 	if v == nil {
-		return tables.InvalidIn(op, m.queue.Name(), "the entity is nil; give one")
+		return errs.InvalidIn(op, m.queue.Name(), "the entity is nil; give one")
 	}
 	meta := m.source.MetaOf(v)
 	key, incarnation := meta.Key(), meta.Incarnation()
@@ -168,7 +169,7 @@ func (m *Mover[T]) handle(ctx context.Context, message *eventual.Message) (verdi
 		return verdict.Verdict{}, err
 	}
 	if body.Incarnation == "" || len(body.To) == 0 {
-		return verdict.Verdict{}, tables.InvalidIn("Move", m.queue.Name(), "the message has no incarnation or no location for the copy; call Move again")
+		return verdict.Verdict{}, errs.InvalidIn("Move", m.queue.Name(), "the message has no incarnation or no location for the copy; call Move again")
 	}
 	key := tables.Key{Partition: body.Partition, Row: body.Row}
 	w := &moving[T]{Mover: m, key: key, incarnation: body.Incarnation, to: body.To,

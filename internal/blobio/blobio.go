@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -87,7 +88,7 @@ func Read(ctx context.Context, c *container.Client, name string) (*Content, erro
 	}
 	read := &Content{Text: ex.Answer, ETag: azcore.ETag(ex.Header.Get("ETag")), Header: ex.Header}
 	if read.ETag == "" {
-		return nil, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", wire.ErrGarbled)
+		return nil, fmt.Errorf("%w: the response has no ETag of the blob; repeat the operation", kinds.ErrCutOff)
 	}
 	return read, nil
 }
@@ -104,7 +105,7 @@ func List(ctx context.Context, c *container.Client, prefix string, include conta
 				return
 			}
 			if page.Segment == nil { // an empty listing has one, too: without it, blobs would be missed
-				yield(nil, fmt.Errorf("%w: the listing of the container has no list of blobs; repeat the operation", wire.ErrGarbled))
+				yield(nil, fmt.Errorf("%w: the listing of the container has no list of blobs; repeat the operation", kinds.ErrCutOff))
 				return
 			}
 			for _, item := range page.Segment.BlobItems {

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tablepatterns/tablepatterns/internal/blobio"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
 // listing is a service that gives one response to every request.
@@ -38,7 +38,7 @@ func TestList(t *testing.T) {
 		names, garbled := "", false
 		for item, err := range blobio.List(t.Context(), client, "", container.ListBlobsInclude{}) {
 			if err != nil {
-				garbled = errors.Is(err, wire.ErrGarbled)
+				garbled = errors.Is(err, kinds.ErrCutOff)
 				continue
 			}
 			names += *item.Name + " "

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
 // The kinds. Package tables describes them.
@@ -29,6 +31,9 @@ var (
 	// all lists the kinds; Of prefers earlier ones.
 	all = []error{ErrUnknownOutcome, ErrNotFound, ErrMissingReference, ErrExists, ErrConflict, ErrDuplicate, ErrTooLarge, ErrInvalid, ErrWiring, ErrTableScan, ErrMissingResource, ErrBeingDeleted, ErrDenied, ErrUnavailable, ErrGarbled}
 )
+
+// ErrCutOff is the cause of an error, and no kind: a response is truncated or cannot be parsed, so the outcome of a write is unknown.
+var ErrCutOff = errors.New("the response is cut off or was changed on its way")
 
 // Of returns the kind of err, nil for none. Joined errors can match several kinds; then Of returns the one that is listed first.
 func Of(err error) error {
@@ -100,3 +105,16 @@ func (h hidden) Is(target error) bool {
 
 // As finds whatever errors.As finds in the cause.
 func (h hidden) As(target any) bool { return errors.As(h.cause, target) }
+
+// Brief returns the text of an error, or "" for nil. For a response of the service it returns only the status, because the
+// SDK's text has many lines.
+func Brief(err error) string {
+	var response *azcore.ResponseError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &response):
+		return fmt.Sprintf("status %d", response.StatusCode)
+	}
+	return err.Error()
+}

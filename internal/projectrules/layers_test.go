@@ -14,24 +14,29 @@ var patternPackages = []string{
 	"widentities", "largeentities", "scatter", "logdata", "heterogeneous", "relationships", "encryption", "access",
 }
 
+// basePackages are the internal packages below package entity.
+var basePackages = []string{"internal/carry", "internal/edm", "internal/filter", "internal/kinds", "internal/odata", "internal/resource", "internal/rows"}
+
 // mayImport says which layers the code of a layer may import, tests apart.
 var mayImport = map[string][]string{
 	"compoundkey": {},
-	"internal":    {"internal", "compoundkey"},
-	"tables":      {"internal", "compoundkey"},
-	"driver":      {"internal", "compoundkey", "tables"},
-	"intents":     {"compoundkey", "tables"},             // what eventual does for patterns
-	"tablescan":   {"internal", "compoundkey", "tables"}, // the scans of the jobs of patterns and backup
-	"backup":      {"internal", "compoundkey", "tables", "tablescan"},
-	"eventual":    {"internal", "compoundkey", "tables", "driver", "intents"},
-	"patterns":    {"internal", "compoundkey", "tables", "driver", "intents", "eventual", "tablescan"}, // a Store has a queue and a worker
-	"keyindex":    {"internal", "compoundkey", "tables", "driver"},                                     // what the index packages share
-	"pattern":     {"internal", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
-	"httpapi":     {"internal", "compoundkey", "tables"},
-	"inspect":     {"internal", "compoundkey", "tables", "driver", "patterns"},
-	"storagetest": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
-	"harness":     {"internal", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
-	"application": {"internal", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "backup", "httpapi", "storagetest", "application"},
+	"base":        {"compoundkey", "base"}, // what the vocabulary needs; without I/O
+	"entity":      {"compoundkey", "base"},
+	"internal":    {"internal", "base", "entity", "compoundkey"},
+	"tables":      {"internal", "base", "entity", "compoundkey"},
+	"driver":      {"internal", "base", "entity", "compoundkey", "tables"},
+	"intents":     {"entity", "compoundkey", "tables"},                     // what eventual does for patterns
+	"tablescan":   {"internal", "base", "entity", "compoundkey", "tables"}, // the scans of the jobs of patterns and backup
+	"backup":      {"internal", "base", "entity", "compoundkey", "tables", "tablescan"},
+	"eventual":    {"internal", "base", "entity", "compoundkey", "tables", "driver", "intents"},
+	"patterns":    {"internal", "base", "entity", "compoundkey", "tables", "driver", "intents", "eventual", "tablescan"}, // a Store has a queue and a worker
+	"keyindex":    {"internal", "base", "entity", "compoundkey", "tables", "driver"},                                     // what the index packages share
+	"pattern":     {"internal", "base", "entity", "compoundkey", "tables", "driver", "keyindex", "patterns", "eventual"},
+	"httpapi":     {"internal", "base", "entity", "compoundkey", "tables"},
+	"inspect":     {"internal", "base", "entity", "compoundkey", "tables", "driver", "patterns"},
+	"storagetest": {"internal", "base", "entity", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "storagetest"},
+	"harness":     {"internal", "base", "entity", "compoundkey", "tables", "driver", "intents", "patterns", "eventual", "storagetest"}, // of the tests; nobody's code imports it
+	"application": {"internal", "base", "entity", "compoundkey", "tables", "driver", "patterns", "eventual", "pattern", "inspect", "backup", "httpapi", "storagetest", "application"},
 }
 
 // layer names the layer of a package, given by its directory; "" for one that no layer knows.
@@ -44,6 +49,8 @@ func layer(dir string) string {
 		return "pattern"
 	case top == "examples" || top == "cmd" || dir == "internal/inserttrace":
 		return "application"
+	case slices.Contains(basePackages, dir):
+		return "base"
 	case dir == "internal/keyindex" || dir == "internal/intents" || dir == "internal/tablescan":
 		return strings.TrimPrefix(dir, "internal/")
 	case dir == "internal/harness" || dir == "internal/leaks" || dir == "internal/explore" || dir == "internal/interop/jsclient":
@@ -57,7 +64,7 @@ func layer(dir string) string {
 // isLibrary says whether a package is one that users import.
 func isLibrary(dir string) bool {
 	l := layer(dir)
-	return l != "" && l != "internal" && l != "keyindex" && l != "intents" && l != "tablescan" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
+	return l != "" && l != "internal" && l != "base" && l != "keyindex" && l != "intents" && l != "tablescan" && l != "harness" && l != "application" && !strings.Contains(dir, "/internal/")
 }
 
 // badImports finds imports that point against the arrows. Within a pattern's own directory, packages may import each other.

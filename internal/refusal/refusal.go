@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type Kinds struct {
 // the kind for an unknown outcome.
 func (k *Kinds) WithoutResponse(err error) error {
 	switch {
-	case errors.Is(err, wire.ErrGarbled):
+	case errors.Is(err, kinds.ErrCutOff):
 		return k.Garbled
 	case wire.NoToken(err):
 		return k.Denied

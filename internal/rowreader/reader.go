@@ -1,5 +1,5 @@
 // Package rowreader reads rows from the table service's JSON responses: one row, or a page of them. It is
-// strict: it returns wire.ErrGarbled for a response that is not JSON or has a name twice. The caller chooses
+// strict: it returns kinds.ErrCutOff for a response that is not JSON or has a name twice. The caller chooses
 // the type of a property; an edm.Access says where its name and value are.
 package rowreader
 
@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -132,16 +133,16 @@ func (r *Reader[P]) rows(each func(*Row[P]) error) error {
 // ErrNoETag means that a row has no ETag.
 var ErrNoETag = errors.New("the ETag of an entity is missing or cut off")
 
-// Garbled returns an error of kind wire.ErrGarbled for err. It leaves out the excerpt of the response in a syntax error, since
+// Garbled returns an error of kind kinds.ErrCutOff for err. It leaves out the excerpt of the response in a syntax error, since
 // the excerpt may be from a secret property.
 func Garbled(err error) error {
-	if errors.Is(err, wire.ErrGarbled) {
+	if errors.Is(err, kinds.ErrCutOff) {
 		return err
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Errorf("%w: not JSON at byte %d", wire.ErrGarbled, syntax.ByteOffset)
+		return fmt.Errorf("%w: not JSON at byte %d", kinds.ErrCutOff, syntax.ByteOffset)
 	}
-	return fmt.Errorf("%w: %v", wire.ErrGarbled, err)
+	return fmt.Errorf("%w: %v", kinds.ErrCutOff, err)
 }
 
 func (r *Reader[P]) readRow() error {

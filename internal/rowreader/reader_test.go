@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/wire"
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
 // property is the caller's type of these tests.
@@ -61,7 +61,7 @@ func TestReadRefusesRepeatedNames(t *testing.T) {
 		"page's metadata":            `{"odata.metadata":"a","value":[],"odata.metadata":"a"}`,
 	} {
 		for filter, known := range map[string]map[string]int{"all": nil, "some": {"A": 0, "B": 1}} {
-			if rows, err := readAll(bad, known); !errors.Is(err, wire.ErrGarbled) {
+			if rows, err := readAll(bad, known); !errors.Is(err, kinds.ErrCutOff) {
 				t.Errorf("%s, reading %s: %d rows, %v", name, filter, len(rows), err)
 			}
 		}
@@ -176,7 +176,7 @@ func TestReadGoesOn(t *testing.T) {
 		"a name twice":          `{` + keys + `,"A":{"x":1},"A":2}`,
 		"no ETag":               `{"PartitionKey":"p","RowKey":"r","A":{"x":1}}`,
 	} {
-		if rows, err := readAll(pageOf(good, bad), nil); !errors.Is(err, wire.ErrGarbled) {
+		if rows, err := readAll(pageOf(good, bad), nil); !errors.Is(err, kinds.ErrCutOff) {
 			t.Errorf("%s: %d rows, %v", name, len(rows), err)
 		}
 	}
@@ -195,7 +195,7 @@ func FuzzReadIsStrict(f *testing.F) {
 		for _, known := range []map[string]int{nil, {"A": 0, "B": 1}} {
 			if rows, err := readAll(answer, known); err == nil && !valid {
 				t.Errorf("%d rows were read", len(rows))
-			} else if err != nil && !errors.Is(err, wire.ErrGarbled) {
+			} else if err != nil && !errors.Is(err, kinds.ErrCutOff) {
 				t.Errorf("the error is %v", err)
 			}
 		}

@@ -28,7 +28,7 @@ type Target struct {
 // Reply is the outcome of a write as far as the service's response shows it.
 type Reply struct {
 	ETags   []azcore.ETag
-	Err     error              // nil on success; of kind wire.ErrGarbled for an invalid response
+	Err     error              // nil on success; of kind kinds.ErrCutOff for an invalid response
 	Refused *wire.BatchFailure // set beside Err: the operation for which the service refused the transaction
 	Unknown bool               // the last attempt may have been applied: its response is missing, invalid, or does not show the outcome
 	Earlier bool               // an attempt before the last one may have been applied

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rangescan"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -127,7 +128,7 @@ func (s Scan[P]) oneByOne(ctx context.Context, from State) iter.Seq2[Page[P], er
 func (s Scan[P]) fetch(ctx context.Context, leg rangescan.Leg, token string, accept func(rangescan.Key) bool) (content P, next string, err error) {
 	filter, err := leg.Filter()
 	if err != nil {
-		return content, "", tables.Invalid("Query", err)
+		return content, "", errs.Invalid("Query", err)
 	}
 	content = s.New()
 	src := tables.InternalsOf(rows.Open).Raw(s.Table).Source(s.Span)

@@ -3,10 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
 // Verb is the kind of an operation. On the service, an update without If-Match is an upsert.
@@ -105,11 +106,8 @@ type BatchFailure struct {
 	Message string
 }
 
-// ErrGarbled means that a response is truncated or cannot be parsed, so the outcome of the write is unknown.
-var ErrGarbled = errors.New("the response is cut off or was changed on its way")
-
 func garbled(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrGarbled, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", kinds.ErrCutOff, fmt.Sprintf(format, args...))
 }
 
 // ParseBatchAnswer parses the multipart response to a transaction of n operations. It accepts only a complete response, with

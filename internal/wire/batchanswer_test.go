@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
 const testContent = "multipart/mixed; boundary=batchresponse_1"
@@ -84,7 +86,7 @@ func TestParseBatchAnswerRefuses(t *testing.T) {
 		"status -20":         {testContent, testAnswer("\r\n", strings.Replace(testOK(`W/"1"`), "204", "-20", 1), testOK(`W/"2"`))},
 		"two change sets":    {testContent, "--batchresponse_1\n\n--x\n--x--\n--batchresponse_1\n\n--x\n--x--\n--batchresponse_1--\n"},
 	} {
-		if answer, err := ParseBatchAnswer(c.contentType, []byte(c.body), 2); !errors.Is(err, ErrGarbled) {
+		if answer, err := ParseBatchAnswer(c.contentType, []byte(c.body), 2); !errors.Is(err, kinds.ErrCutOff) {
 			t.Errorf("%s: %+v, %v", what, answer, err)
 		}
 	}
@@ -102,7 +104,7 @@ func FuzzParseBatchAnswer(f *testing.F) {
 		}
 		answer, err := ParseBatchAnswer(contentType, []byte(body), n)
 		if err != nil {
-			if !errors.Is(err, ErrGarbled) {
+			if !errors.Is(err, kinds.ErrCutOff) {
 				t.Fatal(err)
 			}
 			return

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tablepatterns/tablepatterns/internal/kinds"
 )
 
 // answered is a transport that keeps the addresses it is asked for.
@@ -59,7 +61,7 @@ func TestUnexpectedAddressIsNotSent(t *testing.T) {
 	}
 	a := Address{Table: "Employees", PartitionKey: "p", RowKey: "r"}
 	u := &url.URL{Path: "/elsewhere"}
-	if err := a.replaceStub(u); err == nil || u.Path != "/elsewhere" || errors.Is(err, ErrGarbled) {
+	if err := a.replaceStub(u); err == nil || u.Path != "/elsewhere" || errors.Is(err, kinds.ErrCutOff) {
 		t.Errorf("%v, path %s", err, u.Path)
 	}
 }

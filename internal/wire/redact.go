@@ -3,12 +3,10 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 )
@@ -181,17 +179,4 @@ func afterKeys(text string) string {
 		}
 	}
 	return ""
-}
-
-// Brief returns the text of an error, or "" for nil. For a response of the service it returns only the status, because the
-// SDK's text has many lines.
-func Brief(err error) string {
-	var response *azcore.ResponseError
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &response):
-		return fmt.Sprintf("status %d", response.StatusCode)
-	}
-	return err.Error()
 }

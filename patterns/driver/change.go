@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -126,7 +127,7 @@ func (b *Beside) Write(ctx context.Context, table *tables.Table) error {
 	const op = "Write"
 	writes, err := b.Writes(pass)
 	if err != nil {
-		return tables.Invalid(op, err)
+		return errs.Invalid(op, err)
 	}
 	etags, err := tables.InternalsOf(pass).Raw(table).Commit(ctx, op, writes, rowwriter.NewWriteID())
 	if err != nil {

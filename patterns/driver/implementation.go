@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/lease"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
@@ -318,13 +319,13 @@ func (r *Reconciliation[T]) Owns(ctx context.Context, key string) bool {
 func (r *Reconciliation[T]) Write(ctx context.Context, key string, table *tables.Table, operations ...RowOperation) error {
 	const op = "Reconcile"
 	if !r.Owns(ctx, key) {
-		return tables.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
+		return errs.Invalidf(op, "the message does not name %q, so it cannot be written for this message; name it in Outside or OutsideKeys", key)
 	}
 	writes := make([]tables.RawWrite, len(operations))
 	for i := range operations {
 		var err error
 		if writes[i], err = WriteOf(pass, &operations[i], r.pattern); err != nil {
-			return tables.Invalid(op, err)
+			return errs.Invalid(op, err)
 		}
 		writes[i].Meaning = namedBy(r.pattern)
 	}

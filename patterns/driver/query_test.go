@@ -14,7 +14,7 @@ import (
 // TestFailedQuery: whatever is chained to a failed query, each method that would send it returns exactly its error, once, and so does
 // Plan. A read of no partitions, which sends nothing, returns it, too.
 func TestFailedQuery(t *testing.T) {
-	ctx, want := context.Background(), tables.Wiringf("Query", "", "the index is in no repository")
+	ctx, want := context.Background(), driver.Wiringf("Query", "", "the index is in no repository")
 	q := driver.FailedQuery[tables.Entity](want).Where(tables.Eq("Age", 3)).Filter("x eq").Select("Age").Rows(compoundkey.All()).Top(-1).PageSize(-1)
 	all := func(all iter.Seq2[*tables.Entity, error]) (got error) {
 		t.Helper()

@@ -63,7 +63,7 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) error {
 func (s *service) post(w http.ResponseWriter, r *http.Request) error {
 	e := new(Employee)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(e); err != nil {
-		return tables.Invalid("Decode", err)
+		return &tables.Error{Op: "Decode", Kind: tables.ErrInvalid, Err: err}
 	}
 	if err := s.employees.Insert(r.Context(), e); err != nil {
 		return err

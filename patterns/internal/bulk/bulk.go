@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/internal/wire"
@@ -51,7 +52,7 @@ func newWriter(r *engine.Engine, options *tables.BulkOptions) (*writer, error) {
 		w.verb, w.properties = options.Verb, options.Properties
 	}
 	if w.verb == tables.BulkUpsertMerge {
-		return nil, tables.Wiringf(op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
+		return nil, errs.Wiringf(op, r.Table.Name(), "BulkOptions.Verb is BulkUpsertMerge, which only Rows has, since patterns need the whole entity; use BulkUpsert, or BulkMerge of entities that were read")
 	}
 	return w, nil
 }
@@ -96,7 +97,7 @@ func (b *writer) estimated(ctx context.Context, u tables.RawUnit) (tables.RawUni
 		if err != nil {
 			return u, err
 		}
-		u.Key = (*tables.InternalsOf(rows.Open).State(meta)).Key
+		u.Key = tables.InternalsOf(rows.Open).State(meta).Key
 		verb := wire.VerbDelete
 		if b.verb == tables.BulkMerge {
 			verb = wire.VerbMerge

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablepatterns/tablepatterns/internal/continuation"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
 
@@ -41,7 +42,7 @@ func (j Job) All(ctx context.Context) (tables.Report, error) {
 	at := token{Version: version, Op: j.Op}
 	if j.Resume != "" {
 		if err := at.parse(j.Resume, j.Names); err != nil {
-			return tables.Report{}, tables.Invalid(j.Op, err)
+			return tables.Report{}, errs.Invalid(j.Op, err)
 		}
 	}
 	report := at.Done

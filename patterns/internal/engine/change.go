@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
@@ -230,7 +231,7 @@ func (r *Engine) store(ctx context.Context, w *Work) error {
 		return err
 	}
 	if err := internals.CheckReserved(p); err != nil {
-		return tables.Invalid("", err)
+		return errs.Invalid("", err)
 	}
 	if err := r.checkMirror(&w.Change, p); err != nil {
 		return err
@@ -260,7 +261,7 @@ func (r *Engine) checkMirror(c *Change, p tables.Properties) error {
 	}
 	r.Codec.SetKey(mirror, c.Key)
 	if !c.standIn && r.Schema.Key(mirror) != c.Key {
-		return tables.Invalidf("", "Schema.Key returns another key for the entity as it will be read back; compute the key from stored properties only")
+		return errs.Invalidf("", "Schema.Key returns another key for the entity as it will be read back; compute the key from stored properties only")
 	}
 	for _, x := range r.Copies {
 		given, err := c.Copies().Near(x)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
 )
@@ -52,7 +53,7 @@ func (w *Work) handBack(next *tables.RawState, etag azcore.ETag) {
 			next, etag = nil, ""
 		}
 		meta.ETag = etag
-		*internals.State(meta) = next
+		internals.SetState(meta, next)
 	}
 	if w.given != nil {
 		w.engine.Codec.Assign(w.given, w.Entity)
@@ -73,7 +74,7 @@ func (r *Engine) mergeCompleted(w *Work, v any, before tables.Properties) error 
 	}
 	for _, p := range before {
 		if !after.Has(p.Name) {
-			return tables.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
+			return errs.Invalid("", fmt.Errorf("the merge has to remove property %s, and a merge cannot; use Replace", p.Name))
 		}
 	}
 	w.Change.State.Given = overlay(w.Change.State.Given, changed)
@@ -103,7 +104,7 @@ type stagedChange struct {
 // Commit implements tables.RawChangeSet.
 func (t *staged) Commit(ctx context.Context) ([]azcore.ETag, error) {
 	if t.set != nil {
-		t.err = tables.Wiringf("Commit", "", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
+		t.err = errs.Wiringf("Commit", "", "the transaction was given to a pattern to stage companions, and its repository commits it; return from Companions without Commit")
 		return nil, t.err
 	}
 	s, err := t.newSet(ctx)
@@ -126,7 +127,7 @@ func (t *staged) newSet(ctx context.Context) (*Set, error) {
 		}
 		w.engine, w.number = c.engine, c.number
 		if err := s.admit(w); err != nil {
-			return nil, w.Located(tables.Invalid("", err))
+			return nil, w.Located(errs.Invalid("", err))
 		}
 		s.own = append(s.own, w)
 	}
@@ -259,10 +260,10 @@ func (s *Set) addCompanion(ctx context.Context, p *Pattern, beside *Work, c stag
 		if c.touches {
 			return &tables.Error{Key: w.Change.Key, Kind: tables.ErrConflict}
 		}
-		return tables.Invalidf("", "the transaction changes the entity (%q, %q) already; a pattern that changes it too has to read it with GetIn", w.Change.Key.Partition, w.Change.Key.Row)
+		return errs.Invalidf("", "the transaction changes the entity (%q, %q) already; a pattern that changes it too has to read it with GetIn", w.Change.Key.Partition, w.Change.Key.Row)
 	}
 	if len(s.members) >= maxMembers {
-		return tables.Invalidf("", "the patterns of the entities stage more than %d companions; a transaction has at most %d rows", maxMembers, tables.MaxTransactionOperations)
+		return errs.Invalidf("", "the patterns of the entities stage more than %d companions; a transaction has at most %d rows", maxMembers, tables.MaxTransactionOperations)
 	}
 	if c.context != nil {
 		ctx = c.context

@@ -122,7 +122,7 @@ func (r *Engine) refuseClearText() error {
 }
 
 // State returns the state that an entity's Meta holds, nil for none.
-func (r *Engine) State(v any) *tables.RawState { return *internals.State(r.Codec.Meta(v)) }
+func (r *Engine) State(v any) *tables.RawState { return internals.State(r.Codec.Meta(v)) }
 
 // Get reads one entity by its own row. Requests: 1.
 func (r *Engine) Get(ctx context.Context, op string, key tables.Key) (any, error) {

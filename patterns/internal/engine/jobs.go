@@ -143,8 +143,8 @@ func (r *Engine) DecodePlain(row *StoredRow) (any, tables.Properties, error) {
 		return nil, nil, err
 	}
 	r.Codec.Finish(row.RawRow, row.Key, value)
-	*internals.State(r.Codec.Meta(value)) =
-		&tables.RawState{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r}
+	internals.SetState(r.Codec.Meta(value),
+		&tables.RawState{Key: row.Key, Row: row.Key.Row, Incarnation: row.Incarnation, WriteID: row.WriteID, Copies: row.Copies, Owner: r})
 	return value, row.Properties, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -69,7 +70,7 @@ func (r *Engine) spreadAsRead(row *StoredRow) (*spreading, error) {
 // nil means all.
 func (s *spreading) Spread(planned []PlannedRow, pattern string, key tables.Key, keep []string) ([]PlannedRow, error) {
 	if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
-		e := tables.Invalid("", err)
+		e := errs.Invalid("", err)
 		e.Pattern = pattern
 		return nil, e
 	}
@@ -108,7 +109,7 @@ func (s *spreading) appendRows(rows []PlannedRow, pattern string, key tables.Key
 	}
 	switch n := len(laid.Further); {
 	case n > MaxFurtherRows:
-		return nil, tables.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
+		return nil, errs.Invalid("", &edm.SizeError{What: "an entity", Size: n + 1, Limit: tables.MaxTransactionOperations, Unit: "rows"})
 	case (n > 0) != (laid.Directory != "") || laid.Directory == FurtherRow:
 		return nil, errors.New("the layout's directory does not list the rows that are stored")
 	}

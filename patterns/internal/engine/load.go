@@ -232,7 +232,7 @@ func (r *Engine) loadOnce(ctx context.Context, table *tables.Table, row *StoredR
 		s.Prior = known
 	}
 	s.Kept = s.Copies != "" || isCopy(s) || priorOf(s).several()
-	*internals.State(r.Codec.Meta(v)) = s
+	internals.SetState(r.Codec.Meta(v), s)
 	return v, &read, nil
 }
 

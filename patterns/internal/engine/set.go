@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/intents"
 	"github.com/tablepatterns/tablepatterns/internal/pace"
 	"github.com/tablepatterns/tablepatterns/internal/rowwriter"
@@ -195,7 +196,7 @@ func (s *Set) runner() (intents.Runner, error) {
 		case first == nil:
 			first = r
 		case r.Schema.Intents != first.Schema.Intents:
-			return nil, w.Located(tables.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
+			return nil, w.Located(errs.Wiringf("", "", "repositories %s and %s have their intents on different queues, so no transaction holds entities of both; open their table from one Store", first.Name(), r.Name()))
 		}
 	}
 	return first.Schema.Intents, nil

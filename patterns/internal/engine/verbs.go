@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/tablepatterns/tablepatterns/internal/backoff"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/telemetry"
 	"github.com/tablepatterns/tablepatterns/patterns/driver"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -78,7 +79,7 @@ func (r *Engine) Known(op string, v any) (*tables.Meta, error) {
 
 // Invalid returns ErrInvalid for an operation on an entity of the repository.
 func (r *Engine) Invalid(op string, key tables.Key, err error) error {
-	e := tables.Invalid(op, err)
+	e := errs.Invalid(op, err)
 	e.Table, e.Key = r.Table.Name(), internals.Loggable(key)
 	return e
 }
@@ -150,7 +151,7 @@ func (r *Engine) verb(ctx context.Context, op string, attempts int, prepare func
 // Update implements Repository.Update.
 func (r *Engine) Update(ctx context.Context, key tables.Key, change func(any) error) (any, error) {
 	if change == nil {
-		return nil, tables.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
+		return nil, errs.Wiringf("Update", r.Table.Name(), "the change function is nil; give one")
 	}
 	var v any
 	err := r.verb(ctx, "Update", r.Schema.MaxAttempts, func(ctx context.Context) (*Work, error) {
@@ -264,7 +265,7 @@ func (r *Engine) Merging(ctx context.Context, op string, v any, properties []str
 		next := *stateOf(written)
 		next.Partial = stateOf(meta).Partial // v still lacks the properties that its projection did not read
 		meta.ETag = written.ETag
-		*internals.State(meta) = &next
+		internals.SetState(meta, &next)
 	}
 	return w, nil
 }
@@ -341,7 +342,7 @@ func overlay(base, top tables.Properties) tables.Properties {
 }
 
 // stateOf returns the state that a repository has stored in a Meta, nil for none.
-func stateOf(meta *tables.Meta) *tables.RawState { return *internals.State(meta) }
+func stateOf(meta *tables.Meta) *tables.RawState { return internals.State(meta) }
 
 // Check implements Repository.Check.
 func (r *Engine) Check(ctx context.Context, v any) error {
@@ -365,7 +366,7 @@ func (r *Engine) CheckUnder(ctx context.Context, key tables.Key, v any) error {
 func (r *Engine) checkInsert(ctx context.Context, w *Work) error {
 	s := r.NewSet(w)
 	if err := Raw(r.Table).Usable(); err != nil {
-		return w.Located(tables.Invalid("", err))
+		return w.Located(errs.Invalid("", err))
 	}
 	w.Begin()
 	w.Change.DryRun = true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablepatterns/tablepatterns/compoundkey"
 	"github.com/tablepatterns/tablepatterns/internal/edm"
+	"github.com/tablepatterns/tablepatterns/internal/errs"
 	"github.com/tablepatterns/tablepatterns/internal/odata"
 	"github.com/tablepatterns/tablepatterns/internal/rows"
 	"github.com/tablepatterns/tablepatterns/tables"
@@ -110,13 +111,13 @@ func (r *Rows) Check(key tables.Key, p tables.Properties) error {
 	switch {
 	case !r.Span.Contains(key.Row):
 		if err := rows.CheckKeys(key.Partition, key.Row); err != nil {
-			return tables.Invalid("", err) // report the illegal key, which is more specific than a key outside of the span
+			return errs.Invalid("", err) // report the illegal key, which is more specific than a key outside of the span
 		}
-		return tables.Invalidf("", "the row key from Schema.Key is not in Schema.Rows, so no query would find the entity; correct Key or Rows")
+		return errs.Invalidf("", "the row key from Schema.Key is not in Schema.Rows, so no query would find the entity; correct Key or Rows")
 	case r.Mine != nil && !r.Mine(key):
-		return tables.Invalidf("", "Schema.Mine refuses the key from Schema.Key, so no query would find the entity; correct Key or Mine")
+		return errs.Invalidf("", "Schema.Mine refuses the key from Schema.Key, so no query would find the entity; correct Key or Mine")
 	case !r.Meets(key, p):
-		return tables.Invalidf("", "the entity does not meet Schema.Where, so no query would find it; set %v as Where requires", odata.Properties(r.where))
+		return errs.Invalidf("", "the entity does not meet Schema.Where, so no query would find it; set %v as Where requires", odata.Properties(r.where))
 	}
 	return nil
 }

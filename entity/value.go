@@ -1,108 +1,12 @@
-package tables
+package entity
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/google/uuid"
 
 	"github.com/tablepatterns/tablepatterns/internal/edm"
-	"github.com/tablepatterns/tablepatterns/internal/rows"
 )
-
-// Key addresses one entity of a table. The empty string is a key like any other. If compoundkey.Join fails, it returns
-// an illegal key that contains the error; every operation with such a key returns that error.
-type Key struct {
-	Partition, Row string
-}
-
-// Property is one named value.
-type Property struct {
-	Name  string
-	Value Value
-}
-
-// Properties are the custom properties of an entity in the order they were set or stored.
-type Properties []Property
-
-// Get returns the property's value, the null Value if there is no such property.
-func (p Properties) Get(name string) Value {
-	if i := p.index(name); i >= 0 {
-		return p[i].Value
-	}
-	return Value{}
-}
-
-// Has reports whether there is such a property.
-func (p Properties) Has(name string) bool { return p.index(name) >= 0 }
-
-// Set adds or changes a property.
-func (p *Properties) Set(name string, v Value) {
-	if i := p.index(name); i >= 0 {
-		(*p)[i].Value = v
-		return
-	}
-	*p = append(*p, Property{Name: name, Value: v})
-}
-
-// Delete removes a property, if there is one of this name.
-func (p *Properties) Delete(name string) {
-	if i := p.index(name); i >= 0 {
-		*p = append((*p)[:i:i], (*p)[i+1:]...) // a new array: copies of the entity share the old one
-	}
-}
-
-// Only returns the named properties, or p itself if names is nil. The result shares the values with p.
-func (p Properties) Only(names []string) Properties {
-	if names == nil {
-		return p
-	}
-	kept := make(Properties, 0, len(names))
-	for i := range p {
-		if slices.Contains(names, p[i].Name) {
-			kept = append(kept, p[i])
-		}
-	}
-	return kept
-}
-
-func (p Properties) index(name string) int {
-	for i := range p {
-		if p[i].Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// Entity is an entity as a property bag, for data without a Go type. It does not show the library's own properties. A row that a
-// Repository keeps consistent with others (an entity with copies, a copy, a row that entities share) can be read as an Entity, but
-// every write of this Entity returns ErrInvalid: for a plain row elsewhere, make a new Entity with its Key and Properties.
-type Entity struct {
-	Key        Key
-	ETag       azcore.ETag // as read; sent by the conditional writes
-	Timestamp  time.Time   // set by the service
-	Lossy      bool        // see Meta.Lossy
-	Properties Properties
-
-	read rowFacts
-}
-
-// Clone returns a copy that shares nothing with e. Assigning the struct shares the properties.
-func (e *Entity) Clone() *Entity {
-	c := *e
-	c.Properties = slices.Clone(e.Properties)
-	return &c
-}
-
-// Get returns a property's value, the null Value if there is no such property.
-func (e *Entity) Get(name string) Value { return e.Properties.Get(name) }
-
-// Set adds or changes a property.
-func (e *Entity) Set(name string, v Value) { e.Properties.Set(name, v) }
 
 // Value is the value of one property: one of the eight EDM types, or null, which is the zero Value. It is immutable and comparable:
 // two Values are == if type and content are the same bit for bit, so NaN equals NaN, and -0 differs from 0.
@@ -152,16 +56,6 @@ func GUID(u uuid.UUID) Value { return Value(edm.Guid(u)) }
 func DateTime(t time.Time) (Value, error) {
 	v, err := edm.DateTime(t)
 	return Value(v), err
-}
-
-// ValueOf makes the value that a struct field of v's type would be stored as (see Codec). nil, and a Go type without an EDM
-// type, are errors.
-func ValueOf(v any) (Value, error) {
-	if value, ok := v.(Value); ok {
-		return value, nil
-	}
-	value, err := storedTypes.ValueOf(v)
-	return Value(value), err
 }
 
 // Type returns the value's type, TypeNull for the zero Value.
@@ -216,13 +110,3 @@ const (
 	MaxPageSize              = edm.MaxPageSize    // 1,000 entities of a page
 	MaxFilterComparisons     = edm.MaxComparisons // 15 comparisons of a filter
 )
-
-// checkReserved returns an error if the caller's properties have a name that is reserved for the library.
-func checkReserved(properties Properties) error {
-	for i := range properties {
-		if strings.HasPrefix(properties[i].Name, rows.Prefix) {
-			return fmt.Errorf("property %s: names that begin with %s are reserved for the library; choose another name", properties[i].Name, rows.Prefix)
-		}
-	}
-	return nil
-}
